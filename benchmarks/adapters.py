@@ -1,13 +1,13 @@
 """A trainer of adapters and its engine on one GPU, over one copy of the weights: memory, speed, delivery, agreement.
 
-    python benchmarks/adapters.py [--model 7b] [--rank 32] [--base nf4] [--attempts 16] [--tokens 1024]
+    python benchmarks/adapters.py [--model 7b] [--rank 32] [--base nf4] [--rollouts 16] [--tokens 1024]
         [--prompt 64] [--length 1024] [--sequences 8 16] [--json]
 
 Weights are random, and so are the adapters, so that they act. `peak_gib` is the most that this process ever held while
-`--attempts` replies of `--tokens` tokens were written and scored, and micro-batches of 8 x 1,024 tokens trained on with
-the keys of those replies in place; `tokens_per_second` is training where memory is free: micro-batches of 16 x 1,024
-tokens of which everything is kept. `ratio` is the peak that is wanted over the one that was found. Long contexts:
-`--attempts 4 --prompt 28672 --tokens 4096 --length 32768 --sequences 1 1`.
+`--rollouts` completions of `--tokens` tokens were written and scored, and micro-batches of 8 x 1,024 tokens trained on
+with the keys of those completions in place; `tokens_per_second` is training where memory is free: micro-batches of 16 x
+1,024 tokens of which everything is kept. `ratio` is the peak that is wanted over the one that was found. Long contexts:
+`--rollouts 4 --prompt 28672 --tokens 4096 --length 32768 --sequences 1 1`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, P
         max_tokens=arguments.sequences[0] * arguments.length, checkpointing="on", base=arguments.base,
     )  # fmt: skip
     engine = PagedEngine(
-        rows=arguments.attempts, device=arguments.device, dtype=dtype, context=longest,
-        cache_tokens=arguments.attempts * (longest + 16),
+        rows=arguments.rollouts, device=arguments.device, dtype=dtype, context=longest,
+        cache_tokens=arguments.rollouts * (longest + 16),
     )  # fmt: skip
     channel = Memory()
     trainer.open(folder, 0)
@@ -139,7 +139,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     assert channel._lent is not None, "the engine reads weights of its own"
     vocabulary = trainer._opened.model.config.vocab_size
     stream = np.random.default_rng(0)
-    prompts = [stream.integers(1, vocabulary - 1, arguments.prompt) for _ in range(arguments.attempts)]
+    prompts = [stream.integers(1, vocabulary - 1, arguments.prompt) for _ in range(arguments.rollouts)]
 
     async def everything() -> dict[str, Any]:
         await channel.publish(0)
@@ -148,9 +148,9 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         await channel.publish(1)
         synchronize(arguments.device)
         start = time.perf_counter()
-        replies = await written(engine, prompts, arguments.tokens)
-        rate = arguments.attempts * arguments.tokens / (time.perf_counter() - start)
-        found = gap(trainer, prompts, replies)
+        completions = await written(engine, prompts, arguments.tokens)
+        rate = arguments.rollouts * arguments.tokens / (time.perf_counter() - start)
+        found = gap(trainer, prompts, completions)
         small = trained(trainer, vocabulary, arguments.sequences[0], arguments)
         peak = torch.cuda.max_memory_allocated() / 2**30 if is_gpu else 0.0
         delivery = []
@@ -190,9 +190,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--base", default="plain", choices=list(_PEAK), help="how weights beside adapters are held")
     parser.add_argument("--folder", default="", help="of random weights that are there already")
-    parser.add_argument("--attempts", type=int, default=16)
+    parser.add_argument("--rollouts", type=int, default=16)
     parser.add_argument("--prompt", type=int, default=64, help="tokens of a prompt")
-    parser.add_argument("--tokens", type=int, default=1024, help="of a reply")
+    parser.add_argument("--tokens", type=int, default=1024, help="of a completion")
     parser.add_argument("--length", type=int, default=1024, help="of a sequence that is trained on")
     sizes = "of a micro-batch of which only the stream is kept, and of one of which everything is"
     parser.add_argument("--sequences", type=int, nargs=2, default=[8, 16], help=sizes)
@@ -204,9 +204,9 @@ def main(words: list[str] | None = None) -> int:
         longest = max(8192, arguments.length, arguments.tokens + arguments.prompt)
         folder = Path(arguments.folder or prepare(arguments.model, Path(scratch), arguments.device, longest))
         found = measured(folder, arguments)
-    asked = ("model", "rank", "base", "attempts", "prompt", "length", "sequences")
+    asked = ("model", "rank", "base", "rollouts", "prompt", "length", "sequences")
     settings = {name: getattr(arguments, name) for name in asked}
-    settings["reply"] = arguments.tokens
+    settings["completion"] = arguments.tokens
     result = {"benchmark": "adapters", **settings, **found}
     result["ratio"] = _PEAK[arguments.base] / found["peak_gib"] if found["peak_gib"] else 0.0
     publish(result | circumstances(arguments.device), table(found, arguments.base), arguments)

@@ -2,8 +2,10 @@
 
     python benchmarks/against_trl.py [--json] [--threads 1 2] [--rounds 5] [--repetitions 3] [--workload even heavy]
 
-Both train synchronously, one optimizer step per 64 fresh replies (8 tasks x 8). On `even` nearly all replies have 32
-tokens; on `heavy` a reply outlives n tokens with probability 8 / n, so that the longest has 16 times the median. Each
+Both train synchronously, one optimizer step per 64 fresh completions (8 tasks x 8). On `even` nearly all completions
+have 32
+tokens; on `heavy` a completion outlives n tokens with probability 8 / n, so that the longest has 16 times the median.
+Each
 side is judged by its best thread setting. The `ratio` is strop's samples/s over TRL's on `even`, which is the harder
 one; `ratio_heavy` is that on `heavy`; `two_processes` is strop with lag 4, its engine in a process of its own with one
 thread, right before and right after the others took turns; its trainer too is judged by its best thread setting. With
@@ -102,8 +104,8 @@ def _two_processes(folder: Path, name: str, threads: int) -> float:
         for part in ("model", "tasks.jsonl"):
             (Path(root) / part).symlink_to(folder / part)
         command = [sys.executable, str(HERE / "strop_side.py"), root, name, str(_ALONE_STEPS), str(threads)]
-        environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        episode = os.environ | {"OMP_NUM_THREADS": str(threads)}
+        done = subprocess.run(command, capture_output=True, text=True, env=episode)
     if done.returncode:
         raise RuntimeError(f"strop in two processes ended with {done.returncode}: {done.stderr[-2000:]}")
     return float(json.loads(done.stdout.splitlines()[-1])["samples_per_second"])
@@ -143,7 +145,7 @@ def figures_of(seconds: Seconds, lengths: dict[str, list[int]]) -> dict[str, Any
 
 
 def rate_of(turns: list[Turn]) -> float:
-    """Samples per second over all steps: a step with a long reply counts with all its time."""
+    """Samples per second over all steps: a step with a long completion counts with all its time."""
     steps = [wall for turn in turns for wall, _ in turn]
     return GROUPS_PER_STEP * GROUP_SIZE * len(steps) / sum(steps)
 
@@ -153,7 +155,7 @@ def length_figures(lengths: list[int]) -> dict[str, float]:
         "median": statistics.median(lengths),
         "mean": round(statistics.fmean(lengths), 1),
         "longest": max(lengths),
-        "replies": len(lengths),
+        "completions": len(lengths),
     }
 
 

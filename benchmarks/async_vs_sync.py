@@ -1,11 +1,12 @@
-"""Asynchronous against synchronous training on the same two cores, with replies of very different lengths.
+"""Asynchronous against synchronous training on the same two cores, with completions of very different lengths.
 
     python benchmarks/async_vs_sync.py [--json] [--quick] [--seeds 4] [--repetitions 1] [--steps 40] [--keep FOLDER]
                                        [--arms NAME ...] [--before FOLDER]
 
-The world wants numbers counted down, `57>04`; how far is Pareto (see counting.py), so that the longest reply has 20
+The environment wants numbers counted down, `57>04`; how far is Pareto (see counting.py), so that the longest completion
+has 20
 times the median's tokens. A pocket model that half knows it is trained further by GRPO, with the same seeds, steps and
-attempts per step in each setting: synchronous with one thread, with two (and 64 rows), and in two processes;
+rollouts per step in each setting: synchronous with one thread, with two (and 64 rows), and in two processes;
 asynchronous with lag 4 in two processes, the trainer with one thread or with two. Settings take turns, each run in a
 process of its own. Counted are the steps between the sixth and the last, so no start-up and no evaluation. The `ratio`
 is trained tokens per second of the best asynchronous setting over the best synchronous one; its interval is over seeds
@@ -60,7 +61,7 @@ class Arm:
     """A way to use two cores; `threads` are those of the process that trains, `rows` are decoded together.
 
     A core decodes 64 rows at nearly as many tokens per second as 128, and each of them nearly twice as fast: long
-    replies are over sooner. A synchronous step is quicker with all of its 128 attempts at once: none starts late.
+    completions are over sooner. A synchronous step is quicker with all of its 128 rollouts of once: none starts late.
     """
 
     lag: int
@@ -124,11 +125,11 @@ def recipe(arm: Arm, model: Path, seed: int, steps: int, tasks: int) -> Run:
         checkpoint_every=_NEVER,
         threads=arm.threads,
     )
-    worlds = (Counting(seed=seed),)
+    envs = (Counting(seed=seed),)
     run = replace(
         grpo(setting),
-        worlds=worlds,
-        sampler=Uniform(worlds),
+        envs=envs,
+        sampler=Uniform(envs),
         engine=TorchEngine(arm.rows, keep_cache=arm.lag > 0),
         evaluation=Evaluation(every=0, tasks=tasks),
     )
@@ -171,14 +172,14 @@ def rates(first: Mark, last: Mark, arm: Arm) -> dict[str, Any]:
 
 
 def trained_on(path: Path) -> tuple[dict[int, int], list[int]]:
-    """Trained tokens by how many versions old they were, and how many tokens each reply had."""
+    """Trained tokens by how many versions old they were, and how many tokens each completion had."""
     ledger = Ledger(path, read_only=True)
     lags: Counter[int] = Counter()
     lengths = []
     for step in ledger.trained_steps():
-        for attempt in (attempt for group in ledger.trained_groups(step) for attempt in group.trajectories):
-            lengths.append(attempt.num_tokens)
-            for turn in attempt.turns:
+        for rollout in (rollout for group in ledger.trained_groups(step) for rollout in group.rollouts):
+            lengths.append(rollout.num_tokens)
+            for turn in rollout.turns:
                 lags.update((step - 1 - turn.versions).tolist())
     ledger.close()
     return dict(sorted(lags.items())), lengths
@@ -219,16 +220,16 @@ def compare(plan: Plan, keep: Path) -> dict[str, Any]:
 
 def _apart(name: str, model: Path, seed: int, plan: Plan) -> dict[str, Any]:
     """One run in a process of its own, so that none inherits another's threads or memory."""
-    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    episode = os.environ | {"HF_HUB_OFFLINE": "1"}
     if name.startswith(_BEFORE):
-        environment |= {"PYTHONPATH": str(plan.before.resolve())}
+        episode |= {"PYTHONPATH": str(plan.before.resolve())}
     with tempfile.TemporaryDirectory() as folder:
         target, log = Path(folder) / "figures.json", Path(folder) / "log"
         words = [name.removeprefix(_BEFORE), model, seed, plan.steps, plan.tasks, target]
         command = [sys.executable, str(Path(__file__).resolve()), "--one", *map(str, words)]
         with log.open("w") as said:
             # elsewhere, or its processes would take the checkout that they are started in
-            done = subprocess.run(command, stdout=said, stderr=said, env=environment, cwd=folder)
+            done = subprocess.run(command, stdout=said, stderr=said, env=episode, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{name}, seed {seed}, ended with {done.returncode}:\n{log.read_text()[-4000:]}")
         figures: dict[str, Any] = json.loads(target.read_text())

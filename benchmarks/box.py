@@ -1,10 +1,11 @@
-"""Programs a second in the box, beside shells in it, a fresh interpreter and plain bubblewrap.
+"""Programs a second in the sandbox, beside shells in it, a fresh interpreter and plain bubblewrap.
 
-    python benchmarks/box.py [--programs 300] [--json] [--save NAME]
+    python benchmarks/sandbox.py [--programs 300] [--json] [--save NAME]
 
-Each side runs the same short program again and again, one at a time: behind both walls of the box, in a new interpreter
+Each side runs the same short program again and again, one at a time: behind both walls of the sandbox, in a new
+interpreter
 without any wall, and in one behind bubblewrap where that is installed. A shell that echoes runs behind all walls too.
-`ratio` is programs a second of the box (Landlock and seccomp) over the 60 that are wanted of one core.
+`ratio` is programs a second of the sandbox (Landlock and seccomp) over the 60 that are wanted of one core.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from strop.sandbox.bubblewrap import Bubble, problem
 from strop.sandbox.confine import Wall
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 
 PROGRAM = "print(sum(n * n for n in range(1000)))"
 ANSWER = "332833500\n"
@@ -38,19 +39,19 @@ async def measure(programs: int) -> dict[str, Any]:
     """Median milliseconds and programs a second of each side."""
     sides: dict[str, Any] = {}
     for wall in Wall:
-        box = PythonBox(wall)
+        sandbox = PythonSandbox(wall)
 
-        async def boxed(box: PythonBox = box) -> str:
-            return (await box.run(PROGRAM)).stdout
+        async def boxed(sandbox: PythonSandbox = sandbox) -> str:
+            return (await sandbox.run(PROGRAM)).stdout
 
-        sides[f"box, {wall.value}"] = await _timed(boxed, programs)
-        await box.close()
+        sides[f"sandbox, {wall.value}"] = await _timed(boxed, programs)
+        await sandbox.close()
     if not problem():
 
         async def shell() -> str:
             return (await Bubble().run(["echo", ANSWER.strip()])).stdout
 
-        sides["box, shell"] = await _timed(shell, programs // 4)
+        sides["sandbox, shell"] = await _timed(shell, programs // 4)
     commands = {"fresh interpreter": [sys.executable, "-I", "-S", "-c", PROGRAM]}
     if bubble := shutil.which("bwrap"):
         commands["bubblewrap"] = [bubble, *_BUBBLE, sys.executable, "-I", "-S", "-c", PROGRAM]
@@ -60,7 +61,7 @@ async def measure(programs: int) -> dict[str, Any]:
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
         sides[name] = await _timed(fresh, programs // 4)
-    return {"sides": sides, "ratio": sides[f"box, {Wall.FILES.value}"]["per_second"] / WANTED}
+    return {"sides": sides, "ratio": sides[f"sandbox, {Wall.FILES.value}"]["per_second"] / WANTED}
 
 
 async def _timed(side: Callable[[], Awaitable[str]], programs: int) -> dict[str, float]:
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=300)
     output_arguments(parser)
     arguments = parser.parse_args()
-    result = {"benchmark": "box", **asyncio.run(measure(arguments.programs)), **circumstances("cpu")}
+    result = {"benchmark": "sandbox", **asyncio.run(measure(arguments.programs)), **circumstances("cpu")}
     rows = [
         f"| {name} | {side['milliseconds']:.1f} | {side['per_second']:.0f} |" for name, side in result["sides"].items()
     ]

@@ -47,8 +47,8 @@ def probe(name: str) -> Family:
     """One family, by its own scorer."""
 
     async def work() -> Probed:
-        world = ReasoningGym(name)
-        asked = AskedRewards((Checked((world,)),), world, _DEADLINE, is_apart=False)
+        env = ReasoningGym(name)
+        asked = AskedRewards((Checked((env,)),), env, _DEADLINE, is_apart=False)
         try:
             return await probed(asked, seconds=_SECONDS)
         finally:

@@ -1,4 +1,6 @@
-"""A world of heavy-tailed lengths: `57>04` wants every number from 57 down to 04; a pocket model that half knows it."""
+"""An environment of heavy-tailed lengths: `57>04` wants every number from 57 down to 04; a pocket model that half knows
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,22 @@ from strop.launch.running.launch import launch
 from strop.models.names import POCKET
 from strop.recipes.classics.sft import sft
 from strop.recipes.setting import Setting
-from strop.roles import World
+from strop.roles import Environment
 from strop.storage.run_source import to_source
 from strop.types import Message, Task
 
 MOST_NUMBERS = 60
-MOST_TOKENS = 3 * MOST_NUMBERS + 12  # of a reply: two digits and a blank for each number, and some room for mistakes
+MOST_TOKENS = (
+    3 * MOST_NUMBERS + 12
+)  # of a completion: two digits and a blank for each number, and some room for mistakes
 _SCALE = 1.75  # P(at least n numbers) = 1.75 / n, cut: median 3 numbers or 9 tokens
 
 
 @dataclass(frozen=True)
-class Counting(World):
+class Counting(Environment):
     """Counts down between two numbers below 100; how far is Pareto with exponent 1.
 
-    `slip` is the chance that a demonstration leaves a number out, each but the first and the last.
+    `slip` is the probability that a demonstration leaves a number out, each but the first and the last.
     """
 
     level: int = 1
@@ -42,11 +46,11 @@ class Counting(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{index}", heldout, self._make)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(completion == task.answer)
 
     def solution(self, task: Task) -> str:
         stream = random.Random(f"{self.seed}/{task.id}/{self.slip}")
@@ -64,7 +68,7 @@ class Counting(World):
 
 def half_taught(steps: int = 100, slip: float = 0.06) -> Path:
     """A model folder: the pocket model after some demonstrations with slips; made once, then kept for the next time."""
-    worlds = (Counting(slip=slip),)
+    envs = (Counting(slip=slip),)
     setting = Setting(
         steps=steps,
         groups_per_step=64,
@@ -73,7 +77,7 @@ def half_taught(steps: int = 100, slip: float = 0.06) -> Path:
         max_tokens=MOST_TOKENS,
         checkpoint_every=steps,
     )
-    run = replace(sft(setting), worlds=worlds, sampler=Uniform(worlds), evaluation=Evaluation(every=0, tasks=1))
+    run = replace(sft(setting), envs=envs, sampler=Uniform(envs), evaluation=Evaluation(every=0, tasks=1))
     name = hashlib.sha256(to_source(run, "").encode() + (POCKET / "model.safetensors").read_bytes()).hexdigest()[:16]
     kept = Path(tempfile.gettempdir()) / "strop-benchmarks" / f"counting-{name}"
     if not kept.is_dir():

@@ -3,8 +3,8 @@
     python benchmarks/curricula.py [--json] [--seeds 6] [--save NAME] [--only sec+pcl]
 
 Tokens to the held-out accuracy that uniform sampling ends at, as a share of uniform's tokens; dropped groups count.
-Each rule is a recipe with its own sampler, belief and budget, except where `RULES` says otherwise. The `ratio` is the
-largest share on the haystack among the rules that are bound to 0.35.
+Each rule is a recipe with its own sampler, pass-rate estimator and budget, except where `RULES` says otherwise. The
+`ratio` is the largest share on the haystack among the rules that are bound to 0.35.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from strop.cli.simulate import maker_of
 from strop.simulate.compare_samplers import BOUNDS, Maker, contest, permuted
 from strop.simulate.scenarios import SCENARIOS
 
-# by name: recipe, fields, and a belief in place of its own. SEC's temperature is 0.2 where its arms cross type and
-# difficulty, as here. PCL's belief is a language model's, so it has the one that all rules can share, and so has VADE,
+# by name: recipe, fields, and a pass-rate estimator in place of its own. SEC's temperature is 0.2 where its arms cross
+# type and
+# difficulty, as here. PCL's pass-rate estimator is a language model's, so it has the one that all rules can share, and
+# so has VADE,
 # whose forgetting was not published; a pool of this size is scored whole, and by PCL's four candidates for each place.
 RULES = {
     "sec": ("sec", {}, ""),
@@ -72,11 +74,11 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--only", default="+".join(RULES), help="rules, joined by +")
-    parser.add_argument("--world", default=",".join(SCENARIOS), help="scenarios, joined by commas")
+    parser.add_argument("--env", default=",".join(SCENARIOS), help="scenarios, joined by commas")
     output_arguments(parser)
     asked = parser.parse_args(words)
     began = time.monotonic()
-    rows = measure([each for each in asked.only.split("+") if each], asked.world.split(","), asked.seeds)
+    rows = measure([each for each in asked.only.split("+") if each], asked.env.split(","), asked.seeds)
     found = {**judged(rows), "seeds": asked.seeds, "seconds": time.monotonic() - began, "scenarios": rows}
     publish(found | circumstances("cpu"), table_of(found), asked)
 

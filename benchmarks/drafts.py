@@ -3,10 +3,11 @@
     python benchmarks/drafts.py [--model smollm2] [--before 1024] [--sequences 8] [--tokens 256] [--rounds 8]
         [--guesses 2 3 4] [--draws race] [--json] [--save NAME]
 
-Each draft begins knowing nothing and has lessons from its own engine's replies: first from `--before` of them, written
+Each draft begins knowing nothing and has lessons from its own engine's completions: first from `--before` of them,
+written
 128 at a time and without a guess, as in the earlier steps of a run. Then every engine answers the same tasks with the
 same keys, round by round in turn, and drafts go on learning. Tokens must be those of the engine without a draft: `same`
-counts such replies. `ratio` is tokens per second with the quickest draft over those without; wanted is 1.3 with 8
+counts such completions. `ratio` is tokens per second with the quickest draft over those without; wanted is 1.3 with 8
 sequences of SmolLM2 on a GPU. A model that was trained for its tasks is surer of what it says, and should be easier to
 guess: name the folder of its checkpoint.
 """
@@ -33,7 +34,7 @@ from strop.models.names import model_folder
 from strop.types import IntArray, Sampling
 
 NEED = 1.3
-_TOGETHER = 128  # replies written at once before the measurement
+_TOGETHER = 128  # completions written at once before the measurement
 _PROMPT = 256  # tokens at most
 
 
@@ -58,7 +59,7 @@ class Side:
         self.per_look: list[float] = []  # tokens for each look of the model
 
     def learn(self, prompts: list[IntArray], first_key: int) -> None:
-        """Let the draft see replies to these."""
+        """Let the draft see completions to these."""
         self._runner.run(self._answers(prompts, first_key))
 
     def round(self, prompts: list[IntArray], first_key: int) -> list[Completion]:
@@ -98,7 +99,7 @@ def compare(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     for side in (plain, *drafts.values()):
         side.close()
     usual = float(np.mean(plain.rates[1:]))
-    return {"tokens_per_second": usual, "replies": size * (arguments.rounds + 1)} | {
+    return {"tokens_per_second": usual, "completions": size * (arguments.rounds + 1)} | {
         "drafts": [
             {
                 "guesses": count,
@@ -115,10 +116,10 @@ def compare(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def table(found: dict[str, Any]) -> str:
     lines = [f"without a draft {found['tokens_per_second']:,.0f} tokens/s (wanted with one: {NEED} times)", ""]
-    lines += ["| guesses | tokens/s | ratio | tokens for each look | same replies |", "|---|---|---|---|---|"]
+    lines += ["| guesses | tokens/s | ratio | tokens for each look | same completions |", "|---|---|---|---|---|"]
     lines += [
         f"| {each['guesses']} | {each['tokens_per_second']:,.0f} | {each['ratio']:.2f} | "
-        f"{each['tokens_per_look']:.2f} | {each['same']} of {found['replies']} |"
+        f"{each['tokens_per_look']:.2f} | {each['same']} of {found['completions']} |"
         for each in found["drafts"]
     ]
     return "\n".join(lines)
@@ -128,11 +129,11 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2", help=f"smollm2, a folder, or random {', '.join(SHAPES)}")
     parser.add_argument("--sequences", type=int, default=8, help="written at once")
-    parser.add_argument("--tokens", type=int, default=256, help="of a reply at most")
-    parser.add_argument("--before", type=int, default=1024, help="replies that drafts have lessons from first")
+    parser.add_argument("--tokens", type=int, default=256, help="of a completion at most")
+    parser.add_argument("--before", type=int, default=1024, help="completions that drafts have lessons from first")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--guesses", type=int, nargs="+", default=[2, 3, 4], help="tokens ahead, of a draft each")
-    parser.add_argument("--draws", choices=["race", "chance"], default="race", help="how tokens are drawn, by all")
+    parser.add_argument("--draws", choices=["race", "probability"], default="race", help="how tokens are drawn, by all")
     output_arguments(parser)
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:

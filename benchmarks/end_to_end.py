@@ -5,7 +5,8 @@
 
 `trl`: the same model, tasks (reasoning-gym), group size, lengths and number of optimizer steps; TRL generates with
 transformers in bfloat16 and trains in micro-batches of `--trl-batch`. The learning rate is too small to change how long
-replies get. `async`: strop against itself, lag 0 against `--lag`, on a model of the same shape whose replies outlive n
+completions get. `async`: strop against itself, lag 0 against `--lag`, on a model of the same shape whose completions
+outlive n
 tokens with probability `--shortest` / n, cut at `--longest`. Every side runs in a process of its own, and the first
 `--warm` steps are not counted. `ratio` is strop's samples/s over TRL's, `ratio_async` asynchronous over synchronous.
 """
@@ -70,7 +71,7 @@ def recipe(model: Path, arguments: argparse.Namespace, lag: int, max_tokens: int
     """GRPO without a reference, clipped against the policy that sampled, which is right with and without lag."""
     is_gpu = torch.device(arguments.device).type == "cuda"
     setting = Setting(
-        world="+".join(f"drill/{kind}:2" for kind in KINDS) if arguments.model != "tiny" else "arithmetic:2",
+        env="+".join(f"drill/{kind}:2" for kind in KINDS) if arguments.model != "tiny" else "arithmetic:2",
         model=str(model),
         steps=arguments.warm + arguments.steps,
         groups_per_step=arguments.groups,
@@ -133,10 +134,10 @@ def figures(ends: list[float], tokens: float, lengths: list[int], arguments: arg
 def _lengths(path: Path) -> list[int]:
     ledger = Ledger(path, read_only=True)
     found = [
-        attempt.num_tokens
+        rollout.num_tokens
         for step in ledger.trained_steps()
         for group in ledger.trained_groups(step)
-        for attempt in group.trajectories
+        for rollout in group.rollouts
     ]
     ledger.close()
     return found
@@ -225,14 +226,14 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", default="smollm2", help="smollm2, a folder, or tiny")
     parser.add_argument("--groups", type=int, default=64, help="of one step")
     parser.add_argument("--group-size", type=int, default=8)
-    parser.add_argument("--max-tokens", type=int, default=256, help="of a reply, against TRL")
-    parser.add_argument("--shortest", type=int, default=64, help="tokens that every heavy-tailed reply has")
+    parser.add_argument("--max-tokens", type=int, default=256, help="of a completion, against TRL")
+    parser.add_argument("--shortest", type=int, default=64, help="tokens that every heavy-tailed completion has")
     parser.add_argument("--longest", type=int, default=2048)
     parser.add_argument("--lag", type=int, default=4)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--warm", type=int, default=3, help="steps before, which are not counted")
     parser.add_argument("--micro-tokens", type=int, default=65_536, help="of strop's micro-batches")
-    parser.add_argument("--trl-batch", type=int, default=128, help="attempts of TRL's micro-batches")
+    parser.add_argument("--trl-batch", type=int, default=128, help="rollouts of TRL's micro-batches")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

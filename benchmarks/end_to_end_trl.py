@@ -29,15 +29,15 @@ class Timed(TrainerCallback):  # type: ignore[misc]
 
 
 def configuration(folder: Path, arguments: argparse.Namespace) -> GRPOConfig:
-    """One optimizer step per draw of fresh replies, in micro-batches; nothing saved, logged or evaluated."""
+    """One optimizer step per batch of fresh completions, in micro-batches; nothing saved, logged or evaluated."""
     is_gpu = torch.device(arguments.device).type == "cuda"
-    attempts = arguments.groups * arguments.group_size
-    micro = min(arguments.trl_batch, attempts)
+    rollouts = arguments.groups * arguments.group_size
+    micro = min(arguments.trl_batch, rollouts)
     return GRPOConfig(
         output_dir=str(folder),
         per_device_train_batch_size=micro,
-        gradient_accumulation_steps=attempts // micro,
-        steps_per_generation=attempts // micro,
+        gradient_accumulation_steps=rollouts // micro,
+        steps_per_generation=rollouts // micro,
         num_generations=arguments.group_size,
         max_completion_length=arguments.max_tokens,
         learning_rate=LEARNING_RATE,
@@ -83,6 +83,6 @@ def trl_side(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     )
     trainer.train()
     ends = timed.ends[arguments.warm - 1 :]
-    attempts = arguments.groups * arguments.group_size
-    tokens = sum(lengths[-attempts * (len(ends) - 1) :])
+    rollouts = arguments.groups * arguments.group_size
+    tokens = sum(lengths[-rollouts * (len(ends) - 1) :])
     return figures(ends, float(tokens), lengths, arguments)

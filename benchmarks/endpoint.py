@@ -1,11 +1,11 @@
-"""What the endpoint costs: processor time of a turn, with many attempts at once, beside an engine that costs nothing.
+"""What the endpoint costs: processor time of a turn, with many rollouts of once, beside an engine that costs nothing.
 
-    python benchmarks/endpoint.py [--attempts 256] [--turns 30] [--json] [--save NAME]
+    python benchmarks/endpoint.py [--rollouts 256] [--turns 30] [--json] [--save NAME]
 
-Clients in a process of their own play attempts of so many turns, each sending the whole conversation back with other
+Clients in a process of their own play rollouts of so many turns, each sending the whole conversation back with other
 white space in its calls. The engine answers at once, so what is left is ours: HTTP, finding the turn, tokens of what is
 new, the answer. `ratio` is the 2 ms that are wanted over the milliseconds of a turn. The share of a core is that of
-attempts which take a turn every 10 seconds.
+rollouts which take a turn every 10 seconds.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from strop.backends import Completion, Engine, Stop
 from strop.generate.chat_template import Template
 from strop.generate.policy import Policy
-from strop.generate.serve.rollout_access import Attempts
+from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
 from strop.models.names import model_folder
 from strop.types import IntArray, Message, Sampling, Start, Task
 
 WANTED = 2.0  # milliseconds
-PACE = 10.0  # seconds between two turns of an attempt
+ADMISSION = 10.0  # seconds between two turns of a rollout
 _TASK = Task((Message("user", "sum red blue"),), "", "endpoint")
 _CLIENTS = """
 import asyncio, json, sys
@@ -48,7 +48,7 @@ async def asked(reader, writer, key, messages):
     lines = (await reader.readuntil(b"\\r\\n\\r\\n")).decode().lower()
     size = int(lines.split("content-length: ")[1].split("\\r\\n")[0])
     return json.loads(await reader.readexactly(size))["choices"][0]["message"]
-async def attempt(key):
+async def rollout(key):
     reader, writer = await asyncio.open_connection(host, port)
     messages = [{"role": "user", "content": "sum red blue"}]
     for turn in range(turns):
@@ -57,7 +57,7 @@ async def attempt(key):
             call["function"]["arguments"] = json.dumps(json.loads(call["function"]["arguments"]), indent=1)
         messages += [message, {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": str(turn)}]
     writer.close()
-async def main(): await asyncio.gather(*map(attempt, keys))
+async def main(): await asyncio.gather(*map(rollout, keys))
 asyncio.run(main())
 """
 
@@ -73,16 +73,16 @@ class Instant(Engine):
         return Completion(self.tokens, np.zeros(count, np.float32), np.zeros(count, np.int64), Stop.STOP)
 
 
-async def measure(num_attempts: int, turns: int) -> dict[str, Any]:
+async def measure(num_rollouts: int, turns: int) -> dict[str, Any]:
     """Processor and wall milliseconds of a turn, and what became of the conversations."""
     template = Template.load(model_folder("pocket"))
-    engine = Instant(np.append(template.encode_reply("<call>get red</call>"), template.end))
+    engine = Instant(np.append(template.encode_completion("<call>get red</call>"), template.end))
     policy = Policy(template, engine, Sampling(max_tokens=64), 1 << 16)
-    attempts = Attempts()
-    door = Door(attempts)
+    rollouts = Rollouts()
+    door = Door(rollouts)
     host, port = (await door.open()).removeprefix("http://").split(":")
-    talks = [policy.dialogue(_TASK, Start(str(number), number)) for number in range(num_attempts)]
-    admitted = dict(attempts.admit(talk) for talk in talks)
+    talks = [policy.dialogue(_TASK, Start(str(number), number)) for number in range(num_rollouts)]
+    admitted = dict(rollouts.admit(talk) for talk in talks)
     with tempfile.TemporaryFile("w+") as keys:
         keys.write(json.dumps(list(admitted)))
         keys.seek(0)
@@ -93,17 +93,17 @@ async def measure(num_attempts: int, turns: int) -> dict[str, Any]:
         assert await clients.wait() == 0
         wall, used = time.perf_counter() - begun, time.process_time() - used
     await door.close()
-    made = num_attempts * turns
+    made = num_rollouts * turns
     each = 1000 * used / made
     breaks = sum(visit.served.contexts - 1 + visit.served.branches for visit in admitted.values())
     repaired = sum(visit.served.repaired for visit in admitted.values())
     assert sum(len(talk.turns) for talk in talks) == made
     return {
-        "attempts": num_attempts,
+        "rollouts": num_rollouts,
         "turns": turns,
         "milliseconds": each,
         "wall_milliseconds": 1000 * wall / made,
-        "share_of_a_core": each / 1000 * num_attempts / PACE,
+        "share_of_a_core": each / 1000 * num_rollouts / ADMISSION,
         "breaks": breaks,
         "repaired": repaired,
         "ratio": WANTED / each,
@@ -112,17 +112,17 @@ async def measure(num_attempts: int, turns: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--attempts", type=int, default=256)
+    parser.add_argument("--rollouts", type=int, default=256)
     parser.add_argument("--turns", type=int, default=30)
     output_arguments(parser)
     arguments = parser.parse_args()
-    measured = asyncio.run(measure(arguments.attempts, arguments.turns))
+    measured = asyncio.run(measure(arguments.rollouts, arguments.turns))
     result = {"benchmark": "endpoint", **measured, **circumstances("cpu")}
     rows = [
-        f"| {result['attempts']} | {result['turns']} | {result['milliseconds']:.2f} | {result['share_of_a_core']:.1%} |"
+        f"| {result['rollouts']} | {result['turns']} | {result['milliseconds']:.2f} | {result['share_of_a_core']:.1%} |"
         f" {result['breaks']} | {result['repaired']} |"
     ]
-    head = ["| attempts | turns of each | ms of a turn | of a core, a turn every 10 s | breaks | repaired |"]
+    head = ["| rollouts | turns of each | ms of a turn | of a core, a turn every 10 s | breaks | repaired |"]
     publish(result, "\n".join([*head, "|---|---|---|---|---|---|", *rows]), arguments)
 
 

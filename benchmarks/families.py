@@ -1,12 +1,13 @@
-"""Every family of the quick path on one GPU, beside transformers: who is right, and who is quick.
+"""Every family of the fast path on one GPU, beside transformers: who is right, and who is quick.
 
     python benchmarks/families.py [--families llama gemma2 ...] [--parts same speed] [--json] [--save NAME]
 
-Random weights of about 0.15 billion (8 layers, 1,024 wide; experts more). `same`: in float32 the quick engine's replies
-beside those of the plain one, which runs transformers' own modules, and its logprobs as far as replies agree; in
+Random weights of about 0.15 billion (8 layers, 1,024 wide; experts more). `same`: in float32 the quick engine's
+completions
+beside those of the plain one, which runs transformers' own modules, and its logprobs as far as completions agree; in
 bfloat16 the engine's logprobs beside the trainer's for the same tokens, and with experts also without their replay;
 logprobs and gradients of the quick trainer, and of transformers' modules in bfloat16, beside those in float32. `speed`:
-tokens a second of generation (256 prompts of 64 tokens, replies of 128) and of training beside transformers, in
+tokens a second of generation (256 prompts of 64 tokens, completions of 128) and of training beside transformers, in
 bfloat16. `ratio` is the least of generation's.
 """
 
@@ -74,7 +75,7 @@ def made(family: str, folder: Path, is_tiny: bool) -> Path:
     return folder
 
 
-def replies(engine: Engine, folder: Path, prompts: list[IntArray], tokens: int) -> list[Completion]:
+def completions(engine: Engine, folder: Path, prompts: list[IntArray], tokens: int) -> list[Completion]:
     engine.open(folder)
 
     async def everything() -> list[Completion]:
@@ -85,15 +86,15 @@ def replies(engine: Engine, folder: Path, prompts: list[IntArray], tokens: int) 
 
 
 def told(prompts: list[IntArray], found: list[Completion], with_notes: bool) -> list[Group]:
-    """As attempts, with the experts that wrote them or without."""
+    """As rollouts, with the experts that wrote them or without."""
     groups = grouped(prompts, found, 1)
     for group, done in zip(groups, found, strict=True):
-        (attempt,) = group.trajectories
-        (turn,) = attempt.turns
+        (rollout,) = group.rollouts
+        (turn,) = rollout.turns
         if with_notes and done.aux:
             empty = replace(turn, tokens=turn.tokens[:0], logprobs=turn.logprobs[:0], versions=turn.versions[:0])
             turn = replace(turn, aux=extended(empty, done.aux, len(done.tokens)))
-        attempt.turns = (turn,)
+        rollout.turns = (turn,)
     return groups
 
 
@@ -130,7 +131,7 @@ def apart_from_float32(folder: Path, vocabulary: int, arguments: argparse.Namesp
 
 
 def parting(one: IntArray, other: IntArray) -> int:
-    """Where two replies part: drawn from 32,000 nearly equal chances, a token turns with their last bits."""
+    """Where two completions part: drawn from 32,000 nearly equal probabilities, a token turns with their last bits."""
     apart = np.flatnonzero(one != other) if len(one) == len(other) else np.zeros(1, np.int64)
     return int(apart[0]) if len(apart) else len(one)
 
@@ -139,17 +140,17 @@ def same(folder: Path, prompts: list[IntArray], arguments: argparse.Namespace) -
     device, rows = arguments.device, len(prompts)
     room: dict[str, Any] = {"rows": rows, "device": device, "cache_tokens": rows * 2048}
     few = prompts[:16]
-    plain = replies(TorchEngine(rows=16, device=device), folder, few, arguments.tokens)
+    plain = completions(TorchEngine(rows=16, device=device), folder, few, arguments.tokens)
     engine = PagedEngine(dtype="float32", **room)
-    quick = replies(engine, folder, few, arguments.tokens)
+    quick = completions(engine, folder, few, arguments.tokens)
     alike = [np.array_equal(one.tokens, other.tokens) for one, other in zip(plain, quick, strict=True)]
     parted = [(parting(one.tokens, other.tokens), one, other) for one, other in zip(plain, quick, strict=True)]
     worst = max(float(np.abs(one.logprobs[:at] - other.logprobs[:at]).max(initial=0)) for at, one, other in parted)
     dtype = "bfloat16" if torch.device(device).type == "cuda" else "float32"
-    written = replies(PagedEngine(dtype=dtype, **room), folder, prompts, arguments.tokens)
+    written = completions(PagedEngine(dtype=dtype, **room), folder, prompts, arguments.tokens)
     found: dict[str, Any] = {
-        "is_quick": engine._slow is None,
-        "float32_same_replies": f"{sum(alike)} of {len(alike)}",
+        "is_fast": engine._slow is None,
+        "float32_same_completions": f"{sum(alike)} of {len(alike)}",
         "float32_worst_logprob": worst,
         "engine_against_trainer": apart(folder, told(prompts, written, True), device, dtype),
         "apart_from_float32": apart_from_float32(folder, 64, arguments, dtype),
@@ -195,7 +196,7 @@ def measured(family: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| family | float32: same replies | engine and trainer apart | generation | training |",
+        "| family | float32: same completions | engine and trainer apart | generation | training |",
         "|---|---|---|---|---|",
     ]
     for row in rows:
@@ -205,7 +206,9 @@ def table(rows: list[dict[str, Any]]) -> str:
                 f"{row[own]:,.0f} tok/s, {row[own] / row[other]:.1f} times"
                 for own, other in (("engine", "transformers"), ("trained", "transformers_trained"))
             ]
-        lines.append(f"| {row['family']} | {row.get('float32_same_replies', '-')} | {gap:.2g} | {' | '.join(times)} |")
+        lines.append(
+            f"| {row['family']} | {row.get('float32_same_completions', '-')} | {gap:.2g} | {' | '.join(times)} |"
+        )
     return "\n".join(lines)
 
 
@@ -214,7 +217,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--parts", nargs="+", default=["same", "speed"], choices=["same", "speed"])
     parser.add_argument("--sequences", type=int, default=256)
-    parser.add_argument("--tokens", type=int, default=128, help="of a reply")
+    parser.add_argument("--tokens", type=int, default=128, help="of a completion")
     parser.add_argument("--is-tiny", action="store_true", help="models of a few thousand weights, to try this script")
     output_arguments(parser)
     arguments = parser.parse_args(words)

@@ -1,11 +1,13 @@
-"""How near beliefs come to the truth on the bundled model: a short run's groups against an oracle's table.
+"""How near pass-rate estimators come to the truth on the bundled model: a short run's groups against an oracle's table.
 
-    python benchmarks/foresight_pocket.py [--seeds 3] [--json] [--save NAME]
+    python benchmarks/prediction_pocket.py [--seeds 3] [--json] [--save NAME]
 
-GRPO trains on 16 tasks each of six worlds and levels, in turn, 16 groups of 8 attempts a step, until each task was
-tried 8 times; the beliefs are shown every group as it came, with the version of its weights, then asked about all 96
-tasks. The truth is the share of right ones among 256 new attempts a task with the last weights, whose own error of
-0.03 at most is in all figures alike. The Brier score is that of one of these attempts. The `ratio` is the error of
+GRPO trains on 16 tasks each of six environments and levels, in turn, 16 groups of 8 rollouts a step, until each task
+was
+tried 8 times; the pass-rate estimators are shown every group as it came, with the version of its weights, then asked
+about all 96
+tasks. The truth is the share of right ones among 256 new rollouts a task with the last weights, whose own error of
+0.03 at most is in all figures alike. The Brier score is that of one of these rollouts. The `ratio` is the error of
 offsets to that of the last seen share.
 """
 
@@ -23,7 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from foresight import BELIEFS, Doubles, rank_correlation
+from prediction import ESTIMATORS, Doubles, rank_correlation
 
 from strop.control.samplers.few import Few
 from strop.evaluation import evaluate
@@ -38,16 +40,16 @@ from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Task
 
-WORLD = "arithmetic:1+arithmetic:4+arithmetic:6+countdown:3+countdown:4+keyvalue:3"
-TASKS, VISITS, ATTEMPTS, GROUPS, ORACLE = 16, 8, 8, 16, 256  # tasks of each world
+ENV = "arithmetic:1+arithmetic:4+arithmetic:6+countdown:3+countdown:4+keyvalue:3"
+TASKS, VISITS, ROLLOUTS, GROUPS, ORACLE = 16, 8, 8, 16, 256  # tasks of each environment
 
 
 def run_of(seed: int, tasks: int, visits: int) -> Run:
     """A run that tries the same tasks over and over."""
-    sizes = {"groups_per_step": GROUPS, "group_size": ATTEMPTS, "heldout_tasks": 1, "heldout_every": 0}
-    run = grpo(Setting(world=WORLD, seed=seed, checkpoint_every=1000, **sizes))  # type: ignore[arg-type]
-    run.sampler = Few(run.worlds, tasks)
-    run.steps = -(-visits * tasks * len(run.worlds) // GROUPS)
+    sizes = {"groups_per_step": GROUPS, "group_size": ROLLOUTS, "heldout_tasks": 1, "heldout_every": 0}
+    run = grpo(Setting(env=ENV, seed=seed, checkpoint_every=1000, **sizes))  # type: ignore[arg-type]
+    run.sampler = Few(run.envs, tasks)
+    run.steps = -(-visits * tasks * len(run.envs) // GROUPS)
     return run
 
 
@@ -61,30 +63,30 @@ def trained(run: Run, root: Path) -> tuple[list[Group], Path]:
     return groups, checkpoint.listed(folder.checkpoints)[-1]
 
 
-async def asked(run: Run, model: Path, tasks: int, attempts: int) -> Doubles:
-    """The share of right ones among many attempts at each task of each world: [W * N]."""
+async def asked(run: Run, model: Path, tasks: int, rollouts: int) -> Doubles:
+    """The share of right ones among many rollouts of each task of each environment: [W * N]."""
     run.engine.open(model)
     policy = Policy.load(model, run.engine, run.sampling, run.context)
-    evaluation = replace(run.evaluation, attempts=attempts)
+    evaluation = replace(run.evaluation, rollouts=rollouts)
     scorer = Scorer(evaluation.rewards)
     shares: list[float] = []
-    for world in run.worlds:
-        those = [world.task(index) for index in range(tasks)]
-        (score,) = await evaluate([(world, those)], evaluation, policy, scorer, run.seed + 1000)
+    for env in run.envs:
+        those = [env.task(index) for index in range(tasks)]
+        (score,) = await evaluate([(env, those)], evaluation, policy, scorer, run.seed + 1000)
         shares += [right / count for right, count in zip(score.right, score.counted, strict=True)]
     await scorer.close()
     return np.array(shares)
 
 
-def foreseen(groups: list[Group], tasks: list[Task], step: int) -> dict[str, Doubles]:
-    """What each belief says of all tasks after it saw all groups, as they came."""
+def predicted(groups: list[Group], tasks: list[Task], step: int) -> dict[str, Doubles]:
+    """What each pass-rate estimator says of all tasks after it saw all groups, as they came."""
     found = {}
-    for name, kind in BELIEFS.items():
-        belief = kind()
+    for name, kind in ESTIMATORS.items():
+        estimator = kind()
         for group in groups:
-            belief.foresee([group.task], group.version)
-            belief.observe(group)
-        found[name] = belief.foresee(tasks, step)[0].astype(np.float64)
+            estimator.predict([group.task], group.version)
+            estimator.observe(group)
+        found[name] = estimator.predict(tasks, step)[0].astype(np.float64)
     return found
 
 
@@ -100,33 +102,33 @@ def measure(seeds: int, tasks: int = TASKS, visits: int = VISITS, oracle: int = 
 
 
 def of_seed(seed: int, tasks: int, visits: int, oracle: int) -> tuple[dict[str, Doubles], Doubles]:
-    """Figures of each belief, and the true shares [W * N]."""
+    """Figures of each pass-rate estimator, and the true shares [W * N]."""
     run = run_of(seed, tasks, visits)
     with tempfile.TemporaryDirectory() as root:
         groups, model = trained(run, Path(root))
         truth = asyncio.run(asked(run_of(seed, tasks, visits), model, tasks, oracle))
-    everyone = [world.task(index) for world in run.worlds for index in range(tasks)]
-    return {name: figures(means, truth) for name, means in foreseen(groups, everyone, run.steps).items()}, truth
+    everyone = [env.task(index) for env in run.envs for index in range(tasks)]
+    return {name: figures(means, truth) for name, means in predicted(groups, everyone, run.steps).items()}, truth
 
 
 def summed(found: list[tuple[dict[str, Doubles], Doubles]]) -> dict[str, Any]:
     """Means over seeds."""
     rows = []
-    for name in BELIEFS:
+    for name in ESTIMATORS:
         error, brier, correlation = np.mean([each[name] for each, _ in found], axis=0).tolist()
-        rows.append({"belief": name, "rmse": error**0.5, "brier": brier, "rank_correlation": correlation})
-    errors = {row["belief"]: row["rmse"] for row in rows}
-    names = WORLD.split("+")
+        rows.append({"estimator": name, "rmse": error**0.5, "brier": brier, "rank_correlation": correlation})
+    errors = {row["estimator"]: row["rmse"] for row in rows}
+    names = ENV.split("+")
     shares = np.mean([truth.reshape(len(names), -1).mean(1) for _, truth in found], axis=0).tolist()
     ratio = errors["offsets"] / errors["last seen"]
     return {"ratio": ratio, "limit": 2 / 3, "shares": dict(zip(names, shares, strict=True)), "rows": rows}
 
 
 def table(found: dict[str, Any]) -> str:
-    lines = ["| belief | RMSE | Brier | rank correlation |", "|---|---|---|---|"]
+    lines = ["| pass-rate estimator | RMSE | Brier | rank correlation |", "|---|---|---|---|"]
     for row in found["rows"]:
         told = " | ".join(f"{row[name]:.3f}" for name in ("rmse", "brier", "rank_correlation"))
-        lines.append(f"| {row['belief']} | {told} |")
+        lines.append(f"| {row['estimator']} | {told} |")
     shares = ", ".join(f"{name} {share:.2f}" for name, share in found["shares"].items())
     lines.append(f"solved at the end: {shares}")
     lines.append(f"offsets / last seen {found['ratio']:.2f}, wanted at most {found['limit']:.2f}")

@@ -1,10 +1,10 @@
 """What forks cost: a root and eight branches of it, in the engine's work and in the trainer's.
 
-    python benchmarks/forks.py [--groups 8] [--world arithmetic:6] [--json] [--save NAME]
+    python benchmarks/forks.py [--groups 8] [--env arithmetic:6] [--json] [--save NAME]
 
 A real run of one step: each group is one root and eight branches from its four most uncertain tokens. The engine's
 work is every token that goes through the model, sampled or read; what the sampled tokens alone would take is each of
-them once, and each task's prompt once. The trainer lays out every attempt whole and computes a prefix that several
+them once, and each task's prompt once. The trainer lays out every rollout whole and computes a prefix that several
 share once: beside its count stands that of the distinct prefixes, counted one by one. `ratio` is the engine's work over
 that of the sampled tokens alone: at most 1.15 is wanted.
 """
@@ -39,9 +39,9 @@ LIMIT = 1.15
 POSITIONS, BRANCHES = 4, 2
 
 
-def measure(world: str, groups: int, model: str) -> dict[str, Any]:
+def measure(env: str, groups: int, model: str) -> dict[str, Any]:
     """One step, then what the engine and the ledger say of it."""
-    setting = Setting(world, model, steps=1, groups_per_step=groups, group_size=1, heldout_tasks=0, heldout_every=0)
+    setting = Setting(env, model, steps=1, groups_per_step=groups, group_size=1, heldout_tasks=0, heldout_every=0)
     forks, credit = EntropyForks(POSITIONS, BRANCHES), AlongTree(BatchStandard())  # one start has no siblings at first
     run = replace(ettrl(setting), strategy=forks, advantage=credit)
     with tempfile.TemporaryDirectory() as folder:
@@ -53,10 +53,10 @@ def measure(world: str, groups: int, model: str) -> dict[str, Any]:
 
 def _engine(engine: TorchEngine, groups: Sequence[Group]) -> dict[str, Any]:
     """Tokens of the run's engine; every prompt must be read once, whatever comes after."""
-    prompts = sum(len(group.trajectories[0].turns[0].prompt) for group in groups)  # of roots: nothing was begun
+    prompts = sum(len(group.rollouts[0].turns[0].prompt) for group in groups)  # of roots: nothing was begun
     work, alone = engine.num_generated + engine.num_prefilled, engine.num_generated + prompts
     return {
-        "attempts": sum(len(group.trajectories) for group in groups),
+        "rollouts": sum(len(group.rollouts) for group in groups),
         "sampled": engine.num_generated,
         "prompts": prompts,
         "read": engine.num_prefilled,
@@ -80,7 +80,7 @@ def _trainer(groups: Sequence[Group]) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    names = ("attempts", "sampled", "prompts", "read", "reused", "work", "laid_out", "computed", "distinct")
+    names = ("rollouts", "sampled", "prompts", "read", "reused", "work", "laid_out", "computed", "distinct")
     rows = [f"| {name.replace('_', ' ')} | {result[name]:,} |" for name in names]
     told = f"engine's work over that of sampled tokens alone: {result['ratio']:.3f} (wanted: at most {LIMIT})"
     return "\n".join(["| tokens | |", "|---|---|", *rows, "", told])
@@ -89,11 +89,11 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=8, help="each of one root and eight branches")
-    parser.add_argument("--world", default="arithmetic:6")
+    parser.add_argument("--env", default="arithmetic:6")
     parser.add_argument("--model", default=Setting().model)
     output_arguments(parser)
     arguments = parser.parse_args()
-    result = {"benchmark": "forks"} | measure(arguments.world, arguments.groups, arguments.model)
+    result = {"benchmark": "forks"} | measure(arguments.env, arguments.groups, arguments.model)
     publish(result | circumstances("cpu"), table(result), arguments)
 
 

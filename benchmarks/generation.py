@@ -56,7 +56,7 @@ NEED = {1024: 250_000, 2048: 300_000}  # of SmolLM2 on an H200
 
 
 def prompts_of(folder: Path, sequences: int, group_size: int, shortest: int, longest: int = 0) -> list[IntArray]:
-    """Random tokens, so many or as many as chance says; siblings have the same."""
+    """Random tokens, so many or as many as probability says; siblings have the same."""
     vocabulary = int(json.loads((folder / "config.json").read_text())["vocab_size"])
     stream = np.random.default_rng(0)
     sizes = stream.integers(shortest, max(shortest, longest) + 1, -(-sequences // group_size))

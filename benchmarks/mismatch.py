@@ -29,7 +29,7 @@ from strop.models.names import model_folder
 from strop.training.pack import pack
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
+from strop.types import FloatArray, Group, IntArray, Message, Outcome, Rollout, Sampling, Task, Turn
 
 ALLOWED = 2e-3  # mean absolute difference of logprobs
 LOW, HIGH = 0.9, 1.1
@@ -64,13 +64,13 @@ def generate(folder: Path, prompts: list[IntArray], tokens: int, group_size: int
 
 
 def grouped(prompts: list[IntArray], found: list[Completion], group_size: int) -> list[Group]:
-    """Completions as attempts at tasks."""
+    """Completions as rollouts of tasks."""
     groups = []
     for number, prompt in enumerate(prompts):
         task = Task((Message("user", str(number)),), "", "mismatch")
         own = found[number * group_size : (number + 1) * group_size]
-        attempts = [
-            Trajectory(
+        rollouts = [
+            Rollout(
                 f"{number}/{index}",
                 task,
                 (Turn(prompt, each.tokens, each.logprobs, each.versions, Message("assistant", "")),),
@@ -78,7 +78,7 @@ def grouped(prompts: list[IntArray], found: list[Completion], group_size: int) -
             )
             for index, each in enumerate(own)
         ]
-        groups.append(Group(number, task, attempts))
+        groups.append(Group(number, task, rollouts))
     return groups
 
 

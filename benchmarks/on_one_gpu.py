@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-_LONG = ("--attempts", "4", "--prompt", "28672", "--tokens", "4096", "--length", "32768", "--sequences", "1", "1")
+_LONG = ("--rollouts", "4", "--prompt", "28672", "--tokens", "4096", "--length", "32768", "--sequences", "1", "1")
 _MIXED = ("--prompt-tokens", "256", "768")
 _ARMS = ("smollm2", "smollm2 trainer.lora=32", "smollm2 engine.products=fp8 trainer.products=fp8", "device=cuda")
 
@@ -52,7 +52,7 @@ def training(sequences: int, length: int) -> tuple[str, ...]:
 MEASUREMENTS = {
     "tests": Measurement(180, ("-m", "pytest", "-q", "-x", "-m", "gpu", str(HERE.parent / "tests" / "gpu"))),
     "drafts": Measurement(60, ("drafts.py",)),
-    "drafts_chance": Measurement(50, ("drafts.py", "--draws", "chance", "--guesses", "2")),
+    "drafts_probability": Measurement(50, ("drafts.py", "--draws", "probability", "--guesses", "2")),
     "7b_16": Measurement(60, generation("7b", 16, 256, *_MIXED, "--peers", "fp8", "race")),
     "7b_256": Measurement(110, generation("7b", 256, 2048, *_MIXED, "--rounds", "1")),
     "smollm2_1024": Measurement(40, generation("smollm2", 1024, 256, "--peers", "race")),

@@ -1,8 +1,9 @@
-"""What a belief about 10 million tasks costs: bytes, and the time of one choice among 64 candidates.
+"""What a pass-rate estimator about 10 million tasks costs: bytes, and the time of one choice among 64 candidates.
 
     python benchmarks/pick.py [--tasks 10000000] [--json] [--save NAME]
 
-Every task was tried. A pick draws 64 places, reads their keys off an array, asks the belief, draws one chance for each
+Every task was tried. A pick draws 64 places, reads their keys off an array, asks the pass-rate estimator, draws one
+probability for each
 (Thompson) and takes the nearest to one half; only the winner is made. Beside it the same with all 64 tasks made. The
 keys of the 10 million are drawn at random, as making every task would take 20 minutes; that changes no lookup. The
 `ratio` is the median of a pick to the millisecond that is promised.
@@ -28,34 +29,34 @@ from strop.control.estimators.level_plus_offset import Offsets
 from strop.control.estimators.support.task_table import keys_of
 from strop.environments.bundled.countdown import Countdown
 from strop.success import kind
-from strop.types import Group, Outcome, Task, Trajectory
+from strop.types import Group, Outcome, Rollout, Task
 
 LIMIT_SECONDS, LIMIT_BYTES = 1e-3, 1e9
 CANDIDATES, STEP = 64, 100
-WORLDS = tuple(Countdown(level) for level in (2, 3, 4, 5))
+ENVS = tuple(Countdown(level) for level in (2, 3, 4, 5))
 
 
 def measure(count: int, picks: int) -> dict[str, Any]:
-    """Fill a belief, choose, learn; the peak is of this process, Python and numpy within."""
+    """Fill a pass-rate estimator, choose, learn; the peak is of this process, Python and numpy within."""
     before, keys = _peak(), np.random.default_rng(0).integers(1, 2**64, count, np.uint64)
-    kinds = keys_of([kind(world.task(0)) for world in WORLDS])
-    belief, seconds = _filled(keys)
+    kinds = keys_of([kind(env.task(0)) for env in ENVS])
+    estimator, seconds = _filled(keys)
     stream = np.random.default_rng(1)
 
     def scored() -> int:
         places = stream.integers(0, count, CANDIDATES)
-        means, variances = belief.told(keys[places], kinds[places % len(WORLDS)], STEP)
+        means, variances = estimator.told(keys[places], kinds[places % len(ENVS)], STEP)
         return int(places[np.abs(stream.normal(means, np.sqrt(variances)) - 0.5).argmin()])
 
     def picked() -> Task:
         return _task(scored())
 
     def made() -> None:
-        belief.foresee([_task(int(place)) for place in stream.integers(0, count, CANDIDATES)], STEP)
+        estimator.predict([_task(int(place)) for place in stream.integers(0, count, CANDIDATES)], STEP)
 
     found = {name: _timed(each, picks) for name, each in (("scored", scored), ("pick", picked), ("made", made))}
-    learned = _learned(belief, 512)
-    table, peak = belief._tasks.num_bytes, _peak()
+    learned = _learned(estimator, 512)
+    table, peak = estimator._tasks.num_bytes, _peak()
     return {
         "ratio": found["pick"]["median"] / LIMIT_SECONDS,
         "tasks": count,
@@ -70,22 +71,22 @@ def measure(count: int, picks: int) -> dict[str, Any]:
 
 
 def _filled(keys: NDArray[np.uint64]) -> tuple[Offsets, float]:
-    """A belief that goes on from a folder in which every key was tried."""
-    belief, stream = Offsets(), np.random.default_rng(2)
+    """A pass-rate estimator that goes on from a folder in which every key was tried."""
+    estimator, stream = Offsets(), np.random.default_rng(2)
     with tempfile.TemporaryDirectory() as folder:
-        belief.save(Path(folder))
-        rows = np.zeros(len(keys), belief._tasks.row)
+        estimator.save(Path(folder))
+        rows = np.zeros(len(keys), estimator._tasks.row)
         rows["key"], rows["known"], rows["version"] = keys, 2.0, stream.integers(0, STEP, len(keys), np.int32)
         rows["logit"] = stream.normal(size=len(keys)).astype(np.float32)
         np.save(Path(folder) / "tasks.npy", rows)
         del rows
         began = time.perf_counter()
-        belief.resume(Path(folder))
-    return belief, time.perf_counter() - began
+        estimator.resume(Path(folder))
+    return estimator, time.perf_counter() - began
 
 
 def _task(place: int) -> Task:
-    return WORLDS[place % len(WORLDS)].task(place // len(WORLDS))
+    return ENVS[place % len(ENVS)].task(place // len(ENVS))
 
 
 def _timed(work: Callable[[], Any], times: int) -> dict[str, float]:
@@ -99,7 +100,7 @@ def _timed(work: Callable[[], Any], times: int) -> dict[str, float]:
     return {"median": float(np.median(taken)), "p99": float(np.quantile(taken, 0.99))}
 
 
-def _learned(belief: Offsets, count: int) -> dict[str, float]:
+def _learned(estimator: Offsets, count: int) -> dict[str, float]:
     """Filing one group, and folding one as a part of `count`."""
     tasks = [_task(place) for place in range(count)]
     groups = [
@@ -107,7 +108,7 @@ def _learned(belief: Offsets, count: int) -> dict[str, float]:
             number,
             task,
             [
-                Trajectory(str(place), task, (), Outcome.FINISHED, rewards={"outcome": float(place % 2)})
+                Rollout(str(place), task, (), Outcome.FINISHED, rewards={"outcome": float(place % 2)})
                 for place in range(8)
             ],
             STEP,
@@ -116,9 +117,9 @@ def _learned(belief: Offsets, count: int) -> dict[str, float]:
     ]
     began = time.process_time()
     for group in groups:
-        belief.observe(group)
+        estimator.observe(group)
     filed = time.process_time()
-    belief.foresee(tasks[:1], STEP + 1)
+    estimator.predict(tasks[:1], STEP + 1)
     return {"observe": (filed - began) / count, "fold": (time.process_time() - filed) / count}
 
 

@@ -1,13 +1,14 @@
-"""How much the head that prunes midway (arrol) knows of an attempt's end, by how much of the reply it has read.
+"""How much the head that prunes midway (arrol) knows of a rollout's end, by how much of the completion it has read.
 
     python benchmarks/pruning_head.py [--seeds 6] [--json] [--save NAME]
 
-The bundled model writes 16 groups of 8 attempts at arithmetic:6 for each of 8 versions. The strategy itself reads each
-attempt up to a share of its tokens, lets all go on, is shown what became of them, and learns as in a run: groups of a
-version are foretold from those of earlier ones. AUC is the chance that of a right and a wrong attempt of the last 4
-versions, which it has not seen, the right one was foretold the higher success; 1/2 knows nothing. The attempts are the
+The bundled model writes 16 groups of 8 rollouts of arithmetic:6 for each of 8 versions. The strategy itself reads each
+rollout up to a share of its tokens, lets all go on, is shown what became of them, and learns as in a run: groups of a
+version are predicted from those of earlier ones. AUC is the probability that of a right and a wrong rollout of the last
+4
+versions, which it has not seen, the right one was predicted the higher success; 1/2 knows nothing. The rollouts are the
 same for every share. *Within*: the same over pairs of one group alone, where knowing the task does not help. The
-`ratio` is the AUC at half of the reply.
+`ratio` is the AUC at half of the completion.
 """
 
 from __future__ import annotations
@@ -34,40 +35,40 @@ from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.models.names import model_folder
-from strop.recipes.rollout.arrol import FORETOLD, PrunedMidway
+from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway
 from strop.roles import Agent
 from strop.success import success
 from strop.training.requirements import HIDDEN, Note
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Outcome, Sampling, Start, Task, Trajectory, Turn
+from strop.types import Group, Outcome, Rollout, Sampling, Start, Task, Turn
 
 SHARES = tuple(eighth / 8 for eighth in range(1, 9))
-VERSIONS, LEARNED, GROUPS, ATTEMPTS, LEVEL = 8, 4, 16, 8, 6
+VERSIONS, LEARNED, GROUPS, ROLLOUTS, LEVEL = 8, 4, 16, 8, 6
 
 
 @dataclass
 class Recorded(Player):
-    """Attempts that were written before: first a share of each, then the rest."""
+    """Rollouts that were written before: first a share of each, then the rest."""
 
-    attempts: dict[str, Trajectory]
+    rollouts: dict[str, Rollout]
     share: float
     cuts: dict[str, int] = field(default_factory=dict)
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
-        whole = self.attempts[start.id]
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
+        whole = self.rollouts[start.id]
         if not start.pause:
             return replace(whole, facts={})
         (turn,) = whole.turns
         self.cuts[whole.id] = max(1, math.ceil(self.share * len(turn.tokens)))
         return replace(whole, turns=(first(turn, self.cuts[whole.id]),), outcome=Outcome.PRUNED)
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[dict[str, Any]]:
-        return [{HIDDEN.name: self.attempts[t.id].notes[HIDDEN.name][: self.cuts[t.id]]} for t in attempts]
+    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[Note]) -> list[dict[str, Any]]:
+        return [{HIDDEN.name: self.rollouts[t.id].notes[HIDDEN.name][: self.cuts[t.id]]} for t in rollouts]
 
     def another(self, **changes: Any) -> Start:
         raise NotImplementedError
 
-    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
+    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
         raise NotImplementedError
 
 
@@ -77,18 +78,18 @@ def first(turn: Turn, count: int) -> Turn:
     return replace(turn, **{name: array[:count] for name, array in kept.items()})
 
 
-async def written(seed: int, versions: int, groups: int, attempts: int) -> list[Group]:
+async def written(seed: int, versions: int, groups: int, rollouts: int) -> list[Group]:
     """Scored groups of the bundled model, with its state at every token."""
     model = model_folder("pocket")
-    world, engine, trainer = Arithmetic(LEVEL, seed), TorchEngine(), TorchTrainer()
+    env, engine, trainer = Arithmetic(LEVEL, seed), TorchEngine(), TorchTrainer()
     engine.open(model)
     trainer.open(model, seed)
     policy, scorer = Policy.load(model, engine, Sampling(max_tokens=64), 512), Scorer((Earned(),))
 
     async def made(number: int) -> Group:
-        group = Group(number, world.task(number), [], number // groups)
-        player = GroupPlayer(group, policy, [world], Chat(), seed, scorer)
-        group.trajectories = await Independent()(group, [player.another() for _ in range(attempts)], player)
+        group = Group(number, env.task(number), [], number // groups)
+        player = GroupPlayer(group, policy, [env], Chat(), seed, scorer)
+        group.rollouts = await Independent()(group, [player.another() for _ in range(rollouts)], player)
         await scorer(group)
         return group
 
@@ -98,21 +99,23 @@ async def written(seed: int, versions: int, groups: int, attempts: int) -> list[
     return found
 
 
-async def foretold(groups: Sequence[Group], share: float) -> list[Group]:
-    """The same groups with what the head said of each attempt after a share of it, version by version."""
+async def predicted(groups: Sequence[Group], share: float) -> list[Group]:
+    """The same groups with what the head said of each rollout after a share of it, version by version."""
     strategy, told = PrunedMidway(keep=1.0), list[Group]()
     for group in groups:
-        player = Recorded({t.id: t for t in group.trajectories}, share)
-        starts = [Start(t.id, number) for number, t in enumerate(group.trajectories)]
-        told.append(replace(group, trajectories=await strategy(group, starts, player)))
+        player = Recorded({t.id: t for t in group.rollouts}, share)
+        starts = [Start(t.id, number) for number, t in enumerate(group.rollouts)]
+        told.append(replace(group, rollouts=await strategy(group, starts, player)))
         strategy.observe(told[-1])
     return told
 
 
 def auc(groups: Sequence[Group]) -> float:
-    """How often a right attempt was foretold more than a wrong one, a tie for a half; NaN where there is no pair."""
-    judged = [(t.facts[FORETOLD], success(t) >= 0.5) for group in groups for t in group.trajectories if t.is_scored]
-    right, wrong = (np.array([chance for chance, is_right in judged if is_right is wanted]) for wanted in (True, False))
+    """How often a right rollout was predicted more than a wrong one, a tie for a half; NaN where there is no pair."""
+    judged = [(t.facts[PREDICTED], success(t) >= 0.5) for group in groups for t in group.rollouts if t.is_scored]
+    right, wrong = (
+        np.array([probability for probability, is_right in judged if is_right is wanted]) for wanted in (True, False)
+    )
     if not len(right) or not len(wrong):
         return math.nan
     gaps = right[:, None] - wrong  # [R, W]
@@ -126,16 +129,16 @@ def within(groups: Sequence[Group]) -> float:
 
 
 def measure(
-    seeds: int, versions: int = VERSIONS, learned: int = LEARNED, groups: int = GROUPS, attempts: int = ATTEMPTS
+    seeds: int, versions: int = VERSIONS, learned: int = LEARNED, groups: int = GROUPS, rollouts: int = ROLLOUTS
 ) -> dict[str, Any]:
     """AUC by share, of versions from `learned` on."""
     found: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
     rates: list[float] = []
     for seed in range(seeds):
-        made = asyncio.run(written(seed, versions, groups, attempts))
+        made = asyncio.run(written(seed, versions, groups, rollouts))
         rates.append(float(np.mean([success(t) for group in made for t in group.scored])))
         for share in SHARES:
-            late = [group for group in asyncio.run(foretold(made, share)) if group.version >= learned]
+            late = [group for group in asyncio.run(predicted(made, share)) if group.version >= learned]
             found[share].append((auc(late), within(late)))
     rows = []
     for share, pairs in found.items():
@@ -147,11 +150,11 @@ def measure(
 
 
 def table(found: dict[str, Any]) -> str:
-    lines = ["| share of the reply | AUC | within a group |", "|---|---|---|"]
+    lines = ["| share of the completion | AUC | within a group |", "|---|---|---|"]
     for row in found["rows"]:
         own = f"{row['within']:.2f} ± {row['within_spread']:.2f}"
         lines.append(f"| {row['share']:.3f} | {row['auc']:.2f} ± {row['auc_spread']:.2f} | {own} |")
-    lines.append(f"{found['seeds']} seeds with their deviation; {found['right']:.0%} of all attempts were right")
+    lines.append(f"{found['seeds']} seeds with their deviation; {found['right']:.0%} of all rollouts were right")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Model folders to measure on: SmolLM2, random weights of other sizes, and one whose replies have a heavy tail."""
+"""Model folders to measure on: SmolLM2, random weights of other sizes, and one whose completions have a heavy tail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _NEVER = 16  # a token of SmolLM2 that it does not write
 
 
 def prepare(name: str, folder: Path, device: str, longest: int = 8192) -> Path:
-    """A folder whose model practically never ends a reply by itself: SmolLM2, a shape with random weights, or yours.
+    """A folder whose model practically never ends a completion by itself: SmolLM2, a shape with random weights, or
+    yours.
 
     A shape takes sequences of up to `longest` tokens.
     """
@@ -72,14 +73,14 @@ def cost(folder: Path) -> tuple[int, int]:
 
 
 def heavy_tailed(name: str, folder: Path, shortest: int, longest: int) -> Path:
-    """A model that computes like `name` and whose replies outlive n tokens with probability `shortest` / n."""
+    """A model that computes like `name` and whose completions outlive n tokens with probability `shortest` / n."""
     if name == "tiny":
         shape = {**SHAPES["tiny"], "hidden_size": 256, "num_attention_heads": 4}
         end, start, ticks = TOKEN_IDS[END], TOKEN_IDS[ROLES["assistant"]], [TOKEN_IDS[each] for each in CHARACTERS]
     else:
         shape = json.loads((model_folder(name) / "config.json").read_text())
         tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
-        named = shape["eos_token_id"]  # the one that ends a reply: a tokenizer of another version may name another
+        named = shape["eos_token_id"]  # the one that ends a completion: a tokenizer of another version may name another
         end, start = named[-1] if isinstance(named, list) else named, tokenizer("\n")["input_ids"][-1]
         ticks = list(range(1000, 1500))
     kept = {key: value for key, value in shape.items() if key not in ("model_type", "architectures", "dtype")}
@@ -100,7 +101,7 @@ def heavy_tailed(name: str, folder: Path, shortest: int, longest: int) -> Path:
 @torch.no_grad()
 def _give_tail(model: Any, start: int, end: int, ticks: Sequence[int], shortest: int, longest: int) -> None:
     """The layers compute as ever and add nothing; an embedding is one coordinate, and the output layer holds the
-    logarithms of a Markov chain over tokens: a clock that moves on, or stays, or ends the reply."""
+    logarithms of a Markov chain over tokens: a clock that moves on, or stays, or ends the completion."""
     for layer in model.model.layers:
         layer.self_attn.o_proj.weight.zero_()
         layer.mlp.down_proj.weight.zero_()
@@ -116,17 +117,19 @@ def _give_tail(model: Any, start: int, end: int, ticks: Sequence[int], shortest:
     for tick, token in enumerate(ticks):
         ends = 1 / (places[tick] + 1) if places[tick] >= shortest else 0.0
         dwell = places[tick + 1] - places[tick] if tick + 1 < len(ticks) else float("inf")
-        chances = {end: ends, token: (1 - ends) * (1 - 1 / dwell)}
+        probabilities = {end: ends, token: (1 - ends) * (1 - 1 / dwell)}
         if tick + 1 < len(ticks):
-            chances[ticks[tick + 1]] = (1 - ends) / dwell
-        for following, chance in chances.items():
-            logits[following, tick + 1] = torch.tensor(max(chance, 1e-30)).log().clamp_min(_IMPOSSIBLE)
+            probabilities[ticks[tick + 1]] = (1 - ends) / dwell
+        for following, probability in probabilities.items():
+            logits[following, tick + 1] = torch.tensor(max(probability, 1e-30)).log().clamp_min(_IMPOSSIBLE)
     # the norm before the output layer makes the one coordinate sqrt(hidden)
     model.lm_head.weight.copy_(logits / model.config.hidden_size**0.5)
 
 
 def _places(count: int, longest: int) -> list[float]:
-    """How many tokens a reply has at each tick: one by one, then by a factor with which the last tick is at the end."""
+    """How many tokens a completion has at each tick: one by one, then by a factor with which the last tick is at the
+    end.
+    """
 
     def reached(factor: float) -> list[float]:
         places = [1.0]

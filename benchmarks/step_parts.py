@@ -144,7 +144,7 @@ def watched(run: Run, clock: Clock) -> Iterator[None]:
             return await evaluate(*arguments, **named)
 
     everywhere(EVALUATION, evaluate, evaluated)
-    everywhere("attempts (host)", strop.generate.rollout.play)
+    everywhere("rollouts (host)", strop.generate.rollout.play)
     everywhere("packing", strop.training.pack.pack)
     everywhere("rescoring", rescored)
     methods("generation", TorchEngine, "_run")

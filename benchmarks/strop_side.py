@@ -50,7 +50,7 @@ class Timed:
 def recipe(folder: Path, workload: Workload) -> Run:
     """GRPO without a reference, as on the other side."""
     setting = Setting(
-        world=str(folder / "tasks.jsonl"),
+        env=str(folder / "tasks.jsonl"),
         model=str(folder / "model"),
         steps=_NEVER,
         groups_per_step=GROUPS_PER_STEP,
@@ -67,7 +67,7 @@ def main(folder: Path, workload: Workload) -> None:
     with suppress(Finished):
         launch(recipe(folder, workload), folder / "runs", "strop", [Timed(watch)])
     with closing(sqlite3.connect(folder / "runs" / "strop" / "ledger.db")) as ledger:
-        watch.answer({"lengths": [tokens for (tokens,) in ledger.execute("SELECT tokens FROM attempts")]})
+        watch.answer({"lengths": [tokens for (tokens,) in ledger.execute("SELECT tokens FROM rollouts")]})
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Clock:
 
 def alone(folder: Path, workload: Workload, steps: int, threads: int) -> None:
     """Lag 4, `threads` for the trainer and one for the engine; nothing holds it up."""
-    run = place(replace(recipe(folder, workload), steps=steps, pace=BoundedLag(_LAG), threads=threads), "process")
+    run = place(replace(recipe(folder, workload), steps=steps, admission=BoundedLag(_LAG), threads=threads), "process")
     clock = Clock()
     launch(run, folder / "runs", "alone", [clock])
     seconds = clock.times[-2] - clock.times[_WARM]  # the last step evaluates

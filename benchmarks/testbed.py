@@ -1,4 +1,4 @@
-"""How quick is the test bed: one pocket run alone, an effect of 18 of them, and where a step of 64 attempts goes.
+"""How quick is the test bed: one pocket run alone, an effect of 18 of them, and where a step of 64 rollouts goes.
 
     python benchmarks/testbed.py --device cuda [--tokens 250000] [--seeds 6] [--jobs 0 ...] [--json] [--save NAME]
 
@@ -31,7 +31,7 @@ from strop.recipes.setting import Setting
 from strop.storage.run_folder import RunFolder, read_rows
 
 ALONE, ALL, TOKENS, RUNS = 20.0, 240.0, 250_000, 18  # wanted seconds, and for what
-ARM, ATTEMPTS = "treatment", 64  # of a step
+ARM, ROLLOUTS = "treatment", 64  # of a step
 
 _START = """
 import json, sys, time
@@ -99,7 +99,7 @@ def measure_step(path: Path, device: str, steps: int) -> dict[str, Any]:
     parts = {name: value for name, value in parts.items() if value > 0}
     return {
         "milliseconds": whole,
-        "attempts": ATTEMPTS,
+        "rollouts": ROLLOUTS,
         "parts": dict(sorted(parts.items(), key=lambda item: -item[1])),
         "event loop, and waiting for the device": whole - sum(parts.values()),
         "one evaluation": clock.seconds[EVALUATION] / 2 * 1e3,
@@ -166,7 +166,7 @@ def as_table(result: dict[str, Any]) -> str:
     for name, value in result.get("start", {}).items():
         lines.append(f"  start: {name:<42} {value:8.2f} s")
     if step := result.get("step"):
-        lines.append(f"  a step of {step['attempts']} attempts: {step['milliseconds']:.1f} ms")
+        lines.append(f"  a step of {step['rollouts']} rollouts: {step['milliseconds']:.1f} ms")
         rest = {name: step[name] for name in ("event loop, and waiting for the device",)}
         for name, value in {**step["parts"], **rest}.items():
             lines.append(f"    {name:<46} {value:8.1f} ms  {value / step['milliseconds']:6.1%}")

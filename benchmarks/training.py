@@ -40,7 +40,7 @@ from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 
 CEILING = 782e12  # operations/s
 NEED = {"tokens_per_second": 400_000, "gib": 15}
@@ -190,12 +190,12 @@ def batches_of(arguments: argparse.Namespace, vocabulary: int) -> list[Batch]:
 def groups_of(
     random: np.random.Generator, vocabulary: int, groups: int, siblings: int, prompt: int, written: int
 ) -> list[Group]:
-    """Random attempts that share their group's prompt, at random credit."""
+    """Random rollouts that share their group's prompt, at random advantage."""
     found = []
     for number in range(groups):
         task = Task((Message("user", ""),), "", "benchmark", id=str(number))
         begin = random.integers(0, vocabulary, prompt)
-        attempts = []
+        rollouts = []
         for index in range(siblings):
             turn = Turn(
                 prompt=begin,
@@ -204,9 +204,9 @@ def groups_of(
                 versions=np.zeros(written, dtype=np.int64),
                 message=Message("assistant", ""),
             )
-            attempts.append(Trajectory(f"{number}/{index}", task, (turn,), Outcome.FINISHED))
-            attempts[-1].set_advantage(float(random.normal()))
-        found.append(Group(number, task, attempts))
+            rollouts.append(Rollout(f"{number}/{index}", task, (turn,), Outcome.FINISHED))
+            rollouts[-1].set_advantage(float(random.normal()))
+        found.append(Group(number, task, rollouts))
     return found
 
 

@@ -30,7 +30,7 @@ class Timed(TrainerCallback):  # type: ignore[misc]
 
 
 def configuration(folder: Path, workload: Workload) -> GRPOConfig:
-    """One optimizer step per batch of fresh replies; nothing saved, logged or evaluated."""
+    """One optimizer step per batch of fresh completions; nothing saved, logged or evaluated."""
     return GRPOConfig(
         output_dir=str(folder / "trl"),
         per_device_train_batch_size=GROUPS_PER_STEP * GROUP_SIZE,

@@ -67,14 +67,14 @@ class Worker:
     """The other side: a process that runs `script folder workload`."""
 
     def __init__(self, script: Path, folder: Path, workload: str, threads: int, log: TextIO) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
+        episode = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
         self._process = subprocess.Popen(
             [sys.executable, str(script), str(folder), workload],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=environment | {"HF_HUB_OFFLINE": "1"},
+            env=episode | {"HF_HUB_OFFLINE": "1"},
         )
 
     def steps(self, threads: int, count: int) -> list[tuple[float, float]]:
@@ -85,7 +85,7 @@ class Worker:
         return [(wall, busy) for wall, busy in self._answer()["seconds"]]
 
     def finish(self) -> list[int]:
-        """End it; how many tokens each of its replies had."""
+        """End it; how many tokens each of its completions had."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         lengths: list[int] = self._answer()["lengths"]

@@ -5,7 +5,8 @@
 Only durations are simulated: each of an engine's 32 rows writes 40 tokens/s; lengths are log-normal (median 4,096
 tokens, sigma 1) cut at 32,768; training takes 6,000 tokens/s per device. Synchronous training has all 64 devices for
 both phases; asynchronous training gives three quarters to generation and a quarter to training, as AReaL does.
-Pipeline, pace, buffer and ledger are the real ones. The `ratio` is steps per second, asynchronous over synchronous.
+Pipeline, admission, buffer and ledger are the real ones. The `ratio` is steps per second, asynchronous over
+synchronous.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ from tests.clock import VirtualLoop
 
 DEVICES, ROWS, SPEED, TRAIN_SPEED = 64, 32, 40.0, 6_000.0
 MEDIAN, SIGMA, LONGEST = 4_096, 1.0, 32_768
-GROUPS, ATTEMPTS = 128, 16
+GROUPS, ROLLOUTS = 128, 16
 SCALE = 128  # virtual tokens per token that is really passed along
 
 
 def length_of(key: int) -> int:
-    """Log-normal by the attempt's key: the same attempt has the same length whatever the schedule."""
+    """Log-normal by the rollout's key: the same rollout has the same length whatever the schedule."""
     digest = hashlib.sha256(str(key).encode()).digest()
     one, two = (int.from_bytes(digest[i : i + 8], "big") / 2**64 for i in (0, 8))
     normal = math.sqrt(-2 * math.log(one or 1e-12)) * math.cos(2 * math.pi * two)
@@ -131,7 +132,7 @@ class TakesTime(Executor):
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **more: Any) -> Future[Any]:
         groups: list[Group] = arguments[1]
-        tokens = SCALE * sum(t.num_tokens for group in groups for t in group.trajectories)
+        tokens = SCALE * sum(t.num_tokens for group in groups for t in group.rollouts)
         seconds = tokens / (TRAIN_SPEED * self.devices)
         self.busy += seconds
         future: Future[Any] = Future()
@@ -152,11 +153,11 @@ class Log:
 
 def simulate(lag: int, steps: int, engines: int, trainers: int) -> dict[str, float]:
     """Seconds per step once warm, idle shares and staleness."""
-    worlds = (Arithmetic(4),)
+    envs = (Arithmetic(4),)
     engine, executor, log = VirtualEngines(engines), TakesTime(trainers), Log()
     run = Run(
-        worlds=worlds, sampler=Uniform(worlds), advantage=Constant(), losses=(Reinforce(),), steps=steps,
-        groups_per_step=GROUPS, budget=Fixed(ATTEMPTS), pace=BoundedLag(lag), engine=engine,
+        envs=envs, sampler=Uniform(envs), advantage=Constant(), losses=(Reinforce(),), steps=steps,
+        groups_per_step=GROUPS, budget=Fixed(ROLLOUTS), admission=BoundedLag(lag), engine=engine,
         trainer=VirtualTrainer(), checkpoint_every=1 << 30, sampling=Sampling(max_tokens=400),
     )  # fmt: skip
     run.evaluation = type(run.evaluation)(every=0, tasks=0)

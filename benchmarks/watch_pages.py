@@ -1,6 +1,6 @@
-"""What the pages of `strop watch` cost the server when a ledger holds a million attempts: milliseconds of a core.
+"""What the pages of `strop watch` cost the server when a ledger holds a million rollouts: milliseconds of a core.
 
-    python -m benchmarks.watch_pages [ATTEMPTS]
+    python -m benchmarks.watch_pages [ROLLOUTS]
 
 The rows are copies of one that a ledger wrote, of four kinds of tasks, with lengths and rewards drawn at random; a page
 must take at most 300 ms. *summary* reads the whole ledger and is drawn only when somebody asks for it.
@@ -27,15 +27,15 @@ KIND = "arithmetic level 2"
 ASKED: tuple[tuple[str, dict[str, str]], ...] = (
     ("now", {}),
     ("curves", {}),
-    ("attempts", {}),
-    ("attempts", {"sort": "reward"}),
-    ("attempts", {"sort": "length"}),
-    ("attempts", {"kind": KIND}),
-    ("attempts", {"kind": KIND, "sort": "length"}),
-    ("attempts", {"kind": KIND, "sort": "reward"}),
-    ("attempts", {"kind": KIND, "reward_from": "2"}),
-    ("attempts", {"fate": "failed"}),
-    ("attempt", {"id": "900/3"}),
+    ("rollouts", {}),
+    ("rollouts", {"sort": "reward"}),
+    ("rollouts", {"sort": "length"}),
+    ("rollouts", {"kind": KIND}),
+    ("rollouts", {"kind": KIND, "sort": "length"}),
+    ("rollouts", {"kind": KIND, "sort": "reward"}),
+    ("rollouts", {"kind": KIND, "reward_from": "2"}),
+    ("rollouts", {"fate": "failed"}),
+    ("rollout", {"id": "900/3"}),
     ("curriculum", {}),
     ("summary", {}),
 )
@@ -51,13 +51,13 @@ def fill(folder: RunFolder, groups: int) -> None:
     copies: dict[str, Iterable[dict[str, Any]]] = {
         "tasks": ({"id": name, "level": 1 + place % 4} for place, name in enumerate(tasks)),
         "groups": ({"number": n, "task": asked[n], "version": n // A_STEP, "fate": fates[n]} for n in range(groups)),
-        "attempts": (
+        "rollouts": (
             {"id": f"{n}/{i}", "number": n, "task": asked[n], "fate": fates[n], "place": i, "parent": ""}
             | {"tokens": stream.randrange(10, 4000), "reward": float(stream.random() < 0.5)}
             for n, i in made
         ),
         "trainings": (
-            {"step": n // A_STEP + 1, "slot": n % A_STEP, "place": i, "number": n, "attempt": f"{n}/{i}"}
+            {"step": n // A_STEP + 1, "slot": n % A_STEP, "place": i, "number": n, "rollout": f"{n}/{i}"}
             for n, i in made
             if fates[n] == "trained"
         ),
@@ -78,10 +78,10 @@ def write(database: sqlite3.Connection, table: str, rows: Iterable[dict[str, Any
     database.executemany(f"INSERT INTO {table} VALUES ({marks})", (tuple((plain | row).values()) for row in rows))
 
 
-def main(attempts: int) -> None:
+def main(rollouts: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = run_folder(Path(scratch) / "runs" / "big")
-        fill(folder, attempts // GROUP)
+        fill(folder, rollouts // GROUP)
         print(f"{folder.ledger.stat().st_size / 1e9:.2f} GB")
         client = guest(folder.path.parent)
         for page, asked in ASKED:

@@ -1,10 +1,10 @@
 """Whole weights that learn beside their engine on one GPU: how they are held, memory, speed, agreement, gradients.
 
-    python benchmarks/whole.py [--model 7b] [--held 0] [--check 0.5b] [--attempts 16] [--tokens 256] [--json]
+    python benchmarks/whole.py [--model 7b] [--held 0] [--check 0.5b] [--rollouts 16] [--tokens 256] [--json]
 
 Weights are random. The memory plan chooses how they are held (`--held` 18, 10 or 6 bytes for each says otherwise).
-`peak_gib` is the most that this process ever held while replies were written and scored, steps were trained in
-micro-batches of 8 x 1,024 tokens with the keys of those replies in place, and weights delivered; a step has
+`peak_gib` is the most that this process ever held while completions were written and scored, steps were trained in
+micro-batches of 8 x 1,024 tokens with the keys of those completions in place, and weights delivered; a step has
 `--sequences` of them and its optimizer step in it. `gradient_error` is how far gradients of a smaller shape are from
 those of transformers' modules in float32, as a share of their norm, all weights together; `gradient_error_18` is what
 computing in bfloat16 alone makes of it.
@@ -56,8 +56,8 @@ def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, P
         bytes_per_weight=arguments.held,
     )  # fmt: skip
     engine = PagedEngine(
-        rows=arguments.attempts, device=arguments.device, dtype="bfloat16" if is_gpu else "float32", context=longest,
-        cache_tokens=arguments.attempts * (longest + 16),
+        rows=arguments.rollouts, device=arguments.device, dtype="bfloat16" if is_gpu else "float32", context=longest,
+        cache_tokens=arguments.rollouts * (longest + 16),
     )  # fmt: skip
     if is_gpu:
         sharing = Sharing(trainer, engine, outline(folder), gpu_memory(arguments.device)[1], _LENGTH)
@@ -95,7 +95,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     assert trainer._opened is not None
     vocabulary = trainer._opened.model.config.vocab_size
     stream = np.random.default_rng(0)
-    prompts = [stream.integers(1, vocabulary - 1, _PROMPT) for _ in range(arguments.attempts)]
+    prompts = [stream.integers(1, vocabulary - 1, _PROMPT) for _ in range(arguments.rollouts)]
 
     async def everything() -> dict[str, Any]:
         await channel.publish(0)
@@ -170,7 +170,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--folder", default="", help="of random weights that are there already")
     parser.add_argument("--check", default="0.5b", choices=list(SHAPES), help="the shape whose gradients are compared")
     parser.add_argument("--held", type=int, default=0, help="bytes for each weight; 0: as planned")
-    parser.add_argument("--attempts", type=int, default=16)
+    parser.add_argument("--rollouts", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--sequences", type=int, default=32, help="of a step")
     parser.add_argument("--length", type=int, default=_LENGTH, help="of a sequence that is trained on")

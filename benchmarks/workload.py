@@ -1,4 +1,4 @@
-"""What both sides of a comparison work on: a model folder, a file of tasks, a reward, and how long replies get."""
+"""What both sides of a comparison work on: a model folder, a file of tasks, a reward, and how long completions get."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from strop.types import Group
 
 GROUP_SIZE = 8
 GROUPS_PER_STEP = 8
-LEARNING_RATE = 1e-9  # too small to change how long replies get while it is measured
+LEARNING_RATE = 1e-9  # too small to change how long completions get while it is measured
 _IMPOSSIBLE = -30.0  # a logit
 _SHORTEST = 8  # tokens, of the heavy tail
 
 
 @dataclass(frozen=True)
 class Workload:
-    """How long replies get."""
+    """How long completions get."""
 
     name: str
     max_tokens: int
@@ -50,9 +50,9 @@ def prepare(folder: Path, workload: Workload) -> None:
     (folder / "tasks.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def reward(reply: str) -> float:
-    """Cheap and without a pattern: whether the reply has an odd number of small letters."""
-    return float(sum(map(str.islower, reply)) % 2)
+def reward(completion: str) -> float:
+    """Cheap and without a pattern: whether the completion has an odd number of small letters."""
+    return float(sum(map(str.islower, completion)) % 2)
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,13 @@ class OddLetters(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [reward(attempt.reply) for attempt in group.trajectories]
+        return [reward(rollout.completion) for rollout in group.rollouts]
 
 
 def _random_model() -> Any:
-    """A Llama of 4.44M parameters with random weights: nearly uniform over its 107 tokens, so few replies end early."""
+    """A Llama of 4.44M parameters with random weights: nearly uniform over its 107 tokens, so few completions end
+    early.
+    """
     torch.manual_seed(0)
     return LlamaForCausalLM(
         LlamaConfig(
@@ -88,7 +90,7 @@ def _random_model() -> Any:
 
 @torch.no_grad()
 def _give_heavy_tail(model: Any) -> None:
-    """Make replies outlive n tokens with probability 8 / n (Pareto, exponent 1): median 16, cut at 256.
+    """Make completions outlive n tokens with probability 8 / n (Pareto, exponent 1): median 16, cut at 256.
 
     The law is in the weights, so it is the same for whoever samples. The layers compute as ever and add nothing; an
     embedding is one coordinate, and the output layer holds the logarithms of a Markov chain over tokens.
@@ -104,25 +106,25 @@ def _give_heavy_tail(model: Any) -> None:
 
 
 def _chain() -> torch.Tensor:
-    """Chances [from, to]: characters are a clock that moves on, or stays, or ends the reply."""
-    chances = torch.zeros(len(TOKEN_IDS), len(TOKEN_IDS))
-    chances[:, TOKEN_IDS[END]] = 1.0
+    """Probabilities [from, to]: characters are a clock that moves on, or stays, or ends the completion."""
+    probabilities = torch.zeros(len(TOKEN_IDS), len(TOKEN_IDS))
+    probabilities[:, TOKEN_IDS[END]] = 1.0
     clock = [TOKEN_IDS[character] for character in CHARACTERS]
-    chances[TOKEN_IDS[ROLES["assistant"]]] = torch.eye(len(TOKEN_IDS))[clock[0]]
+    probabilities[TOKEN_IDS[ROLES["assistant"]]] = torch.eye(len(TOKEN_IDS))[clock[0]]
     places = _places(len(clock))
     for tick, token in enumerate(clock):
         ends = 1 / (places[tick] + 1) if places[tick] >= _SHORTEST else 0.0  # hazard of 8 / n
         stays = 1 - 1 / (places[tick + 1] - places[tick]) if tick + 1 < len(clock) else 1.0
         following = clock[min(tick + 1, len(clock) - 1)]
-        chances[token] = 0.0
-        chances[token, TOKEN_IDS[END]] = ends
-        chances[token, token] += (1 - ends) * stays
-        chances[token, following] += (1 - ends) * (1 - stays)
-    return chances
+        probabilities[token] = 0.0
+        probabilities[token, TOKEN_IDS[END]] = ends
+        probabilities[token, token] += (1 - ends) * stays
+        probabilities[token, following] += (1 - ends) * (1 - stays)
+    return probabilities
 
 
 def _places(count: int) -> list[float]:
-    """How many tokens a reply has at each tick: one by one up to 32, then so that the last tick is at the cut."""
+    """How many tokens a completion has at each tick: one by one up to 32, then so that the last tick is at the cut."""
     single, cut = 4 * _SHORTEST, 32 * _SHORTEST
     ratio = (cut / single) ** (1 / (count - single))
     return [float(tick + 1) if tick < single else single * ratio ** (tick + 1 - single) for tick in range(count)]

@@ -1,4 +1,4 @@
-"""AMPO (2510.02227), teachers only where every attempt failed, against none and demonstrations in every group.
+"""AMPO (2510.02227), teachers only where every rollout failed, against none and demonstrations in every group.
 
 After 150,000 tokens it had lost 0.043.
 Papers: ampo
@@ -20,9 +20,9 @@ TRACES = 2
 
 
 def treatment(setting: Setting) -> Run:
-    """Two of eight attempts make room for traces where nobody is right."""
-    worlds = "arithmetic:7+arithmetic:5"
-    return ampo(replace(setting, world=worlds, heldout_tasks=192, heldout_every=5), traces=TRACES)
+    """Two of eight rollouts make room for traces where nobody is right."""
+    envs = "arithmetic:7+arithmetic:5"
+    return ampo(replace(setting, env=envs, heldout_tasks=192, heldout_every=5), traces=TRACES)
 
 
 def control(setting: Setting) -> Run:
@@ -37,7 +37,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="ampo",
-    claim="At equal generated tokens, traces of several teachers where all attempts failed reach a higher mean "
+    claim="At equal generated tokens, traces of several teachers where all rollouts failed reach a higher mean "
     "held-out accuracy on both levels over the run than no teachers, or as many demonstrations in every group.",
     treatment=treatment,
     control=control,

@@ -21,7 +21,7 @@ LAG = 16
 def treatment(setting: Setting) -> Run:
     """Weighed from the policy that sampled to the one before the step, then clipped."""
     setting = replace(setting, learning_rate=1e-4, lag=LAG, heldout_tasks=256)
-    return replace(areal(setting), pace=ExactLag(LAG))
+    return replace(areal(setting), admission=ExactLag(LAG))
 
 
 def control(setting: Setting) -> Run:
@@ -30,7 +30,7 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """The decoupled objective that is told every attempt was right."""
+    """The decoupled objective that is told every rollout was right."""
     return replace(treatment(setting), rewards=(Flat(),))
 
 

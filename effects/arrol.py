@@ -19,8 +19,8 @@ TARGET = 0.5  # held-out accuracy, from 0.1 at the start
 
 
 def treatment(setting: Setting) -> Run:
-    """Sixteen attempts pause; about eight, evenly right and wrong as far as the head knows, go on."""
-    run = arrol(replace(setting, world="arithmetic:6", group_size=16, heldout_tasks=384, heldout_every=5), AT, KEEP)
+    """Sixteen rollouts pause; about eight, evenly right and wrong as far as the head knows, go on."""
+    run = arrol(replace(setting, env="arithmetic:6", group_size=16, heldout_tasks=384, heldout_every=5), AT, KEEP)
     return replace(run, evaluation=replace(run.evaluation, target=TARGET))
 
 
@@ -36,7 +36,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="arrol",
-    claim="At equal generated tokens, giving up half of the attempts midway by what a head foretells reaches a higher "
+    claim="At equal generated tokens, giving up half of the rollouts midway by what a head foretells reaches a higher "
     "mean held-out accuracy over the run than playing all to their end, or giving up as many at random.",
     treatment=treatment,
     control=control,

@@ -1,6 +1,6 @@
-"""Process rewards clipped and paid as differences (2410.15115) against their plain sum, which long replies exploit.
+"""Process rewards clipped and paid as differences (2410.15115) against their plain sum, which long completions exploit.
 
-Replies to "search:" try one calculation after the other; each that holds is a right step, needed or not.
+Completions to "search:" try one calculation after the other; each that holds is a right step, needed or not.
 Papers: clip-delta
 """
 
@@ -18,7 +18,7 @@ from strop.standins.judges.constant_steps import StepsAlike
 
 def _run(setting: Setting, form: str) -> Run:
     sizes = {"max_tokens": 128, "heldout_tasks": 192, "heldout_every": 4}
-    run = clip_delta(replace(setting, world="countdown:3", **sizes), form)
+    run = clip_delta(replace(setting, env="countdown:3", **sizes), form)
     searched = Instructed("search")
     return replace(run, strategy=searched, evaluation=replace(run.evaluation, strategy=searched))
 

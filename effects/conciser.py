@@ -15,12 +15,12 @@ from strop.recipes.objective.gdpo import Brief
 from strop.recipes.setting import Setting
 from strop.run import Run
 
-LIMIT = 22  # tokens: at the start, 46% of the attempts are right and 21% are right within it
+LIMIT = 22  # tokens: at the start, 46% of the rollouts are right and 21% are right within it
 
 
 def _run(setting: Setting, stage: int) -> Run:
     """Held-out accuracy counts answers that are right within the limit, which no reward of training knows."""
-    run = conciser(replace(setting, world="countdown:3", heldout_tasks=256), stage)
+    run = conciser(replace(setting, env="countdown:3", heldout_tasks=256), stage)
     both = (Earned(weight=0.5), Brief(LIMIT, weight=0.5))
     return replace(run, evaluation=replace(run.evaluation, rewards=both))
 
@@ -42,7 +42,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="conciser",
-    claim="At equal generated tokens, letting length count where all attempts are right reaches a larger held-out "
+    claim="At equal generated tokens, letting length count where all rollouts are right reaches a larger held-out "
     "share of right answers within 22 tokens than training for correctness alone.",
     treatment=treatment,
     control=control,

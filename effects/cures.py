@@ -1,4 +1,4 @@
-"""CurES, tasks and attempts by the spread of outcomes, in a pool half of whose keys are wrong.
+"""CurES, tasks and rollouts by the spread of outcomes, in a pool half of whose keys are wrong.
 
 Papers: cures
 """

@@ -1,4 +1,4 @@
-"""d1 (2504.12216): other words of the prompt hidden in each of 12 steps on a draw, against none hidden in any.
+"""d1 (2504.12216): other words of the prompt hidden in each of 12 steps on a batch, against none hidden in any.
 
 All arms begin with one model, that of the effect of tracerl.
 Papers: d1
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.effects.diffusion_model import PLACES, WORLD, filler
+from strop.effects.diffusion_model import ENV, PLACES, filler
 from strop.filter.rewards.random_control import Coin
 from strop.recipes.objective.d1 import d1
 from strop.recipes.setting import Setting
@@ -18,7 +18,7 @@ from strop.run import Run
 
 def _run(setting: Setting, hidden: float) -> Run:
     sizes = {"max_tokens": PLACES, "heldout_tasks": 384, "learning_rate": 3e-5, "group_size": 6, "temperature": 0.9}
-    chosen = replace(setting, world=WORLD, model=filler(setting.device), **sizes)
+    chosen = replace(setting, env=ENV, model=filler(setting.device), **sizes)
     return d1(chosen, hidden=hidden, shown=0)
 
 
@@ -33,13 +33,13 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """A coin decides which attempts are right."""
+    """A coin decides which rollouts are right."""
     return replace(treatment(setting), rewards=(Coin(),))
 
 
 experiment = Experiment(
     key="d1",
-    claim="At equal generated tokens and with 12 optimizer steps per draw, hiding other words of the prompt in each "
+    claim="At equal generated tokens and with 12 optimizer steps per batch, hiding other words of the prompt in each "
     "reaches a higher held-out accuracy than hiding none.",
     treatment=treatment,
     control=control,

@@ -18,7 +18,7 @@ from strop.run import Run
 
 
 def _run(setting: Setting, each: float = 0.1, shifted: bool = False) -> Run:
-    sized = replace(setting, world="search:2", learning_rate=3e-5, heldout_tasks=256, heldout_every=2)
+    sized = replace(setting, env="search:2", learning_rate=3e-5, heldout_tasks=256, heldout_every=2)
     sized = replace(sized, groups_per_step=4, group_size=16)
     return demystifying_agentic_rl(sized, shown=0, each=each, shifted=shifted)
 
@@ -34,13 +34,13 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """A failure is softened by the rounds of the attempt beside it."""
+    """A failure is softened by the rounds of the rollout beside it."""
     return _run(setting, shifted=True)
 
 
 experiment = Experiment(
     key="demystifying-agentic-rl",
-    claim="Where most attempts fail for a call that they left out, failures that lose less with each call have a higher"
+    claim="Where most rollouts fail for a call that they left out, failures that lose less with each call have a higher"
     " mean held-out accuracy over the run than failures that all cost the same, at equal sampled tokens.",
     treatment=treatment,
     control=control,

@@ -1,4 +1,4 @@
-"""DigiRL (2406.11896): imitate attempts that beat what their task let expect, against those that simply succeeded.
+"""DigiRL (2406.11896): imitate rollouts that beat what their task let expect, against those that simply succeeded.
 
 Easy tasks are mixed with hard ones, on which a success says more; held-out accuracy is that of the hard ones.
 On guess:1+guess:3 it was +0.027 (-0.046 to +0.101).
@@ -16,14 +16,14 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 
 
-def _run(setting: Setting, by: Literal["instruction", "reward", "chance"]) -> Run:
+def _run(setting: Setting, by: Literal["instruction", "reward", "probability"]) -> Run:
     sizes = {"groups_per_step": 16, "group_size": 4, "heldout_tasks": 192, "heldout_every": 5}
-    run = digirl(replace(setting, world="keyvalue:1+keyvalue:4", learning_rate=5e-5, **sizes), share=0.2, by=by)
-    return replace(run, evaluation=replace(run.evaluation, worlds=run.worlds[1:]))
+    run = digirl(replace(setting, env="keyvalue:1+keyvalue:4", learning_rate=5e-5, **sizes), share=0.2, by=by)
+    return replace(run, evaluation=replace(run.evaluation, envs=run.envs[1:]))
 
 
 def treatment(setting: Setting) -> Run:
-    """A fifth of the attempts, by reward beyond what the task let expect."""
+    """A fifth of the rollouts, by reward beyond what the task let expect."""
     return _run(setting, "instruction")
 
 
@@ -33,14 +33,14 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """As many attempts, any."""
-    return _run(setting, "chance")
+    """As many rollouts, any."""
+    return _run(setting, "probability")
 
 
 experiment = Experiment(
     key="digirl",
-    claim="Where easy and hard tasks are mixed, imitating the attempts that beat what their task let expect has a "
-    "higher mean held-out accuracy over the run on the hard ones than imitating as many successes, or any attempts.",
+    claim="Where easy and hard tasks are mixed, imitating the rollouts that beat what their task let expect has a "
+    "higher mean held-out accuracy over the run on the hard ones than imitating as many successes, or any rollouts.",
     treatment=treatment,
     control=control,
     negative=negative,

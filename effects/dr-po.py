@@ -16,11 +16,11 @@ from strop.run import Run
 
 
 def _setting(setting: Setting) -> Setting:
-    return replace(setting, world="arithmetic:6", learning_rate=5e-5, heldout_tasks=384)
+    return replace(setting, env="arithmetic:6", learning_rate=5e-5, heldout_tasks=384)
 
 
 def treatment(setting: Setting) -> Run:
-    """Every attempt begins within the world's own demonstration."""
+    """Every rollout begins within the environment's own demonstration."""
     return dr_po(_setting(setting))
 
 
@@ -30,9 +30,9 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """Every attempt begins within the working of another task."""
+    """Every rollout begins within the working of another task."""
     run = treatment(setting)
-    return replace(run, strategy=ResetToDemonstration(DemonstrateAnother(run.worlds)))
+    return replace(run, strategy=ResetToDemonstration(DemonstrateAnother(run.envs)))
 
 
 experiment = Experiment(

@@ -1,6 +1,6 @@
-"""EAD (2510.05251), hot beginnings and cold ends, against sampling at one temperature: what eight attempts find.
+"""EAD (2510.05251), hot beginnings and cold ends, against sampling at one temperature: what eight rollouts find.
 
-Held-out accuracy is that of the best of eight plain attempts at temperature 1, so that a policy that lost its variety
+Held-out accuracy is that of the best of eight plain rollouts of temperature 1, so that a policy that lost its variety
 shows it.
 Papers: ead
 """
@@ -16,19 +16,19 @@ from strop.recipes.rollout.ead import ead
 from strop.recipes.setting import Setting
 from strop.run import Run
 
-_ATTEMPTS = 8
+_ROLLOUTS = 8
 
 
 def _setting(setting: Setting) -> Setting:
-    return replace(setting, world="countdown:4", group_size=8, learning_rate=1e-4, heldout_tasks=128, heldout_every=50)
+    return replace(setting, env="countdown:4", group_size=8, learning_rate=1e-4, heldout_tasks=128, heldout_every=50)
 
 
 def _measured(run: Run) -> Run:
-    return replace(run, evaluation=replace(run.evaluation, strategy=BestOf(_ATTEMPTS)))
+    return replace(run, evaluation=replace(run.evaluation, strategy=BestOf(_ROLLOUTS)))
 
 
 def treatment(setting: Setting) -> Run:
-    """Temperatures fall from 1.2 to 0.1 within a reply."""
+    """Temperatures fall from 1.2 to 0.1 within a completion."""
     return _measured(ead(_setting(setting)))
 
 
@@ -44,8 +44,8 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="ead",
-    claim="At equal sampled tokens, replies that are hot at first and cold at last train a policy of whose eight "
-    "attempts more often one is right than after sampling at temperature 1.",
+    claim="At equal sampled tokens, completions that are hot at first and cold at last train a policy of whose eight "
+    "rollouts more often one is right than after sampling at temperature 1.",
     treatment=treatment,
     control=control,
     negative=negative,

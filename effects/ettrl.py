@@ -1,7 +1,7 @@
-"""Forks where the policy is uncertain (ETTRL, 2508.11356) against independent attempts, and against forks anywhere.
+"""Forks where the policy is uncertain (ETTRL, 2508.11356) against independent rollouts, and against forks anywhere.
 
-What forks are to bring is coverage: more tasks of which some attempt is right, from the same sampled tokens. So all
-arms learn from the world's own pay; at one right attempt in ten, the majority's answer is no label.
+What forks are to bring is coverage: more tasks of which some rollout is right, from the same sampled tokens. So all
+arms learn from the environment's own pay; at one right rollout in ten, the majority's answer is no label.
 
 Papers: ettrl
 """
@@ -19,21 +19,21 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 
 ROOTS, POSITIONS, BRANCHES = 4, 2, 2
-ALONE = 12  # independent attempts with about as many tokens: branches write half of a reply
+ALONE = 12  # independent rollouts with about as many tokens: branches write half of a completion
 
 
 def _run(setting: Setting, group_size: int) -> Run:
-    sized = replace(setting, world="arithmetic:6", group_size=group_size, heldout_tasks=384, heldout_every=5)
+    sized = replace(setting, env="arithmetic:6", group_size=group_size, heldout_tasks=384, heldout_every=5)
     return replace(ettrl(sized, POSITIONS, BRANCHES), rewards=(Earned(),))
 
 
 def treatment(setting: Setting) -> Run:
-    """Four roots, each with two branches from its two most uncertain tokens: 20 attempts."""
+    """Four roots, each with two branches from its two most uncertain tokens: 20 rollouts."""
     return _run(setting, ROOTS)
 
 
 def control(setting: Setting) -> Run:
-    """Twelve attempts from the start, with the same credit."""
+    """Twelve rollouts from the start, with the same advantage."""
     return replace(_run(setting, ALONE), strategy=Independent())
 
 
@@ -45,7 +45,7 @@ def negative(setting: Setting) -> Run:
 experiment = Experiment(
     key="ettrl",
     claim="At equal sampled tokens, forks at uncertain tokens have a higher mean held-out accuracy over the run than "
-    "independent attempts, or forks at random tokens.",
+    "independent rollouts, or forks at random tokens.",
     treatment=treatment,
     control=control,
     negative=negative,

@@ -16,11 +16,11 @@ from strop.run import Run
 
 
 def arithmetic(setting: Setting) -> Setting:
-    return replace(setting, world="arithmetic:4", learning_rate=2e-5, heldout_tasks=256)
+    return replace(setting, env="arithmetic:4", learning_rate=2e-5, heldout_tasks=256)
 
 
 def treatment(setting: Setting) -> Run:
-    """Imitate the attempts that were right."""
+    """Imitate the rollouts that were right."""
     return expert_iteration(arithmetic(setting))
 
 
@@ -30,7 +30,7 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """Expert iteration that is told every attempt was right: imitation without selection."""
+    """Expert iteration that is told every rollout was right: imitation without selection."""
     return replace(treatment(setting), rewards=(Flat(),))
 
 

@@ -15,12 +15,12 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 
-LIMIT = 22  # tokens: at the start, 45% of the attempts keep to it, 46% are right, and 21% do both
+LIMIT = 22  # tokens: at the start, 45% of the rollouts keep to it, 46% are right, and 21% do both
 
 
 def treatment(setting: Setting) -> Run:
     """Two rewards, each standardised in its group; held-out accuracy counts answers that earn both."""
-    run = gdpo(replace(setting, world="countdown:3", heldout_tasks=256), limit=LIMIT)
+    run = gdpo(replace(setting, env="countdown:3", heldout_tasks=256), limit=LIMIT)
     both = (Earned(weight=0.5), Brief(LIMIT, weight=0.5))
     return replace(run, evaluation=replace(run.evaluation, rewards=both))
 

@@ -1,4 +1,4 @@
-"""CurES, tasks and attempts by the spread of outcomes, in a world in which nothing can be chosen.
+"""CurES, tasks and rollouts by the spread of outcomes, in an environment in which nothing can be chosen.
 
 Papers: cures
 """

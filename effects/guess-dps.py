@@ -1,4 +1,4 @@
-"""DPS (2603.10887), a chain of states per task, in a world in which nothing can be chosen.
+"""DPS (2603.10887), a chain of states per task, in an environment in which nothing can be chosen.
 
 Papers: dps
 """

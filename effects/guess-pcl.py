@@ -1,4 +1,4 @@
-"""PCL (2510.01135), the candidates nearest to one half, in a world in which nothing can be chosen.
+"""PCL (2510.01135), the candidates nearest to one half, in an environment in which nothing can be chosen.
 
 Papers: pcl
 """

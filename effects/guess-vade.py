@@ -1,4 +1,4 @@
-"""VADE (2511.18902), Thompson draws over tasks, in a world in which nothing can be chosen.
+"""VADE (2511.18902), Thompson draws over tasks, in an environment in which nothing can be chosen.
 
 Papers: vade
 """

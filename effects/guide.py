@@ -1,4 +1,4 @@
-"""Guide (2506.13923), a hint only where every attempt failed, against no second wave and hints of other tasks.
+"""Guide (2506.13923), a hint only where every rollout failed, against no second wave and hints of other tasks.
 
 With groups of eight the first wave is seldom lost for long, and hints changed nothing (-0.004).
 Papers: guide
@@ -19,7 +19,7 @@ from strop.run import Run
 
 def treatment(setting: Setting) -> Run:
     """Where all four failed, four more read the first step, and are trained as if they had not."""
-    return guide(replace(setting, world="arithmetic:6", group_size=4, heldout_tasks=384, heldout_every=5))
+    return guide(replace(setting, env="arithmetic:6", group_size=4, heldout_tasks=384, heldout_every=5))
 
 
 def control(setting: Setting) -> Run:
@@ -31,12 +31,12 @@ def control(setting: Setting) -> Run:
 def negative(setting: Setting) -> Run:
     """A second wave whose hints are about other tasks."""
     run = treatment(setting)
-    return replace(run, strategy=HintedWhenLost(tuple(Misguided(world) for world in run.worlds)))
+    return replace(run, strategy=HintedWhenLost(tuple(Misguided(env) for env in run.envs)))
 
 
 experiment = Experiment(
     key="guide",
-    claim="At equal generated tokens, hints where all attempts failed, which training does not see, reach a higher "
+    claim="At equal generated tokens, hints where all rollouts failed, which training does not see, reach a higher "
     "mean held-out accuracy over the run than no second wave, or hints of other tasks.",
     treatment=treatment,
     control=control,

@@ -1,4 +1,4 @@
-"""CurES, tasks and attempts by the spread of outcomes, in one useful level of five.
+"""CurES, tasks and rollouts by the spread of outcomes, in one useful level of five.
 
 Papers: cures
 """

@@ -1,7 +1,7 @@
 """KDRL (2506.02208), a teacher beside the reward, against the reward alone.
 
-The teacher is the pocket model after a longer training on the same world, that of the negative control after one as
-long whose rewards were a coin's; they are made when they are first needed and kept in runs/teachers. The term weighs
+The teacher is the pocket model after a longer training on the same environment, that of the negative control after one
+as long whose rewards were a coin's; they are made when they are first needed and kept in runs/teachers. The term weighs
 more than in the paper, whose answers have hundreds of times as many tokens.
 Papers: kdrl
 """
@@ -19,7 +19,7 @@ from strop.recipes.distill.kdrl import Kdrl, kdrl
 from strop.recipes.setting import Setting
 from strop.run import Run
 
-WORLD = "countdown:4"
+ENV = "countdown:4"
 TEACHER_STEPS = 100
 TEACHERS = Path("runs/teachers")
 
@@ -29,14 +29,14 @@ def teacher(device: str, is_paid: bool = True) -> str:
 
     def run() -> Run:
         sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-        paid = dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes), minibatches=1)
+        paid = dapo(Setting(env=ENV, seed=1000, learning_rate=5e-5, device=device, **sizes), minibatches=1)
         return paid if is_paid else replace(paid, rewards=(Coin(),))
 
     return earlier_model(TEACHERS / f"countdown4-{'dapo' if is_paid else 'coin'}-{TEACHER_STEPS}", run)
 
 
 def _run(setting: Setting, folder: str) -> Run:
-    return kdrl(replace(setting, world=WORLD, heldout_tasks=384), teacher=folder, start=0.3, floor=0.05, fall=0.003)
+    return kdrl(replace(setting, env=ENV, heldout_tasks=384), teacher=folder, start=0.3, floor=0.05, fall=0.003)
 
 
 def treatment(setting: Setting) -> Run:

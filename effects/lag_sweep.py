@@ -59,7 +59,7 @@ def recipe(loss: str, lag: int, seed: int, steps: int, learning_rate: float) -> 
         learning_rate=learning_rate,
         checkpoint_every=steps,
     )
-    run = setting.run("lag-sweep", GroupStandard(), (), pace=ExactLag(lag, steps))
+    run = setting.run("lag-sweep", GroupStandard(), (), admission=ExactLag(lag, steps))
     return LOSSES[loss](replace(run, evaluation=Evaluation(every=max(steps // 8, 1), tasks=100), rescore_every=0))
 
 
@@ -138,7 +138,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         f"{result['learning_rate']:g}, seeds {result['seeds']}; held-out accuracy before: {result['before']:.3f}.",
         "Every token is trained exactly `lag` versions after it was written (as many as there are yet, at the start).",
         "`uncorrected` is REINFORCE; the next three are the same with importance weights: `truncated` of tokens, cut",
-        "at 2, `masked` of tokens, dropped outside 0.5 to 2, `sequence` of whole attempts, cut at 8; `clip` is PPO's",
+        "at 2, `masked` of tokens, dropped outside 0.5 to 2, `sequence` of whole rollouts, cut at 8; `clip` is PPO's",
         "clip against the policy that sampled. Fall: from the best held-out accuracy to a later one, the largest over",
         "seeds. KL is that of the sampling policy to the trained one, the mean of a step.",
         "",

@@ -1,4 +1,4 @@
-"""CurES, tasks and attempts by the spread of outcomes, in a haystack whose levels say nothing.
+"""CurES, tasks and rollouts by the spread of outcomes, in a haystack whose levels say nothing.
 
 Papers: cures
 """

@@ -1,4 +1,4 @@
-"""SEC (2505.14970), worlds as arms of a bandit, in a haystack whose levels say nothing.
+"""SEC (2505.14970), environments as arms of a bandit, in a haystack whose levels say nothing.
 
 Papers: sec
 """

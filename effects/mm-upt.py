@@ -18,7 +18,7 @@ from strop.training.advantages.next_sibling import NextSibling
 
 def treatment(setting: Setting) -> Run:
     """Agreement with the most frequent answer of the group is paid."""
-    sized = replace(setting, world="arithmetic:4", group_size=10, heldout_tasks=256, heldout_every=2)
+    sized = replace(setting, env="arithmetic:4", group_size=10, heldout_tasks=256, heldout_every=2)
     return mm_upt(sized)
 
 
@@ -28,7 +28,7 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """As many attempts are called right, but others: each gets the credit of the sibling after it."""
+    """As many rollouts are called right, but others: each gets the advantage of the sibling after it."""
     run = treatment(setting)
     return replace(run, advantage=NextSibling(run.advantage))
 

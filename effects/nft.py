@@ -1,4 +1,4 @@
-"""NFT (2505.18116), which also learns from wrong attempts, against fine-tuning on right ones alone.
+"""NFT (2505.18116), which also learns from wrong rollouts, against fine-tuning on right ones alone.
 
 Papers: nft
 """
@@ -15,11 +15,11 @@ from strop.run import Run
 
 
 def countdown(setting: Setting) -> Setting:
-    return replace(setting, world="countdown:4", heldout_tasks=384)
+    return replace(setting, env="countdown:4", heldout_tasks=384)
 
 
 def treatment(setting: Setting) -> Run:
-    """Right attempts fit the policy, wrong ones the implicit negative policy."""
+    """Right rollouts fit the policy, wrong ones the implicit negative policy."""
     return nft(countdown(setting))
 
 
@@ -29,14 +29,14 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """A coin decides which attempts are right."""
+    """A coin decides which rollouts are right."""
     return replace(treatment(setting), rewards=(Coin(),))
 
 
 experiment = Experiment(
     key="nft",
     claim="At equal generated tokens, negative-aware fine-tuning reaches a higher held-out accuracy than fine-tuning "
-    "on right attempts alone.",
+    "on right rollouts alone.",
     treatment=treatment,
     control=control,
     negative=negative,

@@ -16,7 +16,7 @@ from strop.run import Run
 
 
 def _run(setting: Setting, share: float) -> Run:
-    sized = replace(setting, world="arithmetic:4", groups_per_step=16, heldout_tasks=256, heldout_every=4)
+    sized = replace(setting, env="arithmetic:4", groups_per_step=16, heldout_tasks=256, heldout_every=4)
     return noisy_rewards(sized, share)
 
 

@@ -19,16 +19,16 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def guessing(setting: Setting) -> Setting:
-    return replace(setting, world="guess:4", heldout_tasks=256, heldout_every=2)
+    return replace(setting, env="guess:4", heldout_tasks=256, heldout_every=2)
 
 
 def treatment(setting: Setting) -> Run:
-    """Half of the attempts read `half` or `up` before the question; held-out tasks are read without."""
+    """Half of the rollouts read `half` or `up` before the question; held-out tasks are read without."""
     return nudgerl(guessing(setting))
 
 
 def control(setting: Setting) -> Run:
-    """The same clipped loss, reduction and steps on plain attempts, with GRPO's credit."""
+    """The same clipped loss, reduction and steps on plain rollouts, with GRPO's advantage."""
     run, plain = nudgerl(guessing(setting)), (Clip(0.2, 0.2),)
     return replace(run, strategy=Independent(), advantage=GroupStandard(), losses=plain, reduction=SequenceMean())
 
@@ -40,7 +40,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="nudgerl",
-    claim="At equal generated tokens, attempts that are nudged by two words lift held-out accuracy without a word "
+    claim="At equal generated tokens, rollouts that are nudged by two words lift held-out accuracy without a word "
     "sooner than GRPO does.",
     treatment=treatment,
     control=control,

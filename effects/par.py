@@ -1,6 +1,8 @@
-"""PAR (2502.18770), a learned reward model's scores as the chance of beating the first policy, against the raw scores.
+"""PAR (2502.18770), a learned reward model's scores as the probability of beating the first policy, against the raw
+scores.
 
-The reward model is the pocket model after a short training on pairs of right and wrong replies to the same world; it is
+The reward model is the pocket model after a short training on pairs of right and wrong completions to the same
+environment; it is
 made when it is first needed and kept in runs/judges. The learning rate is high enough that the policy leaves what the
 reward model has seen within the budget: that is what the bound is for. A first setting (a judge of 100 steps, one
 reference, a learning rate of 2e-4) ended at 0.405 against 0.228 of the raw scores (+0.177, interval -0.063 to +0.418),
@@ -23,7 +25,7 @@ from strop.recipes.reward.par import par
 from strop.recipes.setting import Setting
 from strop.run import Run
 
-WORLD = "arithmetic:2"
+ENV = "arithmetic:2"
 JUDGE_STEPS = 300
 JUDGES = Path("runs/judges")
 
@@ -33,7 +35,7 @@ def judge(device: str) -> str:
 
     def run() -> Run:
         sizes = {"steps": JUDGE_STEPS, "checkpoint_every": JUDGE_STEPS, "heldout_every": 0, "heldout_tasks": 1}
-        asked = Setting(world=WORLD, seed=1000, device=device, group_size=2, groups_per_step=48, **sizes)
+        asked = Setting(env=ENV, seed=1000, device=device, group_size=2, groups_per_step=48, **sizes)
         shares = {"useful": 1.0, "relevant": 0.0, "grounded": 0.0, "evidence": 0.0, "merged": 0.0}
         return axiomatic_preference(replace(asked, learning_rate=1e-3), **shares)
 
@@ -41,8 +43,8 @@ def judge(device: str) -> str:
 
 
 def treatment(setting: Setting) -> Run:
-    """PPO on the chance of beating four attempts of the first policy."""
-    sized = replace(setting, world=WORLD, learning_rate=1e-4, heldout_tasks=128, heldout_every=5)
+    """PPO on the probability of beating four rollouts of the first policy."""
+    sized = replace(setting, env=ENV, learning_rate=1e-4, heldout_tasks=128, heldout_every=5)
     return par(sized, judge=judge(setting.device), references=4)
 
 
@@ -62,7 +64,8 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="par",
-    claim="At equal generated tokens, a learned reward model's scores as the chance of beating the first policy lead "
+    claim="At equal generated tokens, a learned reward model's scores as the probability of beating the first policy "
+    "lead "
     "to a higher mean held-out accuracy than the scores themselves, which the policy over-optimises.",
     treatment=treatment,
     control=control,

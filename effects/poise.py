@@ -16,18 +16,18 @@ from strop.run import Run
 
 
 def sized(setting: Setting, group_size: int) -> Setting:
-    """64 attempts per step, whatever the size of a group."""
+    """64 rollouts per step, whatever the size of a group."""
     sizes = {"group_size": group_size, "groups_per_step": 64 // group_size}
-    return replace(setting, world="countdown:4", heldout_tasks=384, **sizes)
+    return replace(setting, env="countdown:4", heldout_tasks=384, **sizes)
 
 
 def treatment(setting: Setting) -> Run:
-    """Two attempts per task; what one's states foretell is the other's baseline."""
+    """Two rollouts per task; what one's states foretell is the other's baseline."""
     return poise(sized(setting, 2))
 
 
 def control(setting: Setting) -> Run:
-    """What the paper compares with: eight attempts per task, groups without contrast thrown away."""
+    """What the paper compares with: eight rollouts per task, groups without contrast thrown away."""
     return dapo(sized(setting, 8), minibatches=1)  # as many steps as the treatment
 
 
@@ -38,7 +38,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="poise",
-    claim="At equal generated tokens, two attempts per task with a baseline from hidden states reach a higher "
+    claim="At equal generated tokens, two rollouts per task with a baseline from hidden states reach a higher "
     "held-out accuracy than DAPO with eight.",
     treatment=treatment,
     control=control,

@@ -1,4 +1,4 @@
-"""R3 (2402.05808), starts within demonstrations, where few attempts from the prompt are right.
+"""R3 (2402.05808), starts within demonstrations, where few rollouts from the prompt are right.
 
 On arithmetic:7, where nothing is right from the prompt, nothing came of it: 0.000 in all arms after 300,000 tokens.
 Papers: r3
@@ -18,8 +18,8 @@ from strop.run import Run
 
 
 def treatment(setting: Setting) -> Run:
-    """Places within the world's own demonstration and the prompt, mixed."""
-    return r3(replace(setting, world="arithmetic:6", learning_rate=1e-4, heldout_tasks=256))
+    """Places within the environment's own demonstration and the prompt, mixed."""
+    return r3(replace(setting, env="arithmetic:6", learning_rate=1e-4, heldout_tasks=256))
 
 
 def control(setting: Setting) -> Run:
@@ -30,12 +30,12 @@ def control(setting: Setting) -> Run:
 def negative(setting: Setting) -> Run:
     """The same places within demonstrations of other tasks."""
     run = treatment(setting)
-    return replace(run, strategy=ReverseCurriculum(DemonstrateAnother(run.worlds)))
+    return replace(run, strategy=ReverseCurriculum(DemonstrateAnother(run.envs)))
 
 
 experiment = Experiment(
     key="r3",
-    claim="Where one attempt in ten from the prompt is right, starts within demonstrations have a higher mean held-out "
+    claim="Where one rollout in ten from the prompt is right, starts within demonstrations have a higher mean held-out "
     "accuracy over the run than PPO from the prompt at equal sampled tokens.",
     treatment=treatment,
     control=control,

@@ -15,16 +15,16 @@ from strop.run import Run
 
 
 def sums(setting: Setting) -> Setting:
-    return replace(setting, world="arithmetic:6", heldout_tasks=256, heldout_every=4)
+    return replace(setting, env="arithmetic:6", heldout_tasks=256, heldout_every=4)
 
 
 def treatment(setting: Setting) -> Run:
-    """Of eight attempts four are first ones; those that were wrong are tried again, and told without the first."""
+    """Of eight rollouts four are first ones; those that were wrong are tried again, and told without the first."""
     return r3l(sums(setting))
 
 
 def control(setting: Setting) -> Run:
-    """Eight first attempts, with the same credit and loss."""
+    """Eight first rollouts, with the same advantage and loss."""
     return replace(r3l(sums(setting)), strategy=Independent())
 
 
@@ -36,7 +36,7 @@ def negative(setting: Setting) -> Run:
 experiment = Experiment(
     key="r3l",
     claim="At equal generated tokens, second tries that are trained without their guidance lift the held-out accuracy "
-    "of first ones above that of training on first attempts alone.",
+    "of first ones above that of training on first rollouts alone.",
     treatment=treatment,
     control=control,
     negative=negative,

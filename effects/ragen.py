@@ -1,6 +1,6 @@
 """RAGEN (2504.20073): PPO on the quarter of groups that ended most unevenly, against PPO on all of them.
 
-Of four worlds one is solved and two are out of reach, so that three quarters of the groups say nothing; held-out
+Of four environments one is solved and two are out of reach, so that three quarters of the groups say nothing; held-out
 accuracy is that of the fourth. Where half of the groups said nothing (arithmetic:1+arithmetic:2+arithmetic:5+
 arithmetic:6) it was -0.011 (-0.020 to -0.002), though +0.071 above any quarter.
 Papers: ragen
@@ -15,13 +15,13 @@ from strop.recipes.agent.ragen import ragen
 from strop.recipes.setting import Setting
 from strop.run import Run
 
-WORLDS = "arithmetic:1+arithmetic:8+countdown:5+arithmetic:5"
+ENVS = "arithmetic:1+arithmetic:8+countdown:5+arithmetic:5"
 
 
 def _run(setting: Setting, share: float = 0.25, by_chance: bool = False) -> Run:
     sizes = {"groups_per_step": 16, "group_size": 8, "heldout_tasks": 192, "heldout_every": 4}
-    run = ragen(replace(setting, world=WORLDS, learning_rate=1e-4, **sizes), share=share, by_chance=by_chance)
-    return replace(run, evaluation=replace(run.evaluation, worlds=run.worlds[3:]))
+    run = ragen(replace(setting, env=ENVS, learning_rate=1e-4, **sizes), share=share, by_chance=by_chance)
+    return replace(run, evaluation=replace(run.evaluation, envs=run.envs[3:]))
 
 
 def treatment(setting: Setting) -> Run:

@@ -18,8 +18,8 @@ from strop.run import Run
 
 
 def treatment(setting: Setting) -> Run:
-    """Each task that all eight attempts failed at is shown once; a step on eight such follows the others."""
-    return relift(replace(setting, world="arithmetic:7", heldout_tasks=384, heldout_every=5))
+    """Each task that all eight rollouts failed at is shown once; a step on eight such follows the others."""
+    return relift(replace(setting, env="arithmetic:7", heldout_tasks=384, heldout_every=5))
 
 
 def control(setting: Setting) -> Run:
@@ -30,7 +30,7 @@ def control(setting: Setting) -> Run:
 def negative(setting: Setting) -> Run:
     """As many demonstrations, each of another task than the one it stands behind."""
     run = treatment(setting)
-    return replace(run, strategy=ShownWhenLost(DemonstrateAnother(run.worlds)))
+    return replace(run, strategy=ShownWhenLost(DemonstrateAnother(run.envs)))
 
 
 experiment = Experiment(

@@ -1,4 +1,4 @@
-"""ReMix (2507.06892), two updates on every attempt and attempts of the last two policies, against on-policy GRPO.
+"""ReMix (2507.06892), two updates on every rollout and rollouts of the last two policies, against on-policy GRPO.
 
 Papers: remix
 """
@@ -16,12 +16,12 @@ from strop.training.losses.clip import Clip
 
 
 def treatment(setting: Setting) -> Run:
-    """Old attempts until version 40, clipped around where the policy before the step stands."""
-    return remix(replace(setting, world="arithmetic:4", heldout_tasks=256, heldout_every=4), reincarnation=40)
+    """Old rollouts until version 40, clipped around where the policy before the step stands."""
+    return remix(replace(setting, env="arithmetic:4", heldout_tasks=256, heldout_every=4), reincarnation=40)
 
 
 def control(setting: Setting) -> Run:
-    """The same losses on fresh attempts alone, each trained on once."""
+    """The same losses on fresh rollouts alone, each trained on once."""
     return replace(treatment(setting), buffer=Fifo(), epochs=1)
 
 
@@ -34,7 +34,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="remix",
-    claim="At equal generated tokens, two updates on every attempt with attempts of the last two policies, clipped "
+    claim="At equal generated tokens, two updates on every rollout with rollouts of the last two policies, clipped "
     "around the current one, reach a higher held-out accuracy on the way than on-policy training.",
     treatment=treatment,
     control=control,

@@ -16,7 +16,7 @@ from strop.run import Run
 
 
 def _run(setting: Setting, every: int) -> Run:
-    return rlmt(replace(setting, world="arithmetic:4", heldout_tasks=256, heldout_every=every))
+    return rlmt(replace(setting, env="arithmetic:4", heldout_tasks=256, heldout_every=every))
 
 
 def treatment(setting: Setting) -> Run:

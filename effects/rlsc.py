@@ -1,6 +1,6 @@
-"""Attempts that count as much as the policy was sure of them (RLSC, 2506.06395), against attempts that count alike.
+"""Rollouts that count as much as the policy was sure of them (RLSC, 2506.06395), against rollouts that count alike.
 
-Nobody says what is right in any arm. Attempts are sampled at temperature 1, where there is something to be gained.
+Nobody says what is right in any arm. Rollouts are sampled at temperature 1, where there is something to be gained.
 Papers: rlsc
 """
 
@@ -17,26 +17,27 @@ from strop.training.advantages.next_sibling import NextSibling
 
 
 def treatment(setting: Setting) -> Run:
-    """The chance of an attempt is its credit."""
-    sized = replace(setting, world="arithmetic:4", group_size=16, groups_per_step=4, heldout_tasks=256, heldout_every=4)
+    """The probability of a rollout is its advantage."""
+    sized = replace(setting, env="arithmetic:4", group_size=16, groups_per_step=4, heldout_tasks=256, heldout_every=4)
     return rlsc(sized)
 
 
 def control(setting: Setting) -> Run:
-    """The policy's own attempts, all with the same credit."""
+    """The policy's own rollouts, all with the same advantage."""
     return replace(treatment(setting), advantage=Constant())
 
 
 def negative(setting: Setting) -> Run:
-    """Each attempt counts as much as the policy was sure of the one beside it."""
+    """Each rollout counts as much as the policy was sure of the one beside it."""
     run = treatment(setting)
     return replace(run, advantage=NextSibling(run.advantage))
 
 
 experiment = Experiment(
     key="rlsc",
-    claim="Without any reward and at equal sampled tokens, attempts credited with their own chance have a higher mean "
-    "held-out accuracy over the run than attempts that all count alike, or that have the credit of others.",
+    claim="Without any reward and at equal sampled tokens, rollouts credited with their own probability have a higher "
+    "mean "
+    "held-out accuracy over the run than rollouts that all count alike, or that have the advantage of others.",
     treatment=treatment,
     control=control,
     negative=negative,

@@ -1,7 +1,7 @@
 """SAPO (2509.08721): half of the groups from a peer that is further along, against own groups alone.
 
-The peer is the bundled model after a longer training on the same world, that of the negative control the bundled model
-as it is; what they share is made when it is first needed and kept in runs/swarms.
+The peer is the bundled model after a longer training on the same environment, that of the negative control the bundled
+model as it is; what they share is made when it is first needed and kept in runs/swarms.
 On countdown:4, with a peer of 150 steps, it was -0.107 (-0.122 to -0.092): what such a peer does wrong is so unlikely
 here that a loss without ratio drives the policy away from itself.
 Papers: sapo
@@ -20,7 +20,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.system.sapo_sharing import Swarm, sapo_sharing
 from strop.run import Run
 
-WORLD = "arithmetic:5"
+ENV = "arithmetic:5"
 TAUGHT_STEPS = 40
 SHARED_STEPS = 40
 SWARMS = Path("runs/swarms")
@@ -40,7 +40,7 @@ def shared(device: str, is_ahead: bool = True) -> str:
 
 def peer(device: str, folder: str, is_ahead: bool) -> Run:
     """Shares what it tries without learning, perhaps after it has learned for a while."""
-    plain = Setting(world=WORLD, seed=1000, device=device, heldout_every=0, heldout_tasks=16)
+    plain = Setting(env=ENV, seed=1000, device=device, heldout_every=0, heldout_tasks=16)
     taught = replace(plain, steps=TAUGHT_STEPS, learning_rate=1e-4, checkpoint_every=TAUGHT_STEPS)
     resting = replace(plain, steps=SHARED_STEPS, learning_rate=1e-12, checkpoint_every=SHARED_STEPS)
     run = replace(dapo(resting), gates=(), strategy=Swarm(folder, "peer"))
@@ -48,7 +48,7 @@ def peer(device: str, folder: str, is_ahead: bool) -> Run:
 
 
 def _run(setting: Setting, folder: str, foreign: int = 4) -> Run:
-    sized = replace(setting, world=WORLD, learning_rate=3e-5, heldout_tasks=256, heldout_every=4)
+    sized = replace(setting, env=ENV, learning_rate=3e-5, heldout_tasks=256, heldout_every=4)
     return sapo_sharing(sized, folder=folder, node="", own=8 - foreign, foreign=foreign)
 
 

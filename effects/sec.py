@@ -1,4 +1,4 @@
-"""SEC (2505.14970), worlds as arms of a bandit, in one useful level of five.
+"""SEC (2505.14970), environments as arms of a bandit, in one useful level of five.
 
 Papers: sec
 """

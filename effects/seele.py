@@ -1,4 +1,4 @@
-"""SEELE (2509.06923), as much of a solution as makes half of the attempts right, against none and other tasks' hints.
+"""SEELE (2509.06923), as much of a solution as makes half of the rollouts right, against none and other tasks' hints.
 
 Papers: seele
 """
@@ -18,20 +18,20 @@ TASKS = 1024  # so many that nothing is learned by heart
 
 
 def treatment(setting: Setting) -> Run:
-    """Four rounds of four attempts, each shown what the rounds before ask for."""
-    sized = replace(setting, world="arithmetic:6", group_size=4, heldout_tasks=384, heldout_every=5)
+    """Four rounds of four rollouts, each shown what the rounds before ask for."""
+    sized = replace(setting, env="arithmetic:6", group_size=4, heldout_tasks=384, heldout_every=5)
     return seele(sized, tasks=TASKS)
 
 
 def control(setting: Setting) -> Run:
-    """The same sixteen attempts without hints."""
+    """The same sixteen rollouts without hints."""
     return replace(treatment(setting), strategy=Independent())
 
 
 def negative(setting: Setting) -> Run:
     """As much is shown, of the solutions of other tasks."""
     run = treatment(setting)
-    return replace(run, strategy=ResponsiveHints(tuple(Misguided(world) for world in run.worlds)))
+    return replace(run, strategy=ResponsiveHints(tuple(Misguided(env) for env in run.envs)))
 
 
 experiment = Experiment(

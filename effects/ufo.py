@@ -18,16 +18,16 @@ from strop.run import Run
 
 def numbers(setting: Setting, every: int = 8) -> Setting:
     sizes = {"groups_per_step": 4, "heldout_tasks": 256, "heldout_every": every}
-    return replace(setting, world="countdown:4", learning_rate=1e-4, **sizes)
+    return replace(setting, env="countdown:4", learning_rate=1e-4, **sizes)
 
 
 def treatment(setting: Setting) -> Run:
-    """Attempts of up to five tries, the later ones worth less, repeated answers at a price."""
+    """Rollouts of up to five tries, the later ones worth less, repeated answers at a price."""
     return ufo(numbers(setting))
 
 
 def control(setting: Setting) -> Run:
-    """First answers alone; at equal tokens these are more attempts and steps. Measured with five tries all the same."""
+    """First answers alone; at equal tokens these are more rollouts and steps. Measured with five tries all the same."""
     return replace(ufo(numbers(setting, every=24)), agent=Chat(max_turns=1))
 
 

@@ -1,4 +1,5 @@
-"""A threshold on nearness that tightens (V-Triune, 2505.18129) against one that stays loose, and one left to chance.
+"""A threshold on nearness that tightens (V-Triune, 2505.18129) against one that stays loose, and one left to
+probability.
 
 Numbers that are off by 10 or less pass the loose threshold; held-out accuracy counts exact ones alone.
 Papers: v-triune
@@ -23,9 +24,11 @@ WIDTH = 130.0  # of intervals: being off by 10, as the bundled model's slips are
 
 
 def _run(setting: Setting) -> Run:
-    """Credit is not divided by the spread of a group, or nearly equal marks would count as much as right and wrong."""
-    run = v_triune(replace(setting, world="arithmetic:5", heldout_tasks=256, heldout_every=4))
-    return replace(run, advantage=GroupMean(), rewards=(Overlap(run.worlds, WIDTH),))
+    """Advantage is not divided by the spread of a group, or nearly equal marks would count as much as right and
+    wrong.
+    """
+    run = v_triune(replace(setting, env="arithmetic:5", heldout_tasks=256, heldout_every=4))
+    return replace(run, advantage=GroupMean(), rewards=(Overlap(run.envs, WIDTH),))
 
 
 def treatment(setting: Setting) -> Run:
@@ -49,7 +52,7 @@ def negative(setting: Setting) -> Run:
 experiment = Experiment(
     key="v-triune",
     claim="At equal sampled tokens, a threshold on nearness that tightens ends at a higher held-out accuracy than one "
-    "that stays loose, or than one that is left to chance.",
+    "that stays loose, or than one that is left to probability.",
     treatment=treatment,
     control=control,
     negative=negative,

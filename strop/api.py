@@ -1,6 +1,6 @@
 """What `import strop` offers: `recipe` makes a run from a recipe's name, `train` trains it, in a script or a notebook.
 
-strop.train(strop.recipe("grpo", world="arithmetic:3", steps=50))
+strop.train(strop.recipe("grpo", env="arithmetic:3", steps=50))
 """
 
 from __future__ import annotations

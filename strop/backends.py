@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from strop.training.batch import Batch, Output
     from strop.training.canvases import Glance, WrittenCanvas
-    from strop.training.requirements import Need, Note
+    from strop.training.requirements import Need, PolicyStatistic
 
     fact = property  # a fact about a mechanism: a property with a default
 else:
@@ -37,7 +37,7 @@ Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
 
 EXPERTS = "experts"  # in `aux`: those that each token of the context went through, from 1 on, layer by layer
 # in `aux`, of tokens that filled a canvas of masks: the step that each came in, how many places were left behind the
-# reply, and whether it had ended, so that those hold its last token from then on
+# completion, and whether it had ended, so that those hold its last token from then on
 ORDER = "order"
 
 
@@ -74,7 +74,7 @@ class Engine(Protocol):
     """Who produces tokens?"""
 
     has_weights: ClassVar[bool] = True  # or its logprobs are invented
-    goes_on: ClassVar[bool] = True  # a reply asked for in pieces is the same reply; or each is one of its own
+    goes_on: ClassVar[bool] = True  # a completion asked for in pieces is the same completion; or each is one of its own
 
     def open(self, model: Path) -> None:
         """Read the architecture and the first weights from a Hugging Face folder."""
@@ -129,8 +129,10 @@ class Trainer(Protocol):
 
     def open(self, model: Path, seed: int) -> None: ...
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        """Write what the current policy thinks into each attempt's `notes`, before there is any credit."""
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        """Write what the current policy thinks into each rollout's `policy_statistics`, before there is any
+        advantage.
+        """
         ...
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
@@ -150,7 +152,7 @@ class Trainer(Protocol):
 
 
 class View(Protocol):
-    """What of a reply is hidden from a model that fills masks, when it is asked about its tokens?"""
+    """What of a completion is hidden from a model that fills masks, when it is asked about its tokens?"""
 
     is_random: ClassVar[bool] = False  # every epoch hides something else, from the policies before it as well
 

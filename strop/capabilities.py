@@ -15,7 +15,7 @@ from strop.types import Group, Message, Metrics, Start, Task
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
-    from strop.roles import Environment
+    from strop.roles import Episode
     from strop.run import Run
     from strop.training.batch import Batch
     from strop.weights.shared_base_weights import Loan
@@ -48,7 +48,7 @@ class Observes(Protocol):
 
 @runtime_checkable
 class Learns(Protocol):
-    """Taught once per step with the groups of the draw, after credit was given and weights moved."""
+    """Taught once per step with the groups of the batch, after advantage was given and weights moved."""
 
     def learn(self, groups: Sequence[Group]) -> Metrics: ...
 
@@ -62,7 +62,7 @@ class Teaches(Protocol):
 
 @runtime_checkable
 class Meets(Protocol):
-    """Is introduced to the policy before the first attempt."""
+    """Is introduced to the policy before the first rollout."""
 
     def meet(self, policy: Policy) -> None: ...
 
@@ -132,7 +132,7 @@ class Hurries(Protocol):
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """Says how many tokens it sampled, as far as it knows: an engine, or an adviser that asks a model."""
+    """Says how many tokens it sampled, as far as it knows: an engine, or an LLM client that asks a model."""
 
     @property
     def num_generated(self) -> int | None: ...
@@ -168,7 +168,7 @@ class Borrows(Protocol):
 
 @runtime_checkable
 class Streams(Protocol):
-    """A trainer that takes a draw in parts."""
+    """A trainer that takes a batch in parts."""
 
     def accumulate(self, batches: Sequence[Batch], objective: Objective, mass: float = 1.0) -> None: ...
     def finish(self, mass: float = 1.0) -> Metrics: ...
@@ -176,49 +176,49 @@ class Streams(Protocol):
 
 @runtime_checkable
 class Weighs(Protocol):
-    """A reduction that says what a part of a draw weighs in the whole."""
+    """A reduction that says what a part of a batch weighs in the whole."""
 
     def mass(self, groups: Sequence[Group]) -> float: ...
 
 
 @runtime_checkable
 class Demonstrates(Protocol):
-    """An environment that also knows the right next reply, for supervised training."""
+    """An episode that also knows the right next completion, for supervised training."""
 
     def demonstrate(self) -> Message: ...
 
 
 @runtime_checkable
 class Hints(Protocol):
-    """A world that can say how the working of a task begins."""
+    """An environment that can say how the working of a task begins."""
 
     def hint(self, task: Task, steps: int = 1) -> str: ...
 
 
 @runtime_checkable
 class Relates(Protocol):
-    """A world that can make another task of the same scenario, on the same side of the split."""
+    """An environment that can make another task of the same scenario, on the same side of the split."""
 
     def relative(self, task: Task, key: int) -> Task: ...
 
 
 @runtime_checkable
 class ReadsCalls(Protocol):
-    """A world that finds calls in replies by itself, beside those of tools that somebody else put there."""
+    """An environment that finds calls in completions by itself, beside those of tools that somebody else put there."""
 
     reads_calls: ClassVar[bool]
 
 
 @runtime_checkable
 class Dated(Protocol):
-    """A world that changes while the policy learns: what an attempt finds depends on where it starts."""
+    """An environment that changes while the policy learns: what a rollout finds depends on where it starts."""
 
-    def at(self, start: Start) -> Environment: ...
+    def at(self, start: Start) -> Episode: ...
 
 
 @runtime_checkable
 class Opens(Protocol):
-    """A reward that loads something before the first attempt's clock runs."""
+    """A reward that loads something before the first rollout's clock runs."""
 
     def open(self) -> None: ...
 
@@ -232,7 +232,7 @@ class Sends(Protocol):
 
 @runtime_checkable
 class Loads(Protocol):
-    """Holds a network of its own that begins as the run's model: a belief, a sampler, a strategy."""
+    """Holds a network of its own that begins as the run's model: a pass-rate estimator, a sampler, a strategy."""
 
     def open(self, model: Path, seed: int) -> None: ...
 

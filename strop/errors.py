@@ -30,11 +30,11 @@ class EpisodeError(StropError):
     """A step or reset that the state of its episode does not allow; nothing is paid for it."""
 
 
-class AdviserError(StropError):
+class LLMClientError(StropError):
     """Somebody who was asked for advice did not answer; whatever asked goes without."""
 
 
-class UnreadVerdictError(AdviserError):
+class UnreadVerdictError(LLMClientError):
     """A judge's answer in which nothing is certainly its own verdict."""
 
 

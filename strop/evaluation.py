@@ -1,4 +1,4 @@
-"""Held-out accuracy: avg@k, maj@k and unbiased pass@k with intervals, by world and level."""
+"""Held-out accuracy: avg@k, maj@k and unbiased pass@k with intervals, by environment and level."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
-from strop.roles import Agent, Reward, Strategy, World
+from strop.roles import Agent, Environment, Reward, Strategy
 from strop.stats.maj_at_k import majority_at_k
 from strop.types import FloatArray, Group, Metrics, Outcome, Task
 
-HeldOut: TypeAlias = tuple[World, Sequence[Task]]
-_LOOKED_AT = 4  # candidates for one held-out task of an endless world, some of whose prompts are too long
+HeldOut: TypeAlias = tuple[Environment, Sequence[Task]]
+_LOOKED_AT = 4  # candidates for one held-out task of an endless environment, some of whose prompts are too long
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,23 @@ class Evaluation:
     """How often and how widely a run looks at its held-out tasks; the same tasks and random keys every time."""
 
     every: int = 20  # steps; 0: only before and after
-    tasks: int = 64  # per world
-    attempts: int = 1  # at each task
-    # what counts as right: the world's own judgement, whatever the policy is rewarded for
+    tasks: int = 64  # per environment
+    rollouts: int = 1  # at each task
+    # what counts as right: the environment's own judgement, whatever the policy is rewarded for
     rewards: tuple[Reward, ...] = (Earned(),)
     agent: Agent = field(default_factory=Chat)
-    strategy: Strategy = field(default_factory=Independent)  # every attempt that it brings is counted
-    unseen: tuple[World, ...] = ()  # worlds that are measured beside and never trained on
-    worlds: tuple[World, ...] = ()  # what accuracy is about, where that is not all that is trained on
+    strategy: Strategy = field(default_factory=Independent)  # every rollout that it brings is counted
+    unseen: tuple[Environment, ...] = ()  # environments that are measured beside and never trained on
+    envs: tuple[Environment, ...] = ()  # what accuracy is about, where that is not all that is trained on
     target: float | None = None  # accuracy; summary.json says after how many tokens it was reached
 
     def __post_init__(self) -> None:
         if self.target is not None and not 0 < self.target <= 1:
             raise ConfigurationError(f"the target of an evaluation is an accuracy above 0 and at most 1: {self.target}")
 
-    def measured(self, trained: tuple[World, ...]) -> tuple[World, ...]:
-        """The worlds of `heldout`; those that are trained on, unless some are chosen."""
-        return self.worlds or trained
+    def measured(self, trained: tuple[Environment, ...]) -> tuple[Environment, ...]:
+        """The environments of `heldout`; those that are trained on, unless some are chosen."""
+        return self.envs or trained
 
     def is_due(self, step: int) -> bool:
         return self.every > 0 and step % self.every == 0
@@ -57,29 +57,29 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Score:
-    """How one world fared: for each task, how many of its attempts were right."""
+    """How one environment fared: for each task, how many of its rollouts were right."""
 
     source: str
     level: int
-    attempts: int  # per task, of those the world did not fail
+    rollouts: int  # per task, of those the environment did not fail
     right: tuple[int, ...]
-    counted: tuple[int, ...]  # attempts that count, per task
+    counted: tuple[int, ...]  # rollouts that count, per task
     failed: int = 0
     truncated: int = 0  # of those that count
     reward: float = math.nan  # their mean
-    # per task, of each answer that was given: how often, and how often it was right; only where there are attempts to
+    # per task, of each answer that was given: how often, and how often it was right; only where there are rollouts to
     # compare
     votes: tuple[tuple[tuple[int, int], ...], ...] = ()
     tasks: str = ""  # a name of the tasks in their order: scores with the same one can be paired
 
     def plain(self, is_unseen: bool) -> dict[str, Any]:
         """What heldout.jsonl keeps of it."""
-        kept: dict[str, Any] = {"world": self.source, "level": self.level, "tasks": self.tasks, "is_unseen": is_unseen}
+        kept: dict[str, Any] = {"env": self.source, "level": self.level, "tasks": self.tasks, "is_unseen": is_unseen}
         return kept | {"right": self.right, "counted": self.counted, "truncated": self.truncated}
 
     @property
     def shares(self) -> list[float]:
-        """Of each task, the share of attempts that were right; 0 where none counts."""
+        """Of each task, the share of rollouts that were right; 0 where none counts."""
         return [c / max(n, 1) for c, n in zip(self.right, self.counted, strict=True)]
 
     @property
@@ -95,33 +95,35 @@ class Score:
     def pass_at(self, k: int) -> tuple[float, float, float]:
         """Unbiased pass@k over tasks with its 95% interval: estimate, low, high."""
         values = [pass_at_k(n, c, k) for n, c in zip(self.counted, self.right, strict=True) if n >= k]
-        return interval(np.array(values, dtype=np.float32), self.attempts if k == 1 else 1)
+        return interval(np.array(values, dtype=np.float32), self.rollouts if k == 1 else 1)
 
 
-def pass_at_k(attempts: int, right: int, k: int) -> float:
-    """Chance that k of the attempts, drawn without replacement, hold at least one right one (Chen et al. 2021)."""
-    if attempts - right < k:
+def pass_at_k(rollouts: int, right: int, k: int) -> float:
+    """Probability that k of the rollouts, drawn without replacement, hold at least one right one (Chen et al. 2021)."""
+    if rollouts - right < k:
         return 1.0
-    return 1.0 - math.comb(attempts - right, k) / math.comb(attempts, k)
+    return 1.0 - math.comb(rollouts - right, k) / math.comb(rollouts, k)
 
 
-def interval(values: FloatArray, attempts: int = 1) -> tuple[float, float, float]:
+def interval(values: FloatArray, rollouts: int = 1) -> tuple[float, float, float]:
     """Mean over tasks with a Wilson interval whose sample size is what the spread between tasks is worth."""
     if not len(values):
         return math.nan, math.nan, math.nan
     mean = float(values.mean())
     size = float(len(values))
     if len(values) > 1 and 0.0 < mean < 1.0 and (spread := float(values.var(ddof=1))) > 0.0:
-        size = min(max(mean * (1 - mean) / spread * len(values), len(values)), len(values) * attempts)
+        size = min(max(mean * (1 - mean) / spread * len(values), len(values)), len(values) * rollouts)
     z = 1.959964
     centre = (mean + z * z / (2 * size)) / (1 + z * z / size)
     half = z / (1 + z * z / size) * math.sqrt(mean * (1 - mean) / size + z * z / (4 * size * size))
     return mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))
 
 
-def held_out(worlds: Sequence[World], evaluation: Evaluation, policy: Policy, skipped: int = 0) -> list[HeldOut]:
-    """Worlds with the tasks they are measured by, behind those `skipped`; found once for all evaluations of a run."""
-    return [(world, _fitting(world, evaluation.tasks, policy, skipped)) for world in worlds]
+def held_out(envs: Sequence[Environment], evaluation: Evaluation, policy: Policy, skipped: int = 0) -> list[HeldOut]:
+    """Environments with the tasks they are measured by, behind those `skipped`; found once for all evaluations of a
+    run.
+    """
+    return [(env, _fitting(env, evaluation.tasks, policy, skipped)) for env in envs]
 
 
 def ids_of(asked: Sequence[HeldOut]) -> frozenset[str]:
@@ -135,68 +137,68 @@ async def evaluate(
     policy: Policy,
     scorer: Scorer,
     seed: int,
-    world_seconds: float = 60.0,
+    env_seconds: float = 60.0,
 ) -> list[Score]:
-    """Attempt held-out tasks of each world; an attempt is right when its reward reaches 1."""
-    found = (_of_world(each, evaluation, policy, scorer, seed, world_seconds) for each in asked)
+    """Rollout held-out tasks of each environment; a rollout is right when its reward reaches 1."""
+    found = (_of_env(each, evaluation, policy, scorer, seed, env_seconds) for each in asked)
     return list(await asyncio.gather(*found))
 
 
-async def _of_world(
-    asked: HeldOut, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int, world_seconds: float
+async def _of_env(
+    asked: HeldOut, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int, env_seconds: float
 ) -> Score:
-    world, tasks = asked
+    env, tasks = asked
 
-    async def attempt(task: Task, number: int) -> Group:
+    async def rollout(task: Task, number: int) -> Group:
         group = Group(number, task, [])
-        player = GroupPlayer(group, policy, [world], evaluation.agent, seed, scorer)
-        player.name, player.seconds = f"heldout/{task.id}", world_seconds
-        starts = [player.another() for _ in range(evaluation.attempts)]
-        group.trajectories = await evaluation.strategy(group, starts, player)
+        player = GroupPlayer(group, policy, [env], evaluation.agent, seed, scorer)
+        player.name, player.seconds = f"heldout/{task.id}", env_seconds
+        starts = [player.another() for _ in range(evaluation.rollouts)]
+        group.rollouts = await evaluation.strategy(group, starts, player)
         await scorer(group)
         return group
 
-    groups = await asyncio.gather(*(attempt(task, number) for number, task in enumerate(tasks)))
-    return _score(world, groups, evaluation.attempts)
+    groups = await asyncio.gather(*(rollout(task, number) for number, task in enumerate(tasks)))
+    return _score(env, groups, evaluation.rollouts)
 
 
-def _score(world: World, groups: Sequence[Group], attempts: int) -> Score:
+def _score(env: Environment, groups: Sequence[Group], rollouts: int) -> Score:
     scored = [t for group in groups for t in group.scored]
     return Score(
-        world.name,
-        world.level,
-        attempts,
+        env.name,
+        env.level,
+        rollouts,
         right=tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups),
         counted=tuple(len(group.scored) for group in groups),
-        failed=sum(len(group.trajectories) for group in groups) - len(scored),
+        failed=sum(len(group.rollouts) for group in groups) - len(scored),
         truncated=sum(t.outcome is Outcome.TRUNCATED for t in scored),
         reward=sum(t.reward for t in scored) / len(scored) if scored else math.nan,
-        votes=tuple(_votes(world, group) for group in groups) if attempts > 1 else (),
+        votes=tuple(_votes(env, group) for group in groups) if rollouts > 1 else (),
         tasks=hashlib.sha256(" ".join(group.task.id for group in groups).encode()).hexdigest()[:16],
     )
 
 
-def _votes(world: World, group: Group) -> tuple[tuple[int, int], ...]:
-    given = [(world.answer(t.reply), t.reward >= 1.0) for t in group.scored]
+def _votes(env: Environment, group: Group) -> tuple[tuple[int, int], ...]:
+    given = [(env.answer(t.completion), t.reward >= 1.0) for t in group.scored]
     times, right = Counter(answer for answer, _ in given), Counter(answer for answer, is_right in given if is_right)
     return tuple((count, right[answer]) for answer, count in times.items() if answer)
 
 
-def _fitting(world: World, count: int, policy: Policy, skipped: int) -> list[Task]:
-    """Held-out tasks whose prompts leave room for a reply, each once: twice it would be the same attempt again."""
-    known = world.num_tasks(heldout=True)
+def _fitting(env: Environment, count: int, policy: Policy, skipped: int) -> list[Task]:
+    """Held-out tasks whose prompts leave room for a completion, each once: twice it would be the same rollout again."""
+    known = env.num_tasks(heldout=True)
     most = _LOOKED_AT * (count + skipped) if known is None else known
-    candidates = (world.task(index, heldout=True) for index in range(most))
+    candidates = (env.task(index, heldout=True) for index in range(most))
     tasks = list(islice(filter(policy.fits, candidates), skipped, skipped + count))
     if skipped and count and not tasks:
-        raise ConfigurationError(f"{world.name} has {known or most} held-out tasks, and the run measured all of them")
+        raise ConfigurationError(f"{env.name} has {known or most} held-out tasks, and the run measured all of them")
     if count and not tasks:
-        raise ConfigurationError(f"no held-out prompt of {world.name} leaves room for a reply: raise context")
+        raise ConfigurationError(f"no held-out prompt of {env.name} leaves room for a completion: raise context")
     return tasks
 
 
 def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Metrics:
-    """Held-out pass@1 over the trained worlds, over those never trained on, and of each."""
+    """Held-out pass@1 over the trained environments, over those never trained on, and of each."""
     metrics = _over("heldout", scores) | (_over("unseen", unseen) if unseen else {}) | _beside(scores)
     for score in (*scores, *unseen) if len(scores) + len(unseen) > 1 else ():
         metrics |= _named(f"heldout/{score.source}-{score.level}", score.pass_at(1))
@@ -205,11 +207,11 @@ def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Me
 
 def _over(name: str, scores: Sequence[Score]) -> Metrics:
     values = [c / n for score in scores for c, n in zip(score.right, score.counted, strict=True) if n]
-    return _named(name, interval(np.array(values, dtype=np.float32), scores[0].attempts))
+    return _named(name, interval(np.array(values, dtype=np.float32), scores[0].rollouts))
 
 
 def _beside(scores: Sequence[Score]) -> Metrics:
-    """How many of those attempts were cut, and what they earned, where that is more than right or wrong."""
+    """How many of those rollouts were cut, and what they earned, where that is more than right or wrong."""
     counts = [sum(score.counted) for score in scores]
     if not sum(counts):
         return {}

@@ -1,6 +1,7 @@
 """How it flows: Generate -> Filter -> Control -> Replay -> Train, in two loops joined by a buffer.
 
-One pipeline serves synchronous and asynchronous training: a pace with `lag=0` is synchronous. Nothing here depends on
+One pipeline serves synchronous and asynchronous training: an admission with `lag=0` is synchronous. Nothing here
+depends on
 the wall clock or on completion order where weights stand still meanwhile, so such a run has the same bits every time.
 """
 
@@ -15,13 +16,13 @@ from strop.errors import RewardError, first_of
 from strop.filter.apply_gates import passes
 from strop.observe.metrics.step_timer import Laps
 from strop.run_state import Flow, is_over, is_spent, newest_version, next_batch, streamed, watch_failures
-from strop.training.comparison_groups import families, packed_steps
+from strop.training.comparison_groups import comparison_groups, packed_steps
 from strop.training.learners import teach
 from strop.training.objective import Objective
-from strop.training.policy_stats import notes_needed
+from strop.training.policy_stats import statistics_needed
 from strop.training.stream import Stream
 from strop.training.verify_logprobs import rescored
-from strop.types import Group, Metrics, Task, Trajectory
+from strop.types import Group, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -41,11 +42,11 @@ async def train(flow: Flow) -> None:
 
 
 async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
-    """Admit tasks as fast as the pace allows."""
+    """Admit tasks as fast as the admission allows."""
 
     def launch(number: int, task: Task, version: int) -> None:
         progress.versions[number] = version
-        progress.stages.enter(f"group {number}", "attempts")
+        progress.stages.enter(f"group {number}", "rollouts")
         before = next(reversed(progress.running.values()), None)
         progress.running[number] = workers.create_task(make_group(flow, number, task, version, before))
 
@@ -53,7 +54,7 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
     while flow.resumed:
         launch(*flow.resumed.pop(0))
     while True:
-        progress.stages.enter("generation", "waits for the pace")
+        progress.stages.enter("generation", "waits for the admission")
         await progress.until(flow.may_start)
         progress.stages.enter("generation", "starts groups")
         task, number = flow.next_task(), progress.next_number
@@ -66,41 +67,41 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
 
 
 async def make_group(flow: Flow, number: int, task: Task, version: int, before: asyncio.Task[None] | None) -> None:
-    """Attempt in waves, score, learn from the result (after the group `before`), keep it or drop it."""
+    """Rollout in waves, score, learn from the result (after the group `before`), keep it or drop it."""
     run, progress = flow.run, flow.progress
-    means, variances = run.belief.foresee([task], version)
-    group = Group(number, task, [], version, foreseen=(float(means[0]), float(variances[0])))
+    means, variances = run.estimator.predict([task], version)
+    group = Group(number, task, [], version, predicted=(float(means[0]), float(variances[0])))
     player = flow.player(group)
     progress.keys[number] = player.keys
-    while count := run.budget.attempts(group):  # CONTROL
+    while count := run.budget.rollouts(group):  # CONTROL
         brought = await run.strategy(group, [player.another() for _ in range(count)], player)  # GENERATE
         progress.stages.enter(f"group {number}", "rewards")
-        group.trajectories += brought
+        group.rollouts += brought
         scores = await flow.scorer(group)  # FILTER
         if scores.is_broken:
             reasons = "; ".join(scores.reasons)
-            raise RewardError(f"a reward broke its contract for every attempt of task {task.id}: {reasons}")
+            raise RewardError(f"a reward broke its contract for every rollout of task {task.id}: {reasons}")
         if not brought:
             break
-    if before is not None and run.pace.is_ordered and not run.streams:  # however long each judge took
+    if before is not None and run.admission.is_ordered and not run.streams:  # however long each judge took
         await asyncio.wait([before])
     written = await flow.offers.written(group, player)
     # from here on nothing may await: a checkpoint has learned from a group that is finished, or knows nothing of it
     for part in flow.observers:
-        part.observe(group)  # from everything, kept or not; a task that was given no attempt was not paid for
+        part.observe(group)  # from everything, kept or not; a task that was given no rollout was not paid for
     flow.offers.hand(written)
-    _finish(flow, group, player.unused(group.trajectories))
+    _finish(flow, group, player.unused(group.rollouts))
 
 
-def _finish(flow: Flow, group: Group, unused: Sequence[Trajectory]) -> None:
+def _finish(flow: Flow, group: Group, unused: Sequence[Rollout]) -> None:
     """Ask the gates and write down what became of a group."""
     run, progress = flow.run, flow.progress
-    verdict = passes(group, run.gates)
-    flow.ledger.finished(group, verdict.group, verdict.reason, progress.step, unused)
-    progress.tally.finished(group, verdict, unused)
-    progress.dropped.add(group, verdict)
-    if verdict.group is not None:
-        run.buffer.add(verdict.group)  # REPLAY
+    gate_result = passes(group, run.gates)
+    flow.ledger.finished(group, gate_result.group, gate_result.reason, progress.step, unused)
+    progress.tally.finished(group, gate_result, unused)
+    progress.dropped.add(group, gate_result)
+    if gate_result.group is not None:
+        run.buffer.add(gate_result.group)  # REPLAY
     else:
         del progress.versions[group.number]
     del progress.running[group.number], progress.keys[group.number]
@@ -110,7 +111,7 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Trajectory]) -> None:
 
 
 async def learn_from_groups(flow: Flow) -> None:
-    """Draw, give credit, step, publish; once per weight version."""
+    """Draw, give advantage, step, publish; once per weight version."""
     run, progress = flow.run, flow.progress
     laps = Laps(flow.policy.busy)
     while not is_over(run, progress):
@@ -130,7 +131,7 @@ async def learn_from_groups(flow: Flow) -> None:
         else:
             metrics = await flow.apart(stream.finish)
         flow.ledger.trained(groups, step)
-        metrics |= flow.figures(groups, step - 1)
+        metrics |= flow.metrics(groups, step - 1)
         laps.trained()
         await flow.publish(step)
         if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):
@@ -151,10 +152,10 @@ async def learn_from_groups(flow: Flow) -> None:
 
 
 def learn(run: Run, batch: Sequence[Group], version: int, learners: Sequence[Learns]) -> Metrics:
-    """Credit and optimizer steps for one draw; every minibatch is one step with its own denominator."""
-    groups = families(batch)
-    if noted := notes_needed(run):
-        run.trainer.note(groups, noted)
+    """Advantage and optimizer steps for one batch; every minibatch is one step with its own denominator."""
+    groups = comparison_groups(batch)
+    if noted := statistics_needed(run):
+        run.trainer.policy_statistic(groups, noted)
     if run.values is not None:
         run.values.predict(groups)
     run.advantage(groups)

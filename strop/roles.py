@@ -21,22 +21,24 @@ if TYPE_CHECKING:
     from strop.filter.paid_text import Paid
     from strop.generate.interfaces import Dialogue, Player
     from strop.training.batch import Batch, Output
-    from strop.training.requirements import Need, Note
-    from strop.types import FloatArray, Group, Message, Metrics, Observation, Sampling, Start, Task, Trajectory, Verdict
+    from strop.training.requirements import Need, PolicyStatistic
+    from strop.types import FloatArray, GateResult, Group, Message, Metrics, Observation, Rollout, Sampling, Start, Task
 
 # ---- generate
 
 
-class Environment(Protocol):
-    """What does the world answer? One per attempt; an exception is the world's fault and fails the attempt."""
+class Episode(Protocol):
+    """What does the environment answer? One per rollout; an exception is the environment's fault and fails the
+    rollout.
+    """
 
     async def reset(self, task: Task) -> None: ...
-    async def step(self, reply: Message) -> Observation: ...
+    async def step(self, completion: Message) -> Observation: ...
     async def close(self) -> None:
         return None
 
 
-class World(Protocol):
+class Environment(Protocol):
     """Where do tasks come from? Seeded; train and held-out tasks never meet."""
 
     if TYPE_CHECKING:
@@ -52,40 +54,42 @@ class World(Protocol):
 
     @fact
     def pays(self) -> bool:
-        return True  # its environment judges replies itself; if not, a reward has to ask `check`
+        return True  # its episode judges completions itself; if not, a reward has to ask `check`
 
     def task(self, index: int, heldout: bool = False) -> Task: ...
-    def environment(self) -> Environment: ...
-    def check(self, task: Task, reply: str) -> float: ...  # how right a final reply is, from 0 to 1
-    def answer(self, reply: str) -> str:
-        return reply.strip()  # what a final reply gives, in one spelling; empty: none. Equal ones are equally right
+    def episode(self) -> Episode: ...
+    def check(self, task: Task, completion: str) -> float: ...  # how right a final completion is, from 0 to 1
+    def answer(self, completion: str) -> str:
+        return (
+            completion.strip()
+        )  # what a final completion gives, in one spelling; empty: none. Equal ones are equally right
 
     def num_tasks(self, heldout: bool = False) -> int | None:
         return None  # how many different ones there are; None: endless
 
 
 class Agent(Protocol):
-    """How does one attempt unfold?"""
+    """How does one rollout unfold?"""
 
     origin: ClassVar[Origin] = Origin.POLICY
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]: ...
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]: ...
 
-    # talks until it ends; returns what the world paid for each turn (empty where it does not pay)
+    # talks until it ends; returns what the environment paid for each turn (empty where it does not pay)
 
 
 class Strategy(Protocol):
-    """Which attempts are made? `group` holds earlier waves, scored.
+    """Which rollouts are made? `group` holds earlier waves, scored.
 
-    Every sampled token is written in exactly one attempt: what a branch shares with its parent is given to it
-    (`pieces.num_prefix`), and credit along a tree is an advantage's work.
+    Every sampled token is written in exactly one rollout: what a branch shares with its parent is given to it
+    (`pieces.num_prefix`), and advantage along a tree is an advantage's work.
     """
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]: ...
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]: ...
 
 
-class Adviser(Protocol):
-    """Who else can be asked? What fails raises `AdviserError` and is never a reward."""
+class LLMClient(Protocol):
+    """Who else can be asked? What fails raises `LLMClientError` and is never a reward."""
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str: ...
 
@@ -94,7 +98,7 @@ class Adviser(Protocol):
 
 
 class Reward(Protocol):
-    """How good was each attempt? One mark each, perhaps with places; NaN: none. A coroutine is awaited in time."""
+    """How good was each rollout? One score each, perhaps with places; NaN: none. A coroutine is awaited in time."""
 
     is_relative: ClassVar[bool] = False  # compares siblings: asked about a whole group or not at all
     pays_blindly: ClassVar[bool] = False  # whatever a completion says, on purpose: a negative control
@@ -105,7 +109,7 @@ class Reward(Protocol):
 
     @fact
     def name(self) -> str:
-        return ""  # under which its marks are kept; empty: after its class
+        return ""  # under which its scores are kept; empty: after its class
 
     @fact
     def weight(self) -> float:
@@ -119,47 +123,47 @@ class Gate(Protocol):
 
     min_group: ClassVar[int] = 1  # siblings it needs to compare
 
-    def __call__(self, group: Group) -> Verdict: ...
+    def __call__(self, group: Group) -> GateResult: ...
 
 
 # ---- control
 
 
-class Belief(Protocol):
+class PassRateEstimator(Protocol):
     """How likely is a task solved now? One for the whole run, shown every scored group once, in any order."""
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]: ...
-    def observe(self, group: Group) -> None: ...  # and foresee: mean and variance [N], of tasks never seen too
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]: ...
+    def observe(self, group: Group) -> None: ...  # and predict: mean and variance [N], of tasks never seen too
 
 
 class Sampler(Protocol):
     """What should be tried next?"""
 
-    def next(self, step: int, belief: Belief) -> Task: ...
+    def next(self, step: int, estimator: PassRateEstimator) -> Task: ...
 
 
-class Writer(Protocol):
+class TaskGenerator(Protocol):
     """Which new tasks follow from this group? Those that do not leak go to the sampler."""
 
     async def __call__(self, group: Group, play: Player) -> list[Task]: ...
 
 
 class Budget(Protocol):
-    """How much may it spend? Asked before the first attempt and after each scored wave, until it says 0."""
+    """How much may it spend? Asked before the first rollout and after each scored wave, until it says 0."""
 
     @fact
     def size(self) -> int | None:
-        return None  # attempts of a group, where that is known beforehand
+        return None  # rollouts of a group, where that is known beforehand
 
-    def attempts(self, group: Group) -> int: ...
+    def rollouts(self, group: Group) -> int: ...
     def turns(self, group: Group) -> int:
-        return 0  # most of each attempt; 0: no limit
+        return 0  # most of each rollout; 0: no limit
 
     def tokens(self, group: Group) -> int:
-        return 0  # most that each attempt writes; 0: no limit
+        return 0  # most that each rollout writes; 0: no limit
 
 
-class Pace(Protocol):
+class Admission(Protocol):
     """How far may generation run ahead?"""
 
     @fact
@@ -172,7 +176,7 @@ class Pace(Protocol):
 
     @fact
     def is_ordered(self) -> bool:
-        return self.is_waved  # weights stand still while attempts are made: all that learns does so in order
+        return self.is_waved  # weights stand still while rollouts are made: all that learns does so in order
 
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool: ...
     # groups in flight; kept with their step not published; the current version; tokens made since the last step
@@ -201,25 +205,25 @@ class Buffer(Protocol):
 
 
 class Advantage(Protocol):
-    """Who gets the credit? Sees the whole draw and fills `advantages` (and `returns` where a critic learns)."""
+    """Who gets the advantage? Sees the whole batch and fills `advantages` (and `returns` where a critic learns)."""
 
     min_group: ClassVar[int] = 1  # siblings it needs to compare
-    is_local: ClassVar[bool] = False  # credit for a group depends on nothing outside it: groups train as they come
+    is_local: ClassVar[bool] = False  # advantage for a group depends on nothing outside it: groups train as they come
     needs_values: ClassVar[bool] = False
 
     @fact
-    def needs(self) -> frozenset[Note]:
-        return frozenset()  # what it wants to know of the policy: notes (see `Trainer.note`)
+    def needs(self) -> frozenset[PolicyStatistic]:
+        return frozenset()  # what it wants to know of the policy: policy statistics (see `Trainer.policy_statistic`)
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
 
 
 class ValueModel(Protocol):
-    """What was expected? Fills `values` before credit is given and learns from `returns` after."""
+    """What was expected? Fills `values` before advantage is given and learns from `returns` after."""
 
     @fact
-    def needs(self) -> frozenset[Note]:
-        return frozenset()  # notes, as for an advantage
+    def needs(self) -> frozenset[PolicyStatistic]:
+        return frozenset()  # policy statistics, as for an advantage
 
     def open(self, model: Path, seed: int) -> None: ...
     def predict(self, groups: Sequence[Group]) -> None: ...
@@ -241,11 +245,11 @@ class Correction(Protocol):
 
 
 class Loss(Protocol):
-    """What is minimized? [T], with figures that are sums over the batch of `share * something`."""
+    """What is minimized? [T], with metrics that are sums over the batch of `share * something`."""
 
-    scope: ClassVar[str] = "attempt"  # the smallest unit a micro-batch may not split: attempt or group
+    scope: ClassVar[str] = "rollout"  # the smallest unit a micro-batch may not split: rollout or group
     min_group: ClassVar[int] = 1
-    covers: ClassVar[str] = "written"  # or observed: what the world said, and nothing else
+    covers: ClassVar[str] = "written"  # or observed: what the environment said, and nothing else
     is_on_policy: ClassVar[bool] = False  # tokens of other weights bias it, unless a correction weighs them
     corrects: ClassVar[bool] = False  # weighs by the sampling distribution, which truncation would change
     needs_distance: ClassVar[bool] = False  # as long as the policy is the one that sampled, a plain policy gradient
@@ -270,12 +274,12 @@ class Loss(Protocol):
 
 
 class StepScale(Protocol):
-    """How far may this step go? A factor, from log(policy / behaviour) of every whole attempt of the step: [N]."""
+    """How far may this step go? A factor, from log(policy / behaviour) of every whole rollout of the step: [N]."""
 
     def __call__(self, log_weights: Tensor) -> float: ...
 
 
 class Reduction(Protocol):
-    """How do tokens add up? A weight of each written token, by attempt id: [N]; the loss of a step is their sum."""
+    """How do tokens add up? A weight of each written token, by rollout id: [N]; the loss of a step is their sum."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]: ...

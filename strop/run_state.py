@@ -22,17 +22,17 @@ from strop.generate.limits import Limits
 from strop.generate.policy import Policy
 from strop.observe.metrics.stage_tracker import Stages
 from strop.observe.metrics.step_metrics import Tally
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.storage.ledger import Ledger
 from strop.training.learners import learners_of
-from strop.training.requirements import Note
+from strop.training.requirements import PolicyStatistic
 from strop.training.stream import Stream
 from strop.types import Group, Metrics, Outcome, Task
 
 if TYPE_CHECKING:
     from strop.run import Run
 
-_WINDOW = 64  # attempts over which the failed share is judged
+_WINDOW = 64  # rollouts over which the failed share is judged
 
 
 class Watcher(Protocol):
@@ -49,7 +49,7 @@ class Progress:
     next_number: int = 0
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     versions: dict[int, int] = field(default_factory=dict)  # at which each group was admitted, until trained or dropped
-    keys: dict[int, list[int]] = field(default_factory=dict)  # of the attempts of running groups
+    keys: dict[int, list[int]] = field(default_factory=dict)  # of the rollouts of running groups
     training: int = 0  # groups drawn for the version that is being made
     is_stopping: bool = False  # end after the current step
     dropped: Dropped = field(default_factory=Dropped)  # since the last optimizer step
@@ -68,7 +68,7 @@ class Progress:
         self._changed.set()
 
     def standing(self, groups_per_step: int) -> Standing:
-        """What the pace sees before a step."""
+        """What the admission sees before a step."""
         ordered = sorted(self.versions.items())
         running = tuple(version for number, version in ordered if number in self.running)
         waiting = tuple(version for number, version in ordered if number not in self.running)
@@ -95,11 +95,11 @@ class Flow:
     def observers(self) -> list[Observes]:
         """Those who learn from every group; looked for once, which takes as long as scoring a group."""
         run = self.run
-        return inside((run.sampler, run.budget, run.belief, run.writer, run.strategy, run.agent), Observes)
+        return inside((run.sampler, run.budget, run.estimator, run.task_generator, run.strategy, run.agent), Observes)
 
     @cached_property
     def offers(self) -> Offers:
-        """The way from the writer to the sampler."""
+        """The way from the task generator to the sampler."""
         return Offers(self.run, self.policy, self.progress.tally)
 
     @cached_property
@@ -108,25 +108,25 @@ class Flow:
         return learners_of(self.run)
 
     @cached_property
-    def advisers(self) -> list[CountsTokens]:
-        """Those who are asked while attempts are made and scored, and sample from a model for it."""
+    def llm_clients(self) -> list[CountsTokens]:
+        """Those who are asked while rollouts are made and scored, and sample from a model for it."""
         run = self.run
-        asked = inside((run.rewards, run.strategy, run.agent, run.writer, run.sampler), Adviser)
-        return [adviser for adviser in asked if isinstance(adviser, CountsTokens)]
+        asked = inside((run.rewards, run.strategy, run.agent, run.task_generator, run.sampler), LLMClient)
+        return [llm_client for llm_client in asked if isinstance(llm_client, CountsTokens)]
 
-    def figures(self, groups: Sequence[Group], version: int) -> Metrics:
-        """Of the draw that was just trained, and of everything that finished since the last one."""
+    def metrics(self, groups: Sequence[Group], version: int) -> Metrics:
+        """Of the batch that was just trained, and of everything that finished since the last one."""
         tally = self.progress.tally
-        tally.advised(sum(adviser.num_generated or 0 for adviser in self.advisers))
+        tally.advised(sum(llm_client.num_generated or 0 for llm_client in self.llm_clients))
         return tally.trained(groups, version)
 
     def next_task(self) -> Task:
         """What the sampler chooses; a task that accuracy is measured with is never trained on."""
-        task = self.run.sampler.next(self.progress.step, self.run.belief)
+        task = self.run.sampler.next(self.progress.step, self.run.estimator)
         if task.id in self.heldout:
             raise ConfigurationError(
                 f"{type(self.run.sampler).__name__} chose task {task.id} of {task.source}:{task.level}, which is held "
-                "out and measured: a sampler takes world.task(index), never world.task(index, heldout=True)"
+                "out and measured: a sampler takes env.task(index), never env.task(index, heldout=True)"
             )
         return task
 
@@ -141,26 +141,26 @@ class Flow:
         return await asyncio.get_running_loop().run_in_executor(self.trainer_thread, work, *arguments)
 
     def player(self, group: Group) -> GroupPlayer:
-        """Who plays the attempts of a group."""
+        """Who plays the rollouts of a group."""
         run = self.run
         limits = Limits(run.budget.turns(group), run.budget.tokens(group))
         player = GroupPlayer(
-            group, self.policy, run.worlds, run.agent, run.seed, self.scorer, self._note, limits, run.world_seconds
+            group, self.policy, run.envs, run.agent, run.seed, self.scorer, self._note, limits, run.env_seconds
         )
         player.stages = self.progress.stages
         return player
 
-    async def _note(self, groups: list[Group], needs: frozenset[Note]) -> None:
-        """A look at attempts from within generation; inline unless a step is being trained.
+    async def _note(self, groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+        """A look at rollouts from within generation; inline unless a step is being trained.
 
         From another thread it would come back at a time that differs, and with it who is decoded together with whom.
         """
         if self.progress.training:
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self.trainer_thread, self.run.trainer.note, groups, needs)
+            await loop.run_in_executor(self.trainer_thread, self.run.trainer.policy_statistic, groups, needs)
         else:
             self._rest()
-            self.run.trainer.note(groups, needs)
+            self.run.trainer.policy_statistic(groups, needs)
 
     def _rest(self) -> None:
         """Only the trainer works until something else is awaited: engines that take turns with it make room."""
@@ -168,14 +168,14 @@ class Flow:
             engine.rest()
 
     async def publish(self, step: int) -> None:
-        """Deliver the trainer's weights as version `step`, and note what they are."""
+        """Deliver the trainer's weights as version `step`, and policy statistic what they are."""
         self.progress.stages.enter("training", "publishes")
         self.ledger.published(await self.run.channel.publish(step))
         if not self.progress.running and not len(self.run.buffer):  # nothing could go on meanwhile
             await self.run.channel.proven()
 
     def skip(self, number: int) -> None:
-        """A prompt that leaves no room for a reply is not attempted; a world of nothing else ends the run."""
+        """A prompt that leaves no room for a completion is not tried; an environment of nothing else ends the run."""
         reason = f"its prompt fills the context of {self.run.context} tokens"
         self.ledger.skipped(number, reason, self.progress.step)
         self.progress.dropped.leave_out("prompts", reason)
@@ -195,24 +195,24 @@ class Flow:
         progress = self.progress
         waiting = len(self.run.buffer) + progress.training
         count, tokens = self.run.groups_per_step, progress.tally.tokens_since
-        return self.run.pace.may_start(len(progress.running), waiting, progress.step, count, tokens)
+        return self.run.admission.may_start(len(progress.running), waiting, progress.step, count, tokens)
 
 
 def watch_failures(run: Run, progress: Progress, group: Group) -> None:
-    """Stop a run whose world or reward mostly fails: what is left would be a biased sample."""
-    for trajectory in group.trajectories:
-        failed = trajectory.outcome is Outcome.FAILED
+    """Stop a run whose environment or reward mostly fails: what is left would be a biased sample."""
+    for rollout in group.rollouts:
+        failed = rollout.outcome is Outcome.FAILED
         progress.recent_failures.append(failed)
         if failed:
-            progress.failures[trajectory.error] += 1
+            progress.failures[rollout.error] += 1
     del progress.recent_failures[:-_WINDOW]
     count, limit = len(progress.recent_failures), run.max_failed_share
-    if not count or count < min(_WINDOW, 2 * len(group.trajectories)):
+    if not count or count < min(_WINDOW, 2 * len(group.rollouts)):
         return
     if (share := sum(progress.recent_failures) / count) > limit:
         worst = "; ".join(f"{times}x {error}" for error, times in progress.failures.most_common(3))
         raise RewardError(
-            f"{share:.0%} of the last {count} attempts failed (limit {limit:.0%}), none of them was trained on: {worst}"
+            f"{share:.0%} of the last {count} rollouts failed (limit {limit:.0%}), none of them was trained on: {worst}"
         )
 
 
@@ -226,7 +226,7 @@ def check_starvation(run: Run, progress: Progress, is_stuck: bool) -> None:
 
 def newest_version(groups: Sequence[Group]) -> int:
     """Of any token in these groups."""
-    turns = [turn for group in groups for attempt in group.trajectories for turn in attempt.turns]
+    turns = [turn for group in groups for rollout in group.rollouts for turn in rollout.turns]
     return max((int(turn.versions.max(initial=-1)) for turn in turns), default=-1)
 
 
@@ -243,12 +243,12 @@ async def next_batch(flow: Flow) -> list[Group]:
     """Wait for a full draw, and say so when none can ever come; nothing where the run shall end and none is due."""
     run, progress = flow.run, flow.progress
     while True:
-        count = run.pace.batch_size(progress.standing(run.groups_per_step))
+        count = run.admission.batch_size(progress.standing(run.groups_per_step))
         if count and (groups := run.buffer.sample(count, progress.step)) is not None:
             for group in groups:
                 progress.versions.pop(group.number, None)
             return groups
-        if progress.is_stopping and len(run.buffer) >= (run.pace.lag + 2) * run.groups_per_step:
+        if progress.is_stopping and len(run.buffer) >= (run.admission.lag + 2) * run.groups_per_step:
             return []  # more wait than any step takes, and still none is due
         check_starvation(run, progress, _is_stuck(flow))
         if len(run.buffer) >= run.groups_per_step:
@@ -267,7 +267,7 @@ async def streamed(flow: Flow, stream: Stream) -> list[Group]:
             progress.training = len(taken)
             progress.stages.enter("training", "trains on what is there")
             await asyncio.get_running_loop().run_in_executor(flow.trainer_thread, stream.add, ready)
-        elif 0 < run.pace.batch_size(progress.standing(run.groups_per_step)) <= len(taken):
+        elif 0 < run.admission.batch_size(progress.standing(run.groups_per_step)) <= len(taken):
             for group in taken:
                 progress.versions.pop(group.number, None)
             return taken

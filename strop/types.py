@@ -1,6 +1,6 @@
-"""What flows through the pipeline: tasks, attempts, groups, batches and weight versions.
+"""What flows through the pipeline: tasks, rollouts, groups, batches and weight versions.
 
-Every field has one writer, named in brackets. Arrays are numpy outside the trainer and torch inside `Batch`;
+Every field has one task generator, named in brackets. Arrays are numpy outside the trainer and torch inside `Batch`;
 nothing here holds one Python object per token.
 """
 
@@ -51,11 +51,11 @@ class Tool:
 
 @dataclass(frozen=True)
 class Task:
-    """Something to attempt; `answer` is for rewards and worlds and is never shown to the policy."""
+    """Something to solve; `answer` is for rewards and environments and is never shown to the policy."""
 
     messages: tuple[Message, ...]
     answer: str
-    source: str  # the name of its world
+    source: str  # the name of its environment
     level: int = 0
     id: str = ""
     tools: tuple[Tool, ...] = ()
@@ -79,10 +79,10 @@ class Sampling:
     temperature: float = 1.0  # 0: the likeliest token
     top_p: float = 1.0  # mass of the nucleus; 1: no limit
     top_k: int = 0  # 0: no limit
-    max_tokens: int = 128  # of one reply
-    stop: tuple[str, ...] = ()  # texts that end a reply
-    voice: str = ""  # who speaks, where it is not simply the policy: the reference, a teacher, a role of a team
-    num_prefix: int = 0  # the prompt's last tokens that begin the reply: a text that ends it may begin there
+    max_tokens: int = 128  # of one completion
+    stop: tuple[str, ...] = ()  # texts that end a completion
+    policy_name: str = ""  # who speaks, where it is not simply the policy: the reference, a teacher, a role of a team
+    num_prefix: int = 0  # the prompt's last tokens that begin the completion: a text that ends it may begin there
 
     @property
     def is_truncated(self) -> bool:
@@ -93,8 +93,8 @@ class Sampling:
 class Turn:
     """What the policy read since its last turn, then what it wrote.
 
-    The last `num_prefix` tokens of `prompt` begin the reply: `message` holds them, and they are not written by this attempt,
-    so never trained, credited or counted here.
+    The last `num_prefix` tokens of `prompt` begin the completion: `message` holds them, and they are not written by
+    this rollout, so never trained, credited or counted here.
     """
 
     prompt: IntArray  # [P]
@@ -104,24 +104,26 @@ class Turn:
     message: Message
     sampling: Sampling = Sampling()
     fresh: bool = False  # the context restarts here (compaction, sub-agent)
-    # what the trainer must see again: one row per token of prompt and reply, or one row for the whole turn
+    # what the trainer must see again: one row per token of prompt and completion, or one row for the whole turn
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     num_prefix: int = 0
-    told: tuple[Message, ...] = ()  # what the world said since the last turn, as messages
+    told: tuple[Message, ...] = ()  # what the environment said since the last turn, as messages
 
     @property
     def prefix(self) -> IntArray:
-        return self.prompt[len(self.prompt) - self.num_prefix :]  # the given beginning of the reply: [num_prefix]
+        return self.prompt[len(self.prompt) - self.num_prefix :]  # the given beginning of the completion: [num_prefix]
 
     @property
     def whole(self) -> IntArray:
         return (
             np.concatenate([self.prefix, self.tokens]) if self.num_prefix else self.tokens
-        )  # the reply, given and written
+        )  # the completion, given and written
 
 
 class Outcome(Enum):
-    """Why an attempt ended. FAILED is the world's fault, PRUNED was given up: never in a baseline, never trained."""
+    """Why a rollout ended. FAILED is the environment's fault, PRUNED was given up: never in a baseline, never
+    trained.
+    """
 
     FINISHED = "finished"
     TRUNCATED = "truncated"
@@ -130,7 +132,7 @@ class Outcome(Enum):
 
 
 class Origin(Enum):
-    """Whose tokens these are; only POLICY attempts update a task's plain pass rate."""
+    """Whose tokens these are; only POLICY rollouts update a task's plain pass rate."""
 
     POLICY = "policy"
     GUIDED = "guided"
@@ -141,30 +143,32 @@ class Origin(Enum):
 
 
 @dataclass(eq=False)
-class Trajectory:
-    """One attempt. Credit lives here and not on turns, so siblings that share turns never overwrite each other."""
+class Rollout:
+    """One rollout. Advantage lives here and not on turns, so siblings that share turns never overwrite each other."""
 
     id: str
     task: Task
     turns: tuple[Turn, ...]
     outcome: Outcome
     origin: Origin = Origin.POLICY
-    error: str = ""  # [generate, filter] what failed, when the outcome is FAILED; else what its reply exhausted
+    error: str = ""  # [generate, filter] what failed, when the outcome is FAILED; else what its completion exhausted
     reward: float = 0.0  # [filter] the weighted sum of `rewards`
     rewards: dict[str, float] = field(default_factory=dict)  # [filter] by reward name, unweighted
-    turn_rewards: tuple[float, ...] = ()  # [generate] what the world paid for each turn, where it does
+    turn_rewards: tuple[float, ...] = ()  # [generate] what the environment paid for each turn, where it does
     facts: dict[str, float] = field(default_factory=dict)  # [generate, filter] small named numbers
-    parent: str = ""  # [generate] the attempt its beginning comes from
-    family: str = ""  # [generate] siblings that are compared with each other, where not all of a group are
+    parent: str = ""  # [generate] the rollout its beginning comes from
+    comparison_group: str = ""  # [generate] siblings that are compared with each other, where not all of a group are
     values: FloatArray | None = None  # [train] [N]
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]
     ratios: FloatArray | None = None  # [train] [N], policy / sampler before a step, see `training/verify_logprobs.py`
-    notes: dict[str, NDArray[Any]] = field(default_factory=dict)  # [train] [N, ...], see `Trainer.note`
+    policy_statistics: dict[str, NDArray[Any]] = field(
+        default_factory=dict
+    )  # [train] [N, ...], see `Trainer.policy_statistic`
 
     @property
     def is_scored(self) -> bool:
-        """Whether it counts: neither failed by the world nor given up before its end."""
+        """Whether it counts: neither failed by the environment nor given up before its end."""
         return self.outcome not in (Outcome.FAILED, Outcome.PRUNED)
 
     @property
@@ -178,7 +182,7 @@ class Trajectory:
         return sum(int((turn.versions >= 0).sum()) for turn in self.turns)
 
     @property
-    def reply(self) -> str:
+    def completion(self) -> str:
         return self.turns[-1].message.content if self.turns else ""  # the last thing the policy said
 
     @property
@@ -192,44 +196,44 @@ class Trajectory:
 
 @dataclass(eq=False)
 class Group:
-    """Siblings: attempts at one task; the unit that is scored, gated, stored and credited."""
+    """Siblings: rollouts of one task; the unit that is scored, gated, stored and credited."""
 
     number: int  # admission order, the key of every ordered draw
     task: Task
-    trajectories: list[Trajectory]
+    rollouts: list[Rollout]
     version: int = 0  # [pipeline] weight version when the group was admitted
     times_trained: int = 0  # [replay]
-    foreseen: tuple[float, float] | None = None  # [control] mean and variance of its success, before the first attempt
+    predicted: tuple[float, float] | None = None  # [control] mean and variance of its success, before the first rollout
 
     @property
-    def scored(self) -> list[Trajectory]:
-        """The attempts that count: all but those the world failed and those that were given up (PRUNED)."""
-        return [t for t in self.trajectories if t.is_scored]
+    def scored(self) -> list[Rollout]:
+        """The rollouts that count: all but those the environment failed and those that were given up (PRUNED)."""
+        return [t for t in self.rollouts if t.is_scored]
 
     @property
-    def own(self) -> list[Trajectory]:
-        """The attempts that say how hard the task is for the policy: its own, from the start, without help."""
+    def own(self) -> list[Rollout]:
+        """The rollouts that say how hard the task is for the policy: its own, from the start, without help."""
         return [t for t in self.scored if t.origin is Origin.POLICY]
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """Total rewards of the attempts that count; in double precision, or a small price per token is lost."""
+        """Total rewards of the rollouts that count; in double precision, or a small price per token is lost."""
         return np.array([t.reward for t in self.scored], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class GateResult:
     """What a gate decided: the group to keep (perhaps trimmed), or None, and why."""
 
     group: Group | None
     reason: str = ""
     by: str = ""  # [filter] the gate that dropped it
-    is_meant: bool = False  # dropped on purpose (a probe, a task not worth an attempt): no sign that a run starves
+    is_meant: bool = False  # dropped on purpose (a probe, a task not worth a rollout): no sign that a run starves
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What the world answered to one reply."""
+    """What the environment answered to one completion."""
 
     messages: tuple[Message, ...] = ()
     done: bool = True
@@ -238,17 +242,17 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where an attempt begins. The same key goes on exactly as its parent did, so a branch needs a key of its own."""
+    """Where a rollout begins. The same key goes on exactly as its parent did, so a branch needs a key of its own."""
 
     id: str
     key: int
-    turns: tuple[Turn, ...] = ()  # what is already there; an unfinished last reply is continued
+    turns: tuple[Turn, ...] = ()  # what is already there; an unfinished last completion is continued
     origin: Origin = Origin.POLICY
-    parent: str = ""  # the attempt that `turns` come from
-    family: str = ""
+    parent: str = ""  # the rollout that `turns` come from
+    comparison_group: str = ""
     messages: tuple[Message, ...] = ()  # read in place of the task's
-    begins: str = ""  # how the next reply begins: given; after written tokens: said by nobody (version -1)
+    prefill: str = ""  # how the next completion begins: given; after written tokens: said by nobody (version -1)
     sampling: Sampling | None = None  # in place of the run's
-    voice: str = ""  # who speaks, see `Sampling.voice`
+    policy_name: str = ""  # who speaks, see `Sampling.policy_name`
     pause: int = 0  # written tokens after which it comes back unfinished (PRUNED); 0: never
     version: int = 0  # of the weights when its group was admitted, for schedules

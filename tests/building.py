@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from strop.training.batch import Batch
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
@@ -57,10 +57,10 @@ def make_group(
     turn_rewards: Sequence[tuple[float, ...]] | None = None,
     pruned: Sequence[int] = (),
 ) -> Group:
-    """One attempt per reward, of the given lengths (1 each); indices in `failed` FAILED, in `pruned` were PRUNED."""
+    """One rollout per reward, of the given lengths (1 each); indices in `failed` FAILED, in `pruned` were PRUNED."""
     ends = dict.fromkeys(pruned, Outcome.PRUNED) | dict.fromkeys(failed, Outcome.FAILED)
-    attempts = [
-        Trajectory(
+    rollouts = [
+        Rollout(
             id=f"{number}-{i}",
             task=TASK,
             turns=(turn(1 if lengths is None else lengths[i]),),
@@ -70,16 +70,16 @@ def make_group(
         )
         for i, reward in enumerate(rewards)
     ]
-    return Group(number, TASK, attempts)
+    return Group(number, TASK, rollouts)
 
 
 def advantages_of(group: Group) -> list[float | None]:
-    """The first token's advantage of every attempt, None where no credit was given."""
-    return [None if t.advantages is None else float(t.advantages[0]) for t in group.trajectories]
+    """The first token's advantage of every rollout, None where no advantage was given."""
+    return [None if t.advantages is None else float(t.advantages[0]) for t in group.rollouts]
 
 
 def lay_out(written: Sequence[Sequence[float]], prompt: float = 0.0) -> Tensor:
-    """[T] from numbers for the written tokens of each attempt; each attempt starts with one prompt token."""
+    """[T] from numbers for the written tokens of each rollout; each rollout starts with one prompt token."""
     return torch.tensor([value for values in written for value in (prompt, *values)], dtype=torch.float64)
 
 
@@ -93,28 +93,28 @@ def make_batch(
 ) -> Batch:
     """A packed batch of float64; prompt tokens hold NaN where no mechanism may look. Share defaults to 1 / tokens."""
     sizes = [len(values) for values in behavior]
-    num_attempts, num_written = len(sizes), max(sum(sizes), 1)
-    groups = [0] * num_attempts if groups is None else groups
-    advantages = [1.0] * num_attempts if advantages is None else advantages
+    num_rollouts, num_written = len(sizes), max(sum(sizes), 1)
+    groups = [0] * num_rollouts if groups is None else groups
+    advantages = [1.0] * num_rollouts if advantages is None else advantages
     share = [[1.0 / num_written] * size for size in sizes] if share is None else share
-    attempts = torch.repeat_interleave(torch.arange(num_attempts), torch.tensor([size + 1 for size in sizes]))
+    rollouts = torch.repeat_interleave(torch.arange(num_rollouts), torch.tensor([size + 1 for size in sizes]))
     trainable = lay_out([[1.0] * size for size in sizes]).bool()
     return Batch(
-        tokens=torch.zeros_like(attempts),
+        tokens=torch.zeros_like(rollouts),
         positions=torch.cat([torch.arange(size + 1) for size in sizes]),
-        segments=attempts,
-        attempts=attempts,
+        segments=rollouts,
+        rollouts=rollouts,
         groups=torch.tensor(groups),
         trainable=trainable,
         behavior_logprobs=lay_out(behavior, float("nan")),
         advantages=lay_out([[advantages[i]] * size for i, size in enumerate(sizes)]),
         share=lay_out(share),
-        temperature=torch.ones(len(attempts), dtype=torch.float64),
+        temperature=torch.ones(len(rollouts), dtype=torch.float64),
         versions=torch.where(trainable, 0, -1),
-        rewards=torch.tensor([0.0] * num_attempts if rewards is None else rewards, dtype=torch.float64),
-        origins=torch.zeros(num_attempts, dtype=torch.int64),
+        rewards=torch.tensor([0.0] * num_rollouts if rewards is None else rewards, dtype=torch.float64),
+        origins=torch.zeros(num_rollouts, dtype=torch.int64),
         group_numbers=tuple(sorted(set(groups))),
-        attempt_ids=tuple(str(i) for i in range(num_attempts)),
+        rollout_ids=tuple(str(i) for i in range(num_rollouts)),
         task_ids=tuple(str(group) for group in groups),
         logprobs={} if reference is None else {"reference": lay_out(reference, float("nan"))},
     )

@@ -143,9 +143,9 @@ class Campaign:
         steps = [row["step"] for row in read_rows(RunFolder(path).metrics)]
         assert steps == list(range(self.mode.steps + 1)), steps
         if self.mode.promise == "ledger":  # where others keep to the bits of a whole run
-            lost = "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number WHERE g.fate = 'trained' AND "
+            lost = "SELECT COUNT(*) FROM rollouts a JOIN groups g ON g.number = a.number WHERE g.fate = 'trained' AND "
             assert ledger._rows(f"{lost} a.fate NOT IN ('trained', 'failed')") == [(0,)]
-            late = "SELECT MAX(t.step - 1 - g.version) FROM trainings t JOIN attempts a ON a.id = t.attempt"
+            late = "SELECT MAX(t.step - 1 - g.version) FROM trainings t JOIN rollouts a ON a.id = t.rollout"
             assert ledger._rows(f"{late} JOIN groups g ON g.number = a.number")[0][0] <= LAG
         ledger.close()
         left = traces(path, self.mode.promise)

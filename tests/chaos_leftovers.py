@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-MARK = "STROP_CHAOS"  # in the environment of all that a campaign starts, however indirectly
+MARK = "STROP_CHAOS"  # in the episode of all that a campaign starts, however indirectly
 
 
 def left_behind(root: Path) -> list[str]:

@@ -33,9 +33,9 @@ class Mode:
 
     make: Callable[[Path], Run]
     steps: int
-    promise: str  # bits: those of a run that nobody killed; ledger: trained again from it, the same; attempts: the same
+    promise: str  # bits: those of a run that nobody killed; ledger: trained again from it, the same; rollouts: the same
     kills_all: bool = False  # engines, ranks and reward workers too: a run on places survives them
-    trains_again: bool = False  # a buffer draws attempts more than once
+    trains_again: bool = False  # a buffer draws rollouts more than once
 
 
 def _grpo(model: Path, steps: int, **values: Any) -> Run:
@@ -49,7 +49,7 @@ def _placed(model: Path, where: str, ranks: int = 1) -> Run:
 
 def _tools(model: Path) -> Run:
     """Python cells and a store behind tool calls, by the bundled model, which writes such calls."""
-    sizes = {"world": "notebook:1+keyvalue:2", "max_tokens": 48, "group_size": 2}
+    sizes = {"env": "notebook:1+keyvalue:2", "max_tokens": 48, "group_size": 2}
     return replace(_grpo(Path("pocket"), 12, **sizes), model="pocket", agent=Chat(4))
 
 
@@ -80,7 +80,7 @@ MODES = {
     "replay": Mode(_replay, STEPS, "bits", trains_again=True),
     "memory": Mode(_recipe("core", 12, most=1, group_size=2, max_tokens=48), 12, "bits"),
     "diffusion": Mode(_diffusion, 12, "bits"),
-    "programs": Mode(_recipe("polar", 8, world="keyvalue:2", isolation="process", max_tokens=48), 8, "attempts"),
+    "programs": Mode(_recipe("polar", 8, env="keyvalue:2", isolation="process", max_tokens=48), 8, "rollouts"),
 }
 
 
@@ -98,8 +98,8 @@ def traces(path: Path, promise: str) -> object:
         return all(each.is_equal for each in made)
     ledger = Ledger(folder.ledger, read_only=True)
     try:
-        if promise == "attempts":
-            turns = [attempt.turns for group in ledger.history() for attempt in group.trajectories]
+        if promise == "rollouts":
+            turns = [rollout.turns for group in ledger.history() for rollout in group.rollouts]
             return [[turn.tokens.tolist() for turn in each] for each in turns if each]
         return _weights(folder), folder.metrics.read_text(), ledger.digest()
     finally:

@@ -1,4 +1,6 @@
-"""A virtual clock: asyncio whose time jumps to the next timer, so that hours of waiting take no time and no chance."""
+"""A virtual clock: asyncio whose time jumps to the next timer, so that hours of waiting take no time and no
+probability.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ CONTROL = (
     *("sws", "eva", "socratic-zero", "serl", "teams-rl", "webrl", "xrpo", "dars", "brorl", "v0", "v0.5", "arrol"),
     *("esrl", "s-grpo", "v-star", "bavt", "gvl", "dead-end"),
 )
-# papers about which attempts are made, and what of them is kept and shown again
+# papers about which rollouts are made, and what of them is kept and shown again
 GENERATE = (
     *("arpo-agentic", "cosmos", "cpl", "cure", "deepsearch", "dr-po", "echo-ec", "ettrl", "latr"),
     *("parallel-r1", "r3", "r3l", "rex-rag", "rlgf", "satori", "scope", "semi-offline", "ead", "nudgerl"),
@@ -93,7 +93,7 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateResult:
     """What became of a mutant; `by` is the test that failed, or "" where none did."""
 
     mutant: Mutant
@@ -257,7 +257,7 @@ def untouched(test: str, seconds: float) -> tuple[str, str, float]:
     return test, failure, time.monotonic() - begun
 
 
-def judged(mutant: Mutant, tests: Sequence[str], seconds: float) -> Verdict:
+def judged(mutant: Mutant, tests: Sequence[str], seconds: float) -> GateResult:
     """Write a mutant into the copy, run its tests and put the file back."""
     place = Workplace.project / mutant.path
     source = place.read_text()
@@ -266,13 +266,13 @@ def judged(mutant: Mutant, tests: Sequence[str], seconds: float) -> Verdict:
     sys.dont_write_bytecode = True  # or the original's compiled file would be replaced by the mutant's
     place.write_text(with_change(source, mutant.index))
     try:
-        return Verdict(mutant, run_tests(tests, seconds, Workplace.project), time.monotonic() - begun)
+        return GateResult(mutant, run_tests(tests, seconds, Workplace.project), time.monotonic() - begun)
     finally:
         place.write_text(source)
         os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def judge_all(mutants: Sequence[Mutant], jobs: int, slow: float) -> Iterator[Verdict]:
+def judge_all(mutants: Sequence[Mutant], jobs: int, slow: float) -> Iterator[GateResult]:
     """Every mutant's verdict as it comes; test files that fail or are slow without a change are left out and named."""
     tests = {path: about(path) for path in sorted({mutant.path for mutant in mutants})}
     context = multiprocessing.get_context("fork")
@@ -293,13 +293,13 @@ def judge_all(mutants: Sequence[Mutant], jobs: int, slow: float) -> Iterator[Ver
         yield from pool.map(judged, *zip(*plans, strict=True))
 
 
-def report(verdicts: Sequence[Verdict], as_json: bool) -> float:
+def report(verdicts: Sequence[GateResult], as_json: bool) -> float:
     survivors = [verdict.mutant for verdict in verdicts if not verdict.by]
     ratio = 1 - len(survivors) / max(len(verdicts), 1)
     if as_json:
         killed = [asdict(verdict) for verdict in verdicts if verdict.by]
-        figures = {"ratio": ratio, "mutants": len(verdicts), "killed": len(killed), "by": killed}
-        print(json.dumps(figures | {"survivors": [asdict(mutant) for mutant in survivors]}, indent=1))
+        metrics = {"ratio": ratio, "mutants": len(verdicts), "killed": len(killed), "by": killed}
+        print(json.dumps(metrics | {"survivors": [asdict(mutant) for mutant in survivors]}, indent=1))
     else:
         for mutant in survivors:
             print(f"SURVIVED {mutant.path}:{mutant.line}  {mutant.what}")

@@ -38,7 +38,7 @@ RECIPES = {
     "studies": "mixture per_role",
 }
 NAMES = [name for names in RECIPES.values() for name in names.split()]
-_TEXTS = ("messages", "answer", "task", "id", "parent", "attempt")  # columns of the ledger whose texts are no names
+_TEXTS = ("messages", "answer", "task", "id", "parent", "rollout")  # columns of the ledger whose texts are no names
 Digests = dict[str, str]
 
 
@@ -86,7 +86,7 @@ def _tensors(path: Path) -> Iterator[str]:
 
 
 def _metrics(folder: Path) -> list[str]:
-    """Every measured figure of each step; timing is in a file of its own."""
+    """Every measured metric of each step; timing is in a file of its own."""
     return [_numbers(json.loads(line)) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 

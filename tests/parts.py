@@ -18,7 +18,7 @@ class LongerIsBetter(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [t.num_tokens / 16 for t in group.trajectories]
+        return [t.num_tokens / 16 for t in group.rollouts]
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,29 @@ class EvenLength(Reward):
     pays_blindly: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(t.num_tokens % 2 == 0) for t in group.trajectories]
+        return [float(t.num_tokens % 2 == 0) for t in group.rollouts]
 
 
 @dataclass(frozen=True)
 class EvenOrOdd(Reward):
-    """Right (1) where the first token is even, wrong (0) where it is odd: contrast even among attempts cut short."""
+    """Right (1) where the first token is even, wrong (0) where it is odd: contrast even among rollouts cut short."""
 
     weight: float = 1.0
     pays_blindly: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(int(t.turns[0].tokens[0]) % 2 == 0) for t in group.trajectories]
+        return [float(int(t.turns[0].tokens[0]) % 2 == 0) for t in group.rollouts]
 
 
 @dataclass(frozen=True)
 class EvenSum(Reward):
-    """Right (1) where the numbers of all tokens of the replies, given ones too, add up to an even one."""
+    """Right (1) where the numbers of all tokens of the completions, given ones too, add up to an even one."""
 
     weight: float = 1.0
     pays_blindly: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        sums = [sum(int(turn.whole.sum()) for turn in t.turns) for t in group.trajectories]
+        sums = [sum(int(turn.whole.sum()) for turn in t.turns) for t in group.rollouts]
         return [float(total % 2 == 0) for total in sums]

@@ -22,7 +22,7 @@ def _reasons(reporter: pytest.TerminalReporter) -> Counter[str]:
     return Counter(" ".join(each.removeprefix("Skipped: ").split())[:_LONGEST] for each in said)
 
 
-def _walls(reasons: Counter[str]) -> int:
+def _sandbox(reasons: Counter[str]) -> int:
     return sum(count for reason, count in reasons.items() if reason.startswith(WALL))
 
 
@@ -32,7 +32,7 @@ def _must_stand() -> bool:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if isinstance(reporter, pytest.TerminalReporter) and _must_stand() and _walls(_reasons(reporter)):
+    if isinstance(reporter, pytest.TerminalReporter) and _must_stand() and _sandbox(_reasons(reporter)):
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
@@ -43,5 +43,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section(f"{reasons.total()} skipped: tests, or files as a whole")
     for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0])):
         terminalreporter.line(f"{count:4} {reason}")
-    if _must_stand() and (walls := _walls(reasons)):
-        terminalreporter.line(f"FAILED: {walls} tests of walls were skipped, and CI=true on Linux", red=True, bold=True)
+    if _must_stand() and (sandbox := _sandbox(reasons)):
+        terminalreporter.line(
+            f"FAILED: {sandbox} tests of walls were skipped, and CI=true on Linux", red=True, bold=True
+        )

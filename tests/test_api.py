@@ -36,8 +36,8 @@ def test_importing_it_imports_nothing_heavy() -> None:
 
 
 def test_a_recipe_by_name_is_the_run_that_its_function_makes() -> None:
-    run = recipe("grpo", world="arithmetic:3", minibatches=4, seed=7)
-    assert isinstance(run, Run) and run == replace(grpo(Setting(world="arithmetic:3", seed=7)), minibatches=4)
+    run = recipe("grpo", env="arithmetic:3", minibatches=4, seed=7)
+    assert isinstance(run, Run) and run == replace(grpo(Setting(env="arithmetic:3", seed=7)), minibatches=4)
     with pytest.raises(ConfigurationError, match=r"there is no recipe 'grop'.*grpo"):
         recipe("grop")
     with pytest.raises(ConfigurationError, match=r"no field 'step'.*steps"):

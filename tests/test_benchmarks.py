@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.environments.judging.preferences import Preferences, asked_of, replies_of
+from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.generate.reward_model import RewardModel
 from strop.kernels.cpu.build import library
 from tests.building import make_group
@@ -83,7 +83,7 @@ def test_engine_and_trainer_agree_in_float32(benchmark: ModuleType, capsys: pyte
 def test_whole_weights_in_few_bytes_agree_with_their_engine(
     benchmark: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--model", "tiny", "--check", "tiny", "--held", "6", "--attempts", "2", "--tokens", "8", "--length", "8"]
+    words = ["--model", "tiny", "--check", "tiny", "--held", "6", "--rollouts", "2", "--tokens", "8", "--length", "8"]
     benchmark.main([*words, "--sequences", "2", "--steps", "1", "--device", "cpu", "--json"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown["bytes_per_weight"] == 6 and shown["mean_absolute_difference"] < 1e-5 and shown["ratio"] > 0
@@ -95,7 +95,7 @@ def test_a_draft_changes_no_token_and_is_counted(benchmark: ModuleType, capsys: 
     words = ["--model", "tiny", "--before", "6", "--sequences", "3", "--tokens", "12", "--rounds", "2"]
     benchmark.main([*words, "--guesses", "1", "3", "--device", "cpu", "--json"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert shown["replies"] == 9 and [each["guesses"] for each in shown["drafts"]] == [1, 3]
+    assert shown["completions"] == 9 and [each["guesses"] for each in shown["drafts"]] == [1, 3]
     for each in shown["drafts"]:
         assert each["same"] == 9 and 1 <= each["tokens_per_look"] <= each["guesses"] + 1
         assert each["tokens_per_second"] == pytest.approx(sum(each["rates"][1:]) / 2, rel=0.01)
@@ -113,7 +113,7 @@ def test_repetitions_are_told_beside_their_mean(benchmark: ModuleType) -> None:
 @pytest.mark.parametrize("base", ["plain", "nf4"])
 @pytest.mark.parametrize("benchmark", ["adapters"], indirect=True)
 def test_adapters_agree_and_are_delivered(benchmark: ModuleType, base: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--model", "tiny", "--rank", "4", "--attempts", "2", "--tokens", "8", "--length", "8", "--steps", "1"]
+    words = ["--model", "tiny", "--rank", "4", "--rollouts", "2", "--tokens", "8", "--length", "8", "--steps", "1"]
     benchmark.main([*words, "--base", base, "--device", "cpu", "--json"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown["tokens"] == 16 and shown["mean_absolute_difference"] < 1e-5
@@ -121,8 +121,8 @@ def test_adapters_agree_and_are_delivered(benchmark: ModuleType, base: str, caps
 
 
 @pytest.mark.parametrize("benchmark", ["end_to_end"], indirect=True)
-def test_heavy_tailed_replies_have_the_law_they_were_given(benchmark: ModuleType, tmp_path: Path) -> None:
-    """P(longer than n) = shortest / n, cut at the longest; both sides of a comparison end in figures."""
+def test_heavy_tailed_completions_have_the_law_they_were_given(benchmark: ModuleType, tmp_path: Path) -> None:
+    """P(longer than n) = shortest / n, cut at the longest; both sides of a comparison end in metrics."""
     shapes = importlib.import_module("shapes")
     folder = shapes.heavy_tailed("tiny", tmp_path / "model", 4, 64)
     sizes = {"groups": 12, "group-size": 8, "steps": 2, "warm": 1, "longest": 64, "lag": 1}
@@ -185,7 +185,7 @@ def test_the_test_bed_is_measured_by_part(benchmark: ModuleType, capsys: pytest.
     benchmark.main(["--only", "step", "--steps", "4", "--device", "cpu", "--json"])
     step = json.loads(capsys.readouterr().out.splitlines()[-1])["step"]
     parts = step["parts"]
-    assert {"generation", "training", "attempts (host)", "scoring", "ledger", "packing", "publish and proof"} <= set(
+    assert {"generation", "training", "rollouts (host)", "scoring", "ledger", "packing", "publish and proof"} <= set(
         parts
     )
     rest = step["event loop, and waiting for the device"]
@@ -197,7 +197,7 @@ def test_the_test_bed_is_measured_by_part(benchmark: ModuleType, capsys: pytest.
 def test_curricula_are_measured_beside_their_controls(
     benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--only", "sec", "--world", "haystack", "--seeds", "2"]
+    words = ["--only", "sec", "--env", "haystack", "--seeds", "2"]
     benchmark.main([*words, "--device", "cpu", "--json", "--save", "here"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown == json.loads((tmp_path / "here.json").read_text())
@@ -219,15 +219,15 @@ def test_a_pick_is_measured_over_as_many_tasks_as_it_says(
     assert shown["peak_bytes"] >= shown["peak_before_bytes"] > 10**6
 
 
-@pytest.mark.parametrize("benchmark", ["foresight"], indirect=True)
-def test_beliefs_are_compared_with_the_truth(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("benchmark", ["prediction"], indirect=True)
+def test_estimators_are_compared_with_the_truth(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ratios, ranks and the learner by hand, on few steps."""
     monkeypatch.setattr(benchmark, "STEPS", 40)
     found = benchmark.measure(1)
-    errors = {(row["world"], row["delay"], row["belief"]): row["rmse"] for row in found["rows"]}
+    errors = {(row["env"], row["delay"], row["estimator"]): row["rmse"] for row in found["rows"]}
     ratios = [
-        errors[world, delay, "offsets"] / errors[world, delay, "last seen"]
-        for world, delay in {(row["world"], row["delay"]) for row in found["rows"]}
+        errors[env, delay, "offsets"] / errors[env, delay, "last seen"]
+        for env, delay in {(row["env"], row["delay"]) for row in found["rows"]}
     ]
     assert found["ratio"] == max(ratios) and len(found["rows"]) == 3 * 2 * 4
     assert benchmark.rank_correlation(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.1, 0.3, 0.3, 0.9])) == pytest.approx(
@@ -238,39 +238,39 @@ def test_beliefs_are_compared_with_the_truth(benchmark: ModuleType, monkeypatch:
     learner = benchmark.Learner(np.array([0, 1]), np.array([0.0, benchmark.IMPOSSIBLE]), np.array([0.0, 0.0]))
     learner.learn(np.array([0, 1]))  # p(1 - p) = 1/4 at its own kind, a third of it at the next
     assert learner.skills == pytest.approx([benchmark.RATE / 4, benchmark.RATE / 12])
-    assert learner.chances[1] < 1e-12
+    assert learner.probabilities[1] < 1e-12
 
 
 @pytest.mark.parametrize("benchmark", ["pruning_head"], indirect=True)
 def test_what_a_head_foretells_is_compared_with_what_came(benchmark: ModuleType) -> None:
-    """Right ones were foretold .9 and .4, wrong ones .4 and .1: of four pairs three and a half are in order."""
+    """Right ones were predicted .9 and .4, wrong ones .4 and .1: of four pairs three and a half are in order."""
     groups = [make_group([1.0, 0.0, 0.0], pruned=[2]), make_group([0.0, 1.0])]
-    for group, chances in zip(groups, ((0.9, 0.4, 1.0), (0.1, 0.4)), strict=True):
-        for attempt, chance in zip(group.trajectories, chances, strict=True):
-            attempt.facts["foretold"] = chance
+    for group, probabilities in zip(groups, ((0.9, 0.4, 1.0), (0.1, 0.4)), strict=True):
+        for rollout, probability in zip(group.rollouts, probabilities, strict=True):
+            rollout.facts["predicted"] = probability
     assert benchmark.auc(groups) == pytest.approx(3.5 / 4) and benchmark.within(groups) == 1.0
     assert np.isnan(benchmark.auc([make_group([])])) and np.isnan(benchmark.within([]))
-    found = benchmark.measure(1, versions=2, learned=1, groups=2, attempts=2)
+    found = benchmark.measure(1, versions=2, learned=1, groups=2, rollouts=2)
     assert [row["share"] for row in found["rows"]] == [eighth / 8 for eighth in range(1, 9)]
     assert "| 0.500 |" in benchmark.table(found)
 
 
-@pytest.mark.parametrize("benchmark", ["foresight_pocket"], indirect=True)
-def test_beliefs_are_shown_the_groups_of_a_run_as_they_came(benchmark: ModuleType) -> None:
+@pytest.mark.parametrize("benchmark", ["prediction_pocket"], indirect=True)
+def test_estimators_are_shown_the_groups_of_a_run_as_they_came(benchmark: ModuleType) -> None:
     """Squared errors .25 and .0625; one task was solved last and one was not."""
-    assert benchmark.figures(np.array([0.5, 0.25]), np.array([1.0, 0.0])) == pytest.approx([0.15625, 0.15625, 1.0])
-    assert benchmark.figures(np.array([0.5]), np.array([0.25]))[1] == pytest.approx(0.0625 + 0.1875)
+    assert benchmark.metrics(np.array([0.5, 0.25]), np.array([1.0, 0.0])) == pytest.approx([0.15625, 0.15625, 1.0])
+    assert benchmark.metrics(np.array([0.5]), np.array([0.25]))[1] == pytest.approx(0.0625 + 0.1875)
     tasks = [Arithmetic(4).task(index) for index in range(2)]
     groups = [
         replace(make_group(rewards), number=number, task=tasks[number % 2], version=number)
         for number, rewards in enumerate(([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, 0.0]))
     ]
-    found = benchmark.foreseen(groups, tasks, 4)
+    found = benchmark.predicted(groups, tasks, 4)
     assert found["last seen"].tolist() == [1.0, 0.0] and found["global mean"].tolist() == [0.5, 0.5]
     assert found["offsets"][0] > 0.5 > found["offsets"][1]
     run = benchmark.run_of(seed=1, tasks=2, visits=3)
-    assert (run.steps, run.sampler.count, len(run.worlds)) == (3, 2, 6)  # 36 groups in draws of 16
-    told = {name: np.array([1.0 if name == "last seen" else 0.25, 0.3, 0.5]) for name in benchmark.BELIEFS}
+    assert (run.steps, run.sampler.count, len(run.envs)) == (3, 2, 6)  # 36 groups in draws of 16
+    told = {name: np.array([1.0 if name == "last seen" else 0.25, 0.3, 0.5]) for name in benchmark.ESTIMATORS}
     shown = benchmark.summed([(told, np.arange(12) / 12)])
     assert shown["ratio"] == 0.5 and shown["shares"]["arithmetic:4"] == pytest.approx((2 + 3) / 24)
 
@@ -285,10 +285,12 @@ def test_a_reward_model_is_measured_on_pairs_held_out(
     assert shown == json.loads((tmp_path / "here.json").read_text())
     assert [row["axiom"] for row in shown["rows"]] == ["useful", "relevant", "grounded", "evidence", "merged"]
     assert shown["ratio"] == shown["rows"][0]["after"] in (0.0, 0.5, 1.0)
-    world = Preferences(Arithmetic(2), (("useful", 1.0),))
-    pairs = [world.task(index, heldout=True) for index in range(2)]
+    env = Preferences(Arithmetic(2), (("useful", 1.0),))
+    pairs = [env.task(index, heldout=True) for index in range(2)]
     judge = RewardModel(folder)
-    better, worse = ([judge.scores([(asked_of(pair), replies_of(pair)[side])])[0] for pair in pairs] for side in (0, 1))
+    better, worse = (
+        [judge.scores([(asked_of(pair), completions_of(pair)[side])])[0] for pair in pairs] for side in (0, 1)
+    )
     assert shown["ratio"] == sum(one > other for one, other in zip(better, worse, strict=True)) / 2
     assert "| useful |" in benchmark.table(shown)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("add-a-mechanism", "add-a-strategy", "add-a-world")
+PAGES = ("add-a-mechanism", "add-a-strategy", "add-an-environment")
 _MADE = """
 from strop.recipes import build, recipe_named
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 print(build(recipe_named("rare_tokens"), {"power": 1.0}).losses)
 print(build(recipe_named("second_halves"), {"share": 0.3}).strategy)
-print(parse_worlds("lexicon:3", 0))
+print(parse_envs("lexicon:3", 0))
 """
 
 
@@ -74,9 +74,9 @@ def test_a_strategy_is_added_as_the_page_says(told: dict[str, str]) -> None:
     assert told["add-a-strategy"].count("PASSED ") == 1, told["add-a-strategy"]
 
 
-def test_a_world_is_added_as_the_page_says(told: dict[str, str]) -> None:
+def test_a_env_is_added_as_the_page_says(told: dict[str, str]) -> None:
     assert "Lexicon(level=3" in told["made"], told["made"]
-    assert told["add-a-world"].count("PASSED ") == 1, told["add-a-world"]
+    assert told["add-an-environment"].count("PASSED ") == 1, told["add-an-environment"]
 
 
 def _link(source: Path, target: Path) -> None:

@@ -78,8 +78,8 @@ def rows(*values: float) -> list[dict[str, Any]]:
 
 
 def a_result(*seeds: int, tokens: int = 1000) -> dict[str, Any]:
-    figures = {"treatment": rows(0.6, 0.7, 0.8), "control": rows(0.5, 0.6, 0.7), "negative": rows(0.2, 0.3, 0.4)}
-    return judge(replace(EXPERIMENT, tokens=tokens), {name: found[: len(seeds)] for name, found in figures.items()})
+    metrics = {"treatment": rows(0.6, 0.7, 0.8), "control": rows(0.5, 0.6, 0.7), "negative": rows(0.2, 0.3, 0.4)}
+    return judge(replace(EXPERIMENT, tokens=tokens), {name: found[: len(seeds)] for name, found in metrics.items()})
 
 
 def test_a_result_on_disk(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_the_mean_of_curves_goes_as_far_as_all_of_them() -> None:
 
 
 def test_the_area_may_be_the_metric() -> None:
-    figures = {name: rows(*values) for name, values in zip(ARMS, ((0.6, 0.7), (0.5, 0.6), (0.2, 0.3)), strict=True)}
-    assert judge(replace(EXPERIMENT, metric="heldout_area"), figures)["difference"] == pytest.approx(0.05)
+    metrics = {name: rows(*values) for name, values in zip(ARMS, ((0.6, 0.7), (0.5, 0.6), (0.2, 0.3)), strict=True)}
+    assert judge(replace(EXPERIMENT, metric="heldout_area"), metrics)["difference"] == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("cheaper", [a_result(0, 1), a_result(0, 1, 2, tokens=999)])
@@ -167,11 +167,11 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
 def test_who_remembers_tasks_is_compared_among_the_same_few() -> None:
     experiment = load_experiment(EFFECTS / "haystack-vade.py")
     treatment, control = (getattr(experiment, name)(Setting(seed=2)) for name in ("treatment", "control"))
-    assert treatment.worlds == control.worlds and [world.num_tasks() for world in control.worlds] == [48] * 5
+    assert treatment.envs == control.envs and [env.num_tasks() for env in control.envs] == [48] * 5
     # sums of one digit repeat themselves
-    drawn = [control.sampler.next(0, control.belief).id for _ in range(481)]
+    drawn = [control.sampler.next(0, control.estimator).id for _ in range(481)]
     assert 200 < len(set(drawn)) <= 240 and drawn[0] == drawn[240] == drawn[480]
-    assert treatment.sampler.next(0, treatment.belief).id in drawn
+    assert treatment.sampler.next(0, treatment.estimator).id in drawn
 
 
 def test_curricula_differ_in_what_chooses_alone() -> None:
@@ -180,11 +180,13 @@ def test_curricula_differ_in_what_chooses_alone() -> None:
     treatment, control, negative = (getattr(experiment, name)(Setting(seed=2)) for name in ARMS)
     assert experiment.metric == "heldout_area" and isinstance(control.sampler, Uniform)
     assert isinstance(negative.sampler, Permuted) and negative.sampler.inner == treatment.sampler
-    assert negative.sampler.tasks == negative.worlds[0].num_tasks() == 256
+    assert negative.sampler.tasks == negative.envs[0].num_tasks() == 256
     for run in (treatment, negative):
-        assert run.worlds == control.worlds == run.sampler.worlds and run.belief == treatment.belief != control.belief
+        assert (
+            run.envs == control.envs == run.sampler.envs and run.estimator == treatment.estimator != control.estimator
+        )
         assert (run.losses, run.budget, run.groups_per_step) == (control.losses, control.budget, 8)
-    (target,) = control.evaluation.measured(control.worlds)
+    (target,) = control.evaluation.measured(control.envs)
     assert (target.name, target.level, target.num_tasks()) == ("countdown", 4, None)
 
 
@@ -200,7 +202,7 @@ def test_arms_keep_the_seed_and_device_they_are_given(path: Path) -> None:
     setting = Setting(seed=3, device="cuda")
     runs = [run_of(path, name, setting, 77) for name in ARMS]
     assert [run.seed for run in runs] == [3, 3, 3]
-    assert len({run.worlds for run in runs}) == 1
+    assert len({run.envs for run in runs}) == 1
     for run in runs:
         places = [{part.device for part in inside(machine, OnDevice)} for machine in (run.engine, run.trainer)]
         assert places == [{"cuda"}] * 2
@@ -216,7 +218,7 @@ from strop.recipes.classics.grpo import grpo
 
 def tiny(setting):
     sizes = {{"groups_per_step": 2, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 1}}
-    return grpo(replace(setting, world="arithmetic:1", model={model!r}, checkpoint_every=2, **sizes))
+    return grpo(replace(setting, env="arithmetic:1", model={model!r}, checkpoint_every=2, **sizes))
 
 
 experiment = Experiment("alpha", "It helps.", tiny, tiny, {negative}, tokens={tokens})

@@ -73,11 +73,11 @@ def test_a_papers_files_are_its_mechanisms_and_its_recipe() -> None:
     found = files_of_keys(["control"])
     assert set(found) == set(CONTROL) and all(len(files) >= 2 for files in found.values())
     assert set(files_of_keys(["generate", "pcl"])) == {*GENERATE, "pcl"}
-    belief, sampler = (
+    estimator, sampler = (
         Path("strop/control/estimators/prompt_value_head.py"),
         Path("strop/control/samplers/nearest_to_target.py"),
     )
-    assert found["pcl"] == [belief, sampler, Path("strop/recipes/select/pcl.py")]
+    assert found["pcl"] == [estimator, sampler, Path("strop/recipes/select/pcl.py")]
     with pytest.raises(SystemExit, match="no paper is called pcx"):
         files_of_keys(["pcl", "pcx"])
 

@@ -1,4 +1,4 @@
-"""The flow with scripted replies on a virtual clock: order, staleness, failures; nothing lost, nothing twice."""
+"""The flow with scripted completions on a virtual clock: order, staleness, failures; nothing lost, nothing twice."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from strop.evaluation import Evaluation
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
-from strop.generate.policy import Policy, attempt_key
+from strop.generate.policy import Policy, rollout_key
 from strop.observe.metrics.busy_clock import BusyClock
 from strop.pipeline import train
-from strop.roles import Belief, Pace, Reward, Sampler, World
+from strop.roles import Admission, Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
 from strop.run_state import Flow, Progress
 from strop.storage.ledger import Ledger
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Message, Metrics, Observation, Outcome, Task, Trajectory
+from strop.types import Group, Message, Metrics, Observation, Outcome, Rollout, Task
 from tests.clock import AtOnce, run_virtually
 from tests.tiny_models import save_pocket_like
 
@@ -49,20 +49,20 @@ class Recorder:
         self.times.append(timing)
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     """Right or wrong by the key, and of very different lengths."""
     return "1" * (1 + key % 7 * (key % 3)) + str(key % 5)
 
 
 def make_run(steps: int = 6, lag: int = 0, **parts: Any) -> Run:
-    worlds: tuple[World, ...] = (Arithmetic(1),)
+    envs: tuple[Environment, ...] = (Arithmetic(1),)
     plain: dict[str, Any] = {
-        "pace": BoundedLag(lag),
-        "engine": Scripted(reply, seconds_per_token=1.0),
+        "admission": BoundedLag(lag),
+        "engine": Scripted(completion, seconds_per_token=1.0),
         "budget": Fixed(3),
         "evaluation": Evaluation(every=0),
     }
-    settings = {"worlds": worlds, "sampler": Uniform(worlds)} | plain | parts
+    settings = {"envs": envs, "sampler": Uniform(envs)} | plain | parts
     return Run(
         advantage=GroupMean(), losses=(Reinforce(),), steps=steps, groups_per_step=4, checkpoint_every=1000, **settings
     )
@@ -97,7 +97,7 @@ def test_nothing_is_trained_beyond_the_lag(model: Path, tmp_path: Path, lag: int
         run_virtually(train(flow))
         assert max(row["lag_max"] for row in recorder.rows) <= lag
         starts = flow.ledger._rows(
-            "SELECT MAX(t.step - 1 - g.version) FROM trainings t JOIN attempts a ON a.id = t.attempt "
+            "SELECT MAX(t.step - 1 - g.version) FROM trainings t JOIN rollouts a ON a.id = t.rollout "
             "JOIN groups g ON g.number = a.number"
         )
         assert starts[0][0] <= lag
@@ -121,7 +121,7 @@ def test_nothing_is_lost_and_nothing_is_trained_twice(model: Path, tmp_path: Pat
 
 
 def test_running_ahead_takes_less_time(model: Path, tmp_path: Path) -> None:
-    """With lag 0 each step waits for its longest attempt; running ahead fills that time. Training takes none here."""
+    """With lag 0 each step waits for its longest rollout; running ahead fills that time. Training takes none here."""
     seconds = {}
     for lag in (0, 4):
         run = make_run(steps=12, lag=lag)
@@ -137,11 +137,11 @@ class Slow(Reward):
 
     async def __call__(self, group: Group) -> list[float]:
         await asyncio.sleep(5.0)
-        return [float(len(t.reply) > 6) for t in group.trajectories]
+        return [float(len(t.completion) > 6) for t in group.rollouts]
 
 
 def test_a_step_says_whether_it_waited_for_engines_or_for_others(model: Path, tmp_path: Path) -> None:
-    """One group of one attempt a step: its tokens, a second each, then 5 s of a reward; training takes none here."""
+    """One group of one rollout a step: its tokens, a second each, then 5 s of a reward; training takes none here."""
     run = replace(make_run(budget=Fixed(1), rewards=(Slow(),)), groups_per_step=1)
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         virtual = BusyClock(lambda: asyncio.get_running_loop().time())
@@ -166,45 +166,45 @@ class Hurried(Scripted):
 def test_a_step_that_waits_for_old_groups_lets_them_go_first(model: Path, tmp_path: Path) -> None:
     """Only then: without lag every group is waited for, and nobody is hurried."""
     for lag in (0, 1):
-        engine = Hurried(reply, seconds_per_token=1.0)
+        engine = Hurried(completion, seconds_per_token=1.0)
         with opened(make_run(steps=12, lag=lag, engine=engine), model, tmp_path / f"{lag}.db") as (flow, _):
             run_virtually(train(flow))
-            keys = {attempt_key(0, f"{number}/{index}") for number in range(60) for index in range(3)}
+            keys = {rollout_key(0, f"{number}/{index}") for number in range(60) for index in range(3)}
         assert bool(engine.asked) == (lag > 0)
         assert all(asked and len(asked) % 3 == 0 and asked <= keys for asked in engine.asked)  # whole groups
 
 
-@pytest.mark.parametrize("pace", [OverProvision(2.0, lag=3), TokenBudget(60, pool=6, lag=4)])
-def test_partial_attempts_survive_an_update_and_none_is_lost(
-    model: Path, tmp_path: Path, pace: OverProvision | TokenBudget
+@pytest.mark.parametrize("admission", [OverProvision(2.0, lag=3), TokenBudget(60, pool=6, lag=4)])
+def test_partial_rollouts_survive_an_update_and_none_is_lost(
+    model: Path, tmp_path: Path, admission: OverProvision | TokenBudget
 ) -> None:
     """What was in flight when a step began is trained later, with the versions behind its tokens, or still running."""
-    run = make_run(steps=12, pace=pace)
+    run = make_run(steps=12, admission=admission)
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         _, seconds = run_virtually(train(flow))
         ledger = flow.ledger
         assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
-        assert 0 < max(row["lag_max"] for row in recorder.rows) <= pace.lag
+        assert 0 < max(row["lag_max"] for row in recorder.rows) <= admission.lag
         (started,) = ledger._rows("SELECT COUNT(*) FROM groups")[0]
         fates = dict(ledger._rows("SELECT fate, COUNT(*) FROM groups GROUP BY fate"))
         assert sum(fates.values()) == started and set(fates) <= {"trained", "waiting", "running"}
         mixed = [t for t in _trained(ledger) if len(set(t.turns[0].versions.tolist())) > 1]
-        assert mixed, "no attempt crossed an update"
+        assert mixed, "no rollout crossed an update"
     synchronous = make_run(steps=12)
     with opened(synchronous, model, tmp_path / "synchronous.db") as (flow, _):
         assert seconds < run_virtually(train(flow))[1]
 
 
-def _trained(ledger: Ledger) -> list[Trajectory]:
+def _trained(ledger: Ledger) -> list[Rollout]:
     numbers = ledger._rows("SELECT number FROM groups WHERE fate='trained'")
-    return [trajectory for (number,) in numbers for trajectory in ledger.group(number).trajectories]
+    return [rollout for (number,) in numbers for rollout in ledger.group(number).rollouts]
 
 
 def test_a_token_budget_ends_a_step_when_its_tokens_are_spent(model: Path, tmp_path: Path) -> None:
-    run = make_run(steps=8, pace=TokenBudget(60, pool=6))
+    run = make_run(steps=8, admission=TokenBudget(60, pool=6))
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         run_virtually(train(flow))
-        steps = flow.ledger._rows("SELECT t.step, SUM(a.tokens) FROM trainings t JOIN attempts a ON a.id=t.attempt "
+        steps = flow.ledger._rows("SELECT t.step, SUM(a.tokens) FROM trainings t JOIN rollouts a ON a.id=t.rollout "
                                   "GROUP BY t.step")  # fmt: skip
         assert len(steps) == 8 and all(tokens >= 60 for _, tokens in steps)
 
@@ -229,7 +229,7 @@ class ByKey(Reward):
     is_inline = True
 
     def __call__(self, group: Any) -> list[float]:
-        return [float(len(t.reply) > 6 and group.number % 2) for t in group.trajectories]
+        return [float(len(t.completion) > 6 and group.number % 2) for t in group.rollouts]
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Same(Reward):
     pays_blindly = True
 
     def __call__(self, group: Any) -> list[float]:
-        return [self.value] * len(group.trajectories)
+        return [self.value] * len(group.rollouts)
 
 
 @pytest.mark.parametrize(
@@ -263,14 +263,14 @@ def test_starvation_says_which_gate_dropped_what(
 
 @dataclass(frozen=True)
 class Patient(Arithmetic):
-    """A world that never ends an attempt by itself."""
+    """An environment that never ends a rollout by itself."""
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return Asking(self)
 
 
 class Asking(SingleTurn):
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         return Observation((Message("user", "and?"),), done=False, reward=0.0)
 
 
@@ -280,53 +280,53 @@ class OnlyThreeTurns(Fixed):
 
 
 def test_a_budget_may_limit_turns(model: Path, tmp_path: Path) -> None:
-    worlds = (Patient(1),)
-    run = make_run(2, worlds=worlds, sampler=Uniform(worlds), engine=Scripted(lambda *_: "1"), budget=OnlyThreeTurns(2))
+    envs = (Patient(1),)
+    run = make_run(2, envs=envs, sampler=Uniform(envs), engine=Scripted(lambda *_: "1"), budget=OnlyThreeTurns(2))
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         run_virtually(train(flow))
-        attempts = _trained(flow.ledger)
-        assert len(attempts) == 16 and {len(attempt.turns) for attempt in attempts} == {3}
-        assert {attempt.outcome for attempt in attempts} == {Outcome.TRUNCATED}
+        rollouts = _trained(flow.ledger)
+        assert len(rollouts) == 16 and {len(rollout.turns) for rollout in rollouts} == {3}
+        assert {rollout.outcome for rollout in rollouts} == {Outcome.TRUNCATED}
 
 
 @dataclass
 class Broken(SingleTurn):
-    """A world that crashes for some tasks."""
+    """An environment that crashes for some tasks."""
 
     crash_every: int = 3
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         if int(self.task.answer) % self.crash_every == 0:
-            raise ConnectionError("the box is gone")
-        return await super().step(reply)
+            raise ConnectionError("the sandbox is gone")
+        return await super().step(completion)
 
 
 @dataclass(frozen=True)
-class BrokenWorld(Arithmetic):
+class BrokenEnvironment(Arithmetic):
     crash_every: int = 3
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return Broken(self, crash_every=self.crash_every)
 
 
-def test_what_the_world_breaks_is_failed_and_never_trained(model: Path, tmp_path: Path) -> None:
-    worlds = (BrokenWorld(1),)
-    run = make_run(worlds=worlds, sampler=Uniform(worlds), max_failed_share=0.9)
+def test_what_the_env_breaks_is_failed_and_never_trained(model: Path, tmp_path: Path) -> None:
+    envs = (BrokenEnvironment(1),)
+    run = make_run(envs=envs, sampler=Uniform(envs), max_failed_share=0.9)
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         run_virtually(train(flow))
         counts = flow.ledger.counts()
         assert counts["failed"] > 0 and counts["trained"] == 6 * 4 * 3
-        rewards = flow.ledger._rows("SELECT DISTINCT reward, error FROM attempts WHERE fate='failed'")
-        assert rewards == [(None, "world arithmetic: ConnectionError: the box is gone")]
+        rewards = flow.ledger._rows("SELECT DISTINCT reward, error FROM rollouts WHERE fate='failed'")
+        assert rewards == [(None, "environment arithmetic: ConnectionError: the sandbox is gone")]
         assert flow.ledger.violations() == []
 
 
-def test_a_world_that_mostly_fails_stops_the_run(model: Path, tmp_path: Path) -> None:
-    worlds = (BrokenWorld(1, crash_every=1),)
-    run = make_run(worlds=worlds, sampler=Uniform(worlds))
+def test_a_env_that_mostly_fails_stops_the_run(model: Path, tmp_path: Path) -> None:
+    envs = (BrokenEnvironment(1, crash_every=1),)
+    run = make_run(envs=envs, sampler=Uniform(envs))
     with (
         opened(run, model, tmp_path / "ledger.db") as (flow, _),
-        pytest.raises(RewardError, match=r"100% of the last .* attempts failed .*the box is gone"),
+        pytest.raises(RewardError, match=r"100% of the last .* rollouts failed .*the sandbox is gone"),
     ):
         run_virtually(train(flow))
 
@@ -340,7 +340,7 @@ class Liar(Scripted):
 
 
 def test_an_engine_with_other_weights_stops_the_run(model: Path, tmp_path: Path) -> None:
-    run = make_run(engine=Liar(reply))
+    run = make_run(engine=Liar(completion))
     with (
         opened(run, model, tmp_path / "ledger.db") as (flow, recorder),
         pytest.raises(DeliveryError, match=r"engine 0 \(Liar\) samples from weights old after step 3"),
@@ -359,7 +359,7 @@ def test_an_error_in_any_worker_ends_the_run(model: Path, tmp_path: Path) -> Non
 
 
 def test_a_budget_of_tokens_trains_without_lag(model: Path, tmp_path: Path) -> None:
-    run = make_run(steps=5, pace=TokenBudget(60, pool=3, lag=0))
+    run = make_run(steps=5, admission=TokenBudget(60, pool=3, lag=0))
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert [row["step"] for row in recorder.rows] == [1, 2, 3, 4, 5]
@@ -368,7 +368,7 @@ def test_a_budget_of_tokens_trains_without_lag(model: Path, tmp_path: Path) -> N
 
 
 @dataclass
-class NeverDraws(Pace):
+class NeverDraws(Admission):
     """Lets anything start and trains on nothing."""
 
     lag: int = 0
@@ -382,7 +382,7 @@ class NeverDraws(Pace):
 
 def test_a_run_told_to_stop_ends_where_no_draw_is_due(model: Path, tmp_path: Path) -> None:
     """Without being told twice, as soon as more groups wait than any step could take."""
-    run = make_run(pace=NeverDraws())
+    run = make_run(admission=NeverDraws())
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
 
         async def told_to_stop() -> None:
@@ -408,8 +408,8 @@ class Walked(Sampler):
             self.walks += 1
         return super().__getattribute__(name)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        return self.inner.next(step, belief)
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        return self.inner.next(step, estimator)
 
 
 def test_those_who_learn_are_looked_for_once(model: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ MOST_FILES, MOST_MODULES = 64, 12
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "handler", "factory"}
 
 # options of commands and recipes apart: constructors, the fields of a row, and what transformers hands over
-MANY = {"__init__", "trajectory_of", "attend", "_attention", "grades"}
+MANY = {"__init__", "rollout_of", "attend", "_attention", "grades"}
 
 # Files that ask foreign objects by name, which have no protocol of ours; no part of a run is ever asked so.
 FOREIGN = {

@@ -60,7 +60,7 @@ def test_what_failed_stays_failed(tmp_path: Path) -> None:
     assert tried(tmp_path, "", "true").returncode == 1
 
 
-def test_reasons_of_skipped_walls_are_known_as_such() -> None:
+def test_reasons_of_skipped_sandbox_are_known_as_such() -> None:
     """Every test that asks for a wall before it runs says so in the word that CI looks for."""
     asks = re.compile(r"skip(?:if)?\([^\n]*(?:problem\(\)|best_wall\(\)|wall)[^\n]*")
     found = [

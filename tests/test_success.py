@@ -1,4 +1,4 @@
-"""What is known of a task's difficulty: the world's word alone, and for as many attempts as each stands for."""
+"""What is known of a task's difficulty: the environment's word alone, and for as many rollouts as each stands for."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from strop.success import SURVIVAL, is_right, successes
 from tests.building import make_group
 
 
-def test_a_belief_takes_the_weights() -> None:
-    group, belief = make_group([1.0, 0.0, 0.0], pruned=[2]), Counts()
-    for attempt, probability in zip(group.trajectories, (0.25, 0.5, 0.5), strict=True):
-        attempt.facts[SURVIVAL] = probability
-    belief.observe(group)
-    assert belief.foresee([group.task], 1)[0] == pytest.approx([5 / 8])  # 4 right ones of 6, and one of each before
+def test_a_estimator_takes_the_weights() -> None:
+    group, estimator = make_group([1.0, 0.0, 0.0], pruned=[2]), Counts()
+    for rollout, probability in zip(group.rollouts, (0.25, 0.5, 0.5), strict=True):
+        rollout.facts[SURVIVAL] = probability
+    estimator.observe(group)
+    assert estimator.predict([group.task], 1)[0] == pytest.approx([5 / 8])  # 4 right ones of 6, and one of each before
     again = Counts()
-    again.restore(belief.state())
-    assert again.state() == belief.state()
+    again.restore(estimator.state())
+    assert again.state() == estimator.state()
 
 
 @pytest.mark.parametrize("name", ["outcome", "checked"])
-def test_the_worlds_word_counts_whatever_else_was_paid(name: str) -> None:
+def test_the_envs_word_counts_whatever_else_was_paid(name: str) -> None:
     """A right answer that was priced for its length, and a wrong one that was praised for its form."""
     group = make_group([0.25, 0.5])
-    for attempt, by_world in zip(group.trajectories, (1.0, 0.0), strict=True):
-        attempt.rewards = {name: by_world, "other": attempt.reward - by_world}
+    for rollout, by_env in zip(group.rollouts, (1.0, 0.0), strict=True):
+        rollout.rewards = {name: by_env, "other": rollout.reward - by_env}
     assert successes(group) == (1.0, 2.0)
-    for attempt in group.trajectories:
-        attempt.rewards = {"other": attempt.reward}
+    for rollout in group.rollouts:
+        rollout.rewards = {"other": rollout.reward}
     assert successes(group) == (0.75, 2.0), "where it was not asked, what was paid"
 
 

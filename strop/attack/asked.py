@@ -1,4 +1,4 @@
-"""An environment and its rewards, asked about completions outside of a run: in processes that can be killed, or as a
+"""An episode and its rewards, asked about completions outside of a run: in processes that can be killed, or as a
 run would ask them."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from strop.environments.isolation.pool import Pooled
 from strop.environments.isolation.subprocess import Apart
 from strop.filter.paid_text import Paid
 from strop.filter.scoring import Scorer, is_relative, reward_names
-from strop.roles import Reward, World
-from strop.types import Group, Task, Trajectory
+from strop.roles import Environment, Reward
+from strop.types import Group, Rollout, Task
 
 
 @dataclass(frozen=True)
@@ -40,39 +40,39 @@ class InWorker(Reward):
 
 @dataclass
 class AskedRewards:
-    """Rewards and the environment they judge, which is played in a process of its own unless it is strop's own.
+    """Rewards and the episode they judge, which is played in a process of its own unless it is strop's own.
 
     `is_apart`: so are rewards that call themselves inline.
     """
 
     rewards: Sequence[Reward]
-    world: World
+    env: Environment
     seconds: float = 5.0  # for each completion
     is_apart: bool = True
     scorer: Scorer = field(init=False, repr=False)
-    apart: World = field(init=False, repr=False)  # where episodes are played
+    apart: Environment = field(init=False, repr=False)  # where episodes are played
     is_compared: bool = field(init=False)
     _count: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # a worker may leave no process behind, and what a box runs is held by its walls already
-        rewards = [InWorker(each) if self.is_apart and not has_box(each) else each for each in self.rewards]
+        # a worker may leave no process behind, and what a sandbox runs is held by its walls already
+        rewards = [InWorker(each) if self.is_apart and not has_sandbox(each) else each for each in self.rewards]
         self.scorer = Scorer(rewards, self.seconds, workers=1)
         self.scorer.places = places
-        self.apart = self.world if _is_apart(self.world) else Apart(self.world, self.seconds)
+        self.apart = self.env if _is_apart(self.env) else Apart(self.env, self.seconds)
         self.is_compared = any(map(is_relative, self.rewards))
 
-    async def episodes(self, task: Task, texts: Sequence[str]) -> list[Trajectory]:
+    async def episodes(self, task: Task, texts: Sequence[str]) -> list[Rollout]:
         """A rollout for each text, not yet paid."""
         return [await said(self.apart, task, text, self.seconds) for text in texts]
 
-    async def paid(self, task: Task, rollouts: Sequence[Trajectory]) -> list[Trajectory]:
+    async def paid(self, task: Task, rollouts: Sequence[Rollout]) -> list[Rollout]:
         """Copies of these, paid as one group."""
         group = [replace(each, id=f"probe/{self._next()}", rewards={}) for each in rollouts]
         await self.scorer(Group(0, task, group))
         return group
 
-    async def earned(self, task: Task, texts: Sequence[str], beside: Sequence[Trajectory] = ()) -> list[float | None]:
+    async def earned(self, task: Task, texts: Sequence[str], beside: Sequence[Rollout] = ()) -> list[float | None]:
         """What texts earn; where rewards compare, each alone among those `beside` it."""
         rollouts = await self.episodes(task, texts)
         if not self.is_compared:
@@ -80,11 +80,11 @@ class AskedRewards:
         return [pay_of((await self.paid(task, [*beside, each]))[-1]) for each in rollouts]
 
     def answer(self, text: str) -> str:
-        """In one spelling; a world that is not ours is not asked in this process, and a text stands as it is."""
-        if not self.world.is_inline:
+        """In one spelling; an environment that is not ours is not asked in this process, and a text stands as it is."""
+        if not self.env.is_inline:
             return text
         try:
-            return self.world.answer(text)
+            return self.env.answer(text)
         except Exception:
             return ""  # it finds none
 
@@ -98,18 +98,18 @@ class AskedRewards:
         return self._count
 
 
-def _is_apart(world: World) -> bool:
-    """Whether its environments may be played as they are: strop's own, quick or without a judgement; or elsewhere."""
-    if isinstance(world, Apart | Pooled) or has_box(world):
+def _is_apart(env: Environment) -> bool:
+    """Whether its episodes may be played as they are: strop's own, quick or without a judgement; or elsewhere."""
+    if isinstance(env, Apart | Pooled) or has_sandbox(env):
         return True
-    parts = inside(world, World)
+    parts = inside(env, Environment)
     return all(type(each).__module__.startswith("strop.") and (each.is_inline or not each.pays) for each in parts)
 
 
-def pay_of(rollout: Trajectory) -> float | None:
+def pay_of(rollout: Rollout) -> float | None:
     """Its reward; None where it failed."""
     return rollout.reward if rollout.is_scored else None
 
 
-def has_box(part: object) -> bool:
+def has_sandbox(part: object) -> bool:
     return bool(inside(part, Trials))

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CheckFinding:
-    """Something that a reward or an environment should not do; a warning may be meant."""
+    """Something that a reward or an episode should not do; a warning may be meant."""
 
     text: str
     example: str = ""  # a completion that shows it
@@ -27,7 +27,7 @@ class CheckResult:
     tried: int = 0  # completions, or rows that were compared
     what: str = ""  # what was tried
     findings: list[CheckFinding] = field(default_factory=list)
-    table: dict[str, str] = field(default_factory=dict)  # figures by what they are of
+    table: dict[str, str] = field(default_factory=dict)  # metrics by what they are of
     left_out: str = ""  # why it was not tried, or not in full
 
     @property
@@ -59,10 +59,10 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What came of all questions about one environment and the rewards that judge it."""
+    """What came of all questions about one episode and the rewards that judge it."""
 
     subject: str  # what was named
-    world: str
+    env: str
     rewards: tuple[str, ...]
     version: str
     seed: int
@@ -85,7 +85,7 @@ class Certificate:
         return {
             "format": 1,
             "subject": self.subject,
-            "environment": self.world,
+            "episode": self.env,
             "rewards": list(self.rewards),
             "strop": self.version,
             "seed": self.seed,

@@ -1,4 +1,4 @@
-"""All questions of the certificate, asked of one environment and the rewards that judge it."""
+"""All questions of the certificate, asked of one episode and the rewards that judge it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 
-from strop.attack.asked import AskedRewards, has_box
+from strop.attack.asked import AskedRewards, has_sandbox
 from strop.attack.certificate import Certificate, CheckResult
 from strop.attack.checks.answers import merged, nearly_right, sanity, spellings
 from strop.attack.checks.constant import constant_completions
@@ -19,7 +19,7 @@ from strop.attack.checks.steady import steady
 from strop.attack.examined import Examined
 from strop.errors import StropError
 from strop.filter.scoring import reward_names
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 
 _TASKS, _FEW = 24, 4  # at which completions are tried; where each is a program that has to run
 _BESIDES = {
@@ -29,20 +29,20 @@ _BESIDES = {
 
 
 async def certified(
-    subject: str, rewards: Sequence[Reward], world: World, replies: int, seed: int, seconds: float
+    subject: str, rewards: Sequence[Reward], env: Environment, completions: int, seed: int, seconds: float
 ) -> Certificate:
     """The certificate; a question that cannot be asked says why."""
     begun = time.monotonic()
-    asked = AskedRewards(rewards, world, seconds)
-    examined = Examined(asked, lambda: AskedRewards(rewards, world, seconds), seed, replies)
-    is_program = any(has_box(each) for each in (*rewards, world))
+    asked = AskedRewards(rewards, env, seconds)
+    examined = Examined(asked, lambda: AskedRewards(rewards, env, seconds), seed, completions)
+    is_program = any(has_sandbox(each) for each in (*rewards, env))
     try:
         await examined.learn(_FEW if is_program else _TASKS)
         asking = _OF_ALL if is_program else {**_OF_TEXTS, **_OF_ALL}
         checks = [await _answered(name, question, examined) for name, question in asking.items()]
     finally:
         await asked.close()
-    name, spent = f"{world.name}:{world.level}", time.monotonic() - begun
+    name, spent = f"{env.name}:{env.level}", time.monotonic() - begun
     found = [one for each in checks for one in each]
     names = tuple(reward_names(rewards))
     return Certificate(subject, name, names, version("strop"), seed, spent, [*found, *_besides(is_program)])

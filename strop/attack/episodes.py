@@ -1,4 +1,4 @@
-"""One episode in an environment in which every completion is a text that somebody else wrote."""
+"""One episode in an episode in which every completion is a text that somebody else wrote."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ import numpy as np
 
 from strop.capabilities import Demonstrates
 from strop.environments.isolation.subprocess import InsideApart
-from strop.generate.rollout import Guarded, WorldFailed, describe
-from strop.roles import Environment, World
-from strop.types import IntArray, Message, Outcome, Task, Trajectory, Turn
+from strop.generate.rollout import EnvironmentFailed, Guarded, describe
+from strop.roles import Environment, Episode
+from strop.types import IntArray, Message, Outcome, Rollout, Task, Turn
 
 PATIENCE = 60.0  # seconds for what is not attacked
-_TURNS = 8  # in which a completion is said again, where the environment goes on
+_TURNS = 8  # in which a completion is said again, where the episode goes on
 
 
-async def said(world: World, task: Task, text: str, seconds: float = PATIENCE) -> Trajectory:
+async def said(env: Environment, task: Task, text: str, seconds: float = PATIENCE) -> Rollout:
     """A rollout that says this and nothing else."""
 
-    async def say(environment: Environment) -> Message:
+    async def say(episode: Episode) -> Message:
         return Message("assistant", text)
 
-    return await _played(world, task, say, seconds)
+    return await _played(env, task, say, seconds)
 
 
-async def shown(world: World, task: Task, seconds: float = PATIENCE) -> Trajectory:
-    """A rollout that is right, as far as the environment or its task says what is."""
+async def shown(env: Environment, task: Task, seconds: float = PATIENCE) -> Rollout:
+    """A rollout that is right, as far as the episode or its task says what is."""
 
-    async def say(environment: Environment) -> Message:
-        if isinstance(environment, Demonstrates):
-            return environment.demonstrate()
-        told = await environment.shown() if isinstance(environment, InsideApart) else None
+    async def say(episode: Episode) -> Message:
+        if isinstance(episode, Demonstrates):
+            return episode.demonstrate()
+        told = await episode.shown() if isinstance(episode, InsideApart) else None
         return Message("assistant", task.answer if told is None else told)
 
-    return await _played(world, task, say, seconds)
+    return await _played(env, task, say, seconds)
 
 
 async def _played(
-    world: World, task: Task, say: Callable[[Environment], Awaitable[Message]], seconds: float
-) -> Trajectory:
-    """A rollout in which `say` answers every time, until the environment ends it or it has said enough."""
+    env: Environment, task: Task, say: Callable[[Episode], Awaitable[Message]], seconds: float
+) -> Rollout:
+    """A rollout in which `say` answers every time, until the episode ends it or it has said enough."""
     turns, paid, outcome, error = list[Turn](), list[float](), Outcome.FINISHED, ""
-    environment = Guarded(inner := world.environment(), seconds=PATIENCE)
+    episode = Guarded(inner := env.episode(), seconds=PATIENCE)
     try:
-        await environment.reset(task)  # where a process may have to start first
-        environment.seconds = seconds
+        await episode.reset(task)  # where a process may have to start first
+        episode.seconds = seconds
         while len(turns) < _TURNS:
             message = await _told(say, inner)
-            answer = await environment.step(message)
+            answer = await episode.step(message)
             turns.append(_turn(message))
             paid += [] if answer.reward is None else [answer.reward]
             if answer.done:
                 break
-        await environment.close()
-    except WorldFailed as failure:
-        outcome, error = Outcome.FAILED, f"world {world.name}: {failure}"
-    return Trajectory("attempt", task, tuple(turns), outcome, error=error, turn_rewards=tuple(paid))
+        await episode.close()
+    except EnvironmentFailed as failure:
+        outcome, error = Outcome.FAILED, f"environment {env.name}: {failure}"
+    return Rollout("rollout", task, tuple(turns), outcome, error=error, turn_rewards=tuple(paid))
 
 
-async def _told(say: Callable[[Environment], Awaitable[Message]], environment: Environment) -> Message:
+async def _told(say: Callable[[Episode], Awaitable[Message]], episode: Episode) -> Message:
     try:
-        return await say(environment)
+        return await say(episode)
     except Exception as error:
-        raise WorldFailed(f"cannot show what is right: {describe(error)}") from error
+        raise EnvironmentFailed(f"cannot show what is right: {describe(error)}") from error
 
 
 def places(tokens: IntArray) -> IntArray:

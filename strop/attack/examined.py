@@ -1,4 +1,4 @@
-"""What every question of the certificate is given: the environment and rewards, and tasks with what is right there."""
+"""What every question of the certificate is given: the episode and rewards, and tasks with what is right there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.environments.format.think_tags import final_answer
 from strop.errors import StropError
 
 EQUAL = 1e-9
-_LEAST, _SHARE = 2, 0.05  # tasks at which something is paid before it counts: chance, or a second right answer
+_LEAST, _SHARE = 2, 0.05  # tasks at which something is paid before it counts: probability, or a second right answer
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Examined:
     asked: AskedRewards
     again: Callable[[], AskedRewards]
     seed: int = 0
-    replies: int = 300  # hostile ones
+    completions: int = 300  # hostile ones
     known: list[KnownTask] = field(default_factory=list)
     problem: str = ""  # why no right answers are known
     frame: str = "@"  # how right completions put their answer

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.attack.asked import AskedRewards, has_box, pay_of
+from strop.attack.asked import AskedRewards, has_sandbox, pay_of
 from strop.attack.injections import KINDS, injection
 from strop.attack.results import shown
 from strop.attack.run_attack import KnownTask, known_tasks
 from strop.capabilities import inside
 from strop.environments.isolation.subprocess import Apart
 from strop.errors import StropError
-from strop.roles import Adviser, Reward, World
+from strop.roles import Environment, LLMClient, Reward
 
 _EQUAL = 1e-9  # rewards that differ by less are the same
 
@@ -65,9 +65,9 @@ class KindStanding:
 
 @dataclass(frozen=True)
 class InjectionStanding:
-    """What came of all kinds in one environment; `problem` says why nothing was tried."""
+    """What came of all kinds in one episode; `problem` says why nothing was tried."""
 
-    world: str
+    env: str
     kinds: dict[str, KindStanding] = field(default_factory=dict)
     problem: str = ""
 
@@ -83,17 +83,17 @@ class InjectionStanding:
 
 def asks_client(rewards: Sequence[Reward]) -> bool:
     """Whether an LLM client, or a rule in its place, judges for one of them."""
-    return bool(inside(tuple(rewards), Adviser))
+    return bool(inside(tuple(rewards), LLMClient))
 
 
 async def injected(
-    rewards: Sequence[Reward], world: World, seed: int = 0, seconds: float = 60.0, tasks: int = 3
+    rewards: Sequence[Reward], env: Environment, seed: int = 0, seconds: float = 60.0, tasks: int = 3
 ) -> InjectionStanding:
     """What each kind earns at a few tasks; whoever judges has `seconds` for each completion."""
-    asked = AskedRewards(rewards, world, seconds, is_apart=not asks_client(rewards))
-    if not world.is_inline and not has_box(world):
-        asked.apart = Apart(world)  # a judge is asked from here, a foreign environment is not
-    name = f"{world.name}:{world.level}"
+    asked = AskedRewards(rewards, env, seconds, is_apart=not asks_client(rewards))
+    if not env.is_inline and not has_sandbox(env):
+        asked.apart = Apart(env)  # a judge is asked from here, a foreign episode is not
+    name = f"{env.name}:{env.level}"
     try:
         known = await known_tasks(asked, max(tasks, 2))
         return InjectionStanding(name, await _standing(asked, known[:tasks], seed))

@@ -34,14 +34,14 @@ _PAGE = """\
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <link rel="icon" href="data:,">
-<title>{{ told.world }} · certificate · strop</title>
+<title>{{ told.env }} · certificate · strop</title>
 <style>{{ style }}</style>
 </head>
 <body>
 <main>
-<p class="eyebrow">certificate of an environment and its rewards</p>
+<p class="eyebrow">certificate of an episode and its rewards</p>
 <h1>{{ told.subject }}</h1>
-<p class="soft">environment {{ told.world }} · rewards {{ told.rewards | join(", ") }}</p>
+<p class="soft">episode {{ told.env }} · rewards {{ told.rewards | join(", ") }}</p>
 <div class="card hero">
   <div class="gain">
     <p class="soft">verdict</p>
@@ -92,7 +92,7 @@ meant.</p>
 
 
 def page(told: Certificate) -> str:
-    """The certificate as HTML; everything that a task or an environment wrote is escaped."""
+    """The certificate as HTML; everything that a task or an episode wrote is escaped."""
     from markupsafe import Markup
 
     return compiled(_PAGE).render(

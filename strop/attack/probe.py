@@ -20,8 +20,8 @@ from strop.environments.format.think_tags import final_answer
 from strop.errors import RewardError, StropError
 from strop.filter.rewards.env_check import Checked
 from strop.generate.rollout import describe
-from strop.roles import World
-from strop.types import Task, Trajectory
+from strop.roles import Environment
+from strop.types import Rollout, Task
 
 TASKS = 50
 _SLACK = 0.05  # share of tasks at which a constant may be right by chance, without equalling the answer that is known
@@ -64,9 +64,9 @@ class ConstantPay:
 
 @dataclass(frozen=True)
 class Probed:
-    """What came of all constant completions in one environment; `problem` says why they were not tried."""
+    """What came of all constant completions in one episode; `problem` says why they were not tried."""
 
-    world: str
+    env: str
     tasks: int = 0
     wanted: int = 0
     pays: tuple[ConstantPay, ...] = ()
@@ -112,22 +112,22 @@ class _Told:
 
 async def probed(asked: AskedRewards, most: int = TASKS, seconds: float = 3.0) -> Probed:
     """ConstantCompletion completions at `most` tasks, or as many as fit in that time."""
-    name = f"{asked.world.name}:{asked.world.level}"
+    name = f"{asked.env.name}:{asked.env.level}"
     try:
         return await _probed(asked, name, most, seconds)
     except StropError as error:
         return Probed(name, problem=str(error))
-    except Exception as error:  # of an environment that is not ours: no reason to end before anything began
+    except Exception as error:  # of an episode that is not ours: no reason to end before anything began
         return Probed(name, problem=describe(error))
 
 
 async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> Probed:
-    wanted = min(most, asked.world.num_tasks() or most)
+    wanted = min(most, asked.env.num_tasks() or most)
     tasks, right = await _right(asked, wanted, seconds / 2)
     begun = time.monotonic()
-    answers = [asked.answer(each.reply) for each in right]
+    answers = [asked.answer(each.completion) for each in right]
     frequent, share = most_frequent(answers)
-    said = constants(frame_of(right[0].reply, answers[0]), frequent)
+    said = constants(frame_of(right[0].completion, answers[0]), frequent)
     told = list[_Told]()
     plain = [not any(is_same(answer, each.value) for each in said) for answer in answers]
     for place, task in enumerate(tasks):
@@ -144,11 +144,11 @@ async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> 
     return Probed(name, len(told), wanted, pays, frequent, share, apart)
 
 
-async def _right(asked: AskedRewards, wanted: int, seconds: float) -> tuple[list[Task], list[Trajectory]]:
+async def _right(asked: AskedRewards, wanted: int, seconds: float) -> tuple[list[Task], list[Rollout]]:
     """Tasks, with what is right there as far as somebody says; at least two, where there are."""
-    tasks, right, until = list[Task](), list[Trajectory](), math.inf
+    tasks, right, until = list[Task](), list[Rollout](), math.inf
     for index in range(wanted):
-        tasks.append(asked.world.task(index))
+        tasks.append(asked.env.task(index))
         right.append(await shown(asked.apart, tasks[-1], asked.seconds))
         if not right[-1].is_scored:
             raise RewardError(f"it fails an ordinary answer: {right[-1].error}")
@@ -166,18 +166,18 @@ def _other(place: int, answers: Sequence[str], plain: Sequence[bool]) -> int | N
 
 
 async def _ordinary(
-    asked: AskedRewards, task: Task, answer: str, right: Trajectory, other: Trajectory | None
-) -> list[Trajectory]:
+    asked: AskedRewards, task: Task, answer: str, right: Rollout, other: Rollout | None
+) -> list[Rollout]:
     """A right answer, worked out and in two ways bare, and that of another task, likewise."""
-    wrong = [] if other is None else [other.reply, final_answer(other.reply)]
-    return [right, *await asked.episodes(task, [answer, final_answer(right.reply), *wrong])]
+    wrong = [] if other is None else [other.completion, final_answer(other.completion)]
+    return [right, *await asked.episodes(task, [answer, final_answer(right.completion), *wrong])]
 
 
-async def _alone(asked: AskedRewards, task: Task, ordinary: Sequence[Trajectory]) -> float:
+async def _alone(asked: AskedRewards, task: Task, ordinary: Sequence[Rollout]) -> float:
     """Seconds that one completion takes, once whatever has to start has started."""
     await asked.paid(task, ordinary)
     begun = time.monotonic()
-    await asked.earned(task, [ordinary[0].reply], ordinary)
+    await asked.earned(task, [ordinary[0].completion], ordinary)
     return time.monotonic() - begun
 
 
@@ -188,7 +188,7 @@ def _too_slow(alone: float, count: int, seconds: float) -> str:
 
 
 async def _asked_at(
-    asked: AskedRewards, task: Task, answer: str, ordinary: Sequence[Trajectory], said: Sequence[ConstantCompletion]
+    asked: AskedRewards, task: Task, answer: str, ordinary: Sequence[Rollout], said: Sequence[ConstantCompletion]
 ) -> _Told:
     prompt = prompt_text(task)
     paid = await asked.paid(task, ordinary)
@@ -199,7 +199,7 @@ async def _asked_at(
     earned = await asked.earned(task, texts, ordinary)
     lowest = min(each for each in (*earned, max(rights)) if each is not None)
     wrong = max((each.reward for each in paid[_RIGHT:] if each.is_scored), default=lowest)
-    is_known = (bool(answer) and _is_known(asked.world)) or max(rights) > max(wrong, lowest)
+    is_known = (bool(answer) and _is_known(asked.env)) or max(rights) > max(wrong, lowest)
     pays = [
         _Pay(is_same(each.value, answer) or is_same(asked.answer(text), answer), pay)
         for each, text, pay in zip(said, texts, earned, strict=True)
@@ -207,13 +207,13 @@ async def _asked_at(
     return _Told(max(rights), wrong, is_known, pays)
 
 
-def _is_known(world: World) -> bool:
-    """Whether somebody says what is right; an environment of others keeps whatever it likes as a task's answer."""
-    return world.is_inline or not world.pays or isinstance(world.environment(), Demonstrates)
+def _is_known(env: Environment) -> bool:
+    """Whether somebody says what is right; an episode of others keeps whatever it likes as a task's answer."""
+    return env.is_inline or not env.pays or isinstance(env.episode(), Demonstrates)
 
 
 def _most(asked: AskedRewards) -> float:
-    """What the rewards pay at most, where that is known: a world's own check goes from 0 to 1."""
+    """What the rewards pay at most, where that is known: an environment's own check goes from 0 to 1."""
     is_check = all(isinstance(each, Checked) for each in asked.rewards)
     return sum(each.weight for each in asked.rewards) if is_check else -math.inf
 

@@ -1,4 +1,4 @@
-"""What hostile replies earned: by family, and which of them were paid like a right answer."""
+"""What hostile completions earned: by family, and which of them were paid like a right answer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 _EQUAL = 1e-9  # rewards that differ by less are the same
 _SHOWN = 5  # findings
-_LONGEST = 120  # characters of a reply that is shown
+_LONGEST = 120  # characters of a completion that is shown
 
 
 @dataclass(frozen=True)
-class TriedReply:
-    """One hostile reply: what it earned, or why nobody could say, and what answers to its task earn."""
+class TriedCompletion:
+    """One hostile completion: what it earned, or why nobody could say, and what answers to its task earn."""
 
     family: str
     text: str
@@ -41,13 +41,13 @@ class TriedReply:
 class FamilyStanding:
     """What came of one kind of attack."""
 
-    tried: Sequence[TriedReply]
+    tried: Sequence[TriedCompletion]
 
     def plain(self) -> dict[str, Any]:
         earned = [each.earned for each in self.tried if each.earned is not None]
         faults = Counter(each.fault for each in self.tried if each.fault)
         return {
-            "replies": len(self.tried),
+            "completions": len(self.tried),
             "most": max(earned, default=None),
             "mean": sum(earned) / len(earned) if earned else None,
             "failed": sum(each.earned is None for each in self.tried),
@@ -61,11 +61,11 @@ class FamilyStanding:
 
 
 @dataclass(frozen=True)
-class WorldStanding:
-    """What came of all attacks in one world; `problem` says why it was not attacked."""
+class EnvironmentStanding:
+    """What came of all attacks in one environment; `problem` says why it was not attacked."""
 
-    world: str
-    tried: Sequence[TriedReply] = field(default_factory=tuple)
+    env: str
+    tried: Sequence[TriedCompletion] = field(default_factory=tuple)
     problem: str = ""
 
     @property
@@ -74,7 +74,7 @@ class WorldStanding:
         return {name: FamilyStanding([each for each in self.tried if each.family == name]) for name in names}
 
     @property
-    def findings(self) -> list[TriedReply]:
+    def findings(self) -> list[TriedCompletion]:
         return [each for each in self.tried if each.is_finding]
 
     @property
@@ -84,12 +84,12 @@ class WorldStanding:
     def plain(self) -> dict[str, Any]:
         return {
             "problem": self.problem,
-            "replies": len(self.tried),
+            "completions": len(self.tried),
             "right": _mean([each.right for each in self.tried]),
             "wrong": _mean([each.wrong for each in self.tried]),
             "ratio": self.ratio,
             "num_findings": len(self.findings),
-            "findings": [{"family": each.family, "reply": shown(each.text)} for each in self.findings[:_SHOWN]],
+            "findings": [{"family": each.family, "completion": shown(each.text)} for each in self.findings[:_SHOWN]],
             "families": {name: family.plain() for name, family in self.families.items()},
         }
 
@@ -99,7 +99,7 @@ def largest(values: Any) -> float | None:
 
 
 def shown(text: str) -> str:
-    """The beginning of a reply, harmless in a terminal."""
+    """The beginning of a completion, harmless in a terminal."""
     return ascii(text[:_LONGEST]) + (f"... {len(text):,} characters" if len(text) > _LONGEST else "")
 
 

@@ -1,12 +1,12 @@
-"""How a recipe's mechanism shows that it acts: figures of metrics.jsonl off the value they have where it does nothing.
+"""How a recipe's mechanism shows that it acts: metrics of metrics.jsonl off the value they have where it does nothing.
 
     Acts: clipped_share > 0
     Acts: reference_version > 0 and reference_kl != 0 with every=1
 
-Several figures are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
+Several metrics are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
 in others. `with` sets fields where a few steps are too few for the defaults: a period, a pool, a folder (MODEL for that
 of another model, CODER for that of one that was shown programs, RUN for that of a former run, PILOT for that of one
-over the same few tasks). `warmup/stage` is a figure of the warm-up.
+over the same few tasks). `warmup/stage` is a metric of the warm-up.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 
 from strop.errors import ConfigurationError
 
-_FIGURE = re.compile(r"^(\S+) (>|<|!=) (-?[\d.]+(?:e-?\d+)?)$")
+_METRIC = re.compile(r"^(\S+) (>|<|!=) (-?[\d.]+(?:e-?\d+)?)$")
 _COMPARED: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "<": operator.lt, "!=": operator.ne}
-_ROUNDING = 1e-6  # a figure that differs by less has not moved
+_ROUNDING = 1e-6  # a metric that differs by less has not moved
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure and the value it has where a mechanism does nothing."""
+class Metric:
+    """A metric and the value it has where a mechanism does nothing."""
 
     name: str
     comparison: str  # >, < or !=
@@ -46,23 +46,23 @@ class Figure:
 class Acts:
     """What a recipe's record says after `Acts:`."""
 
-    figures: tuple[Figure, ...]
+    metrics: tuple[Metric, ...]
     fields: Mapping[str, str]  # as text, of a run that is only a few steps long
 
-    def at_rest(self, rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
-        """The figures that no step moved; empty where the mechanism acted."""
-        return [figure for figure in self.figures if not figure.has_moved(rows)]
+    def at_rest(self, rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
+        """The metrics that no step moved; empty where the mechanism acted."""
+        return [metric for metric in self.metrics if not metric.has_moved(rows)]
 
 
 def read_acts(text: str) -> Acts:
     """Read what stands after `Acts:`."""
     said, _, changed = text.partition(" with ")
     fields = [field.strip().partition("=") for field in changed.split(",") if field.strip()]
-    figures = tuple(_figure(each.strip()) for each in said.split(" and "))
-    return Acts(figures, {name: value for name, _, value in fields})
+    metrics = tuple(_metric(each.strip()) for each in said.split(" and "))
+    return Acts(metrics, {name: value for name, _, value in fields})
 
 
-def _figure(text: str) -> Figure:
-    if (match := _FIGURE.match(text)) is None:
-        raise ConfigurationError(f"after Acts: stand figures as `clipped_share > 0`, joined by `and`; got {text!r}")
-    return Figure(match.group(1), match.group(2), float(match.group(3)))
+def _metric(text: str) -> Metric:
+    if (match := _METRIC.match(text)) is None:
+        raise ConfigurationError(f"after Acts: stand metrics as `clipped_share > 0`, joined by `and`; got {text!r}")
+    return Metric(match.group(1), match.group(2), float(match.group(3)))

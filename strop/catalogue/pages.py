@@ -124,9 +124,9 @@ def _tests(paper: Paper, root: str) -> list[str]:
 def _effect(paper: Paper) -> list[str]:
     if (effect := paper.effect) is None:
         return [] if paper.tests is None else ["**Effect.** Not measured."]
-    figures = f"{effect['difference']:+.3f} (95% interval {effect['low']:+.3f} to {effect['high']:+.3f})"
+    metrics = f"{effect['difference']:+.3f} (95% interval {effect['low']:+.3f} to {effect['high']:+.3f})"
     return [
-        f"**Effect: {effect['verdict']}.** {effect['claim']} Measured: {effect['metric']} {figures}, "
+        f"**Effect: {effect['verdict']}.** {effect['claim']} Measured: {effect['metric']} {metrics}, "
         f"{len(effect['seeds'])} seeds; again with `strop effect {paper.key}`."
     ]
 

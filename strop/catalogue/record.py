@@ -1,6 +1,6 @@
 """A recipe's module docstring as the record of its paper: what it does in one line, then labelled lines.
 
-    Imitate the attempts that were right, and nothing else.
+    Imitate the rollouts that were right, and nothing else.
 
     Title: Teaching Large Language Models to Reason with Reinforcement Learning
     Paper: arXiv 2403.04642 (2024)
@@ -9,7 +9,7 @@
     Left out: what the paper has and this recipe has not.
     Acts: kept_share < 1
 
-Lines that go on are indented. `Acts:` says which figures its mechanism moves, and from where; see acts.py. The key is
+Lines that go on are indented. `Acts:` says which metrics its mechanism moves, and from where; see acts.py. The key is
 the file's name with - for _; where that is not the paper's, `Key:` says it.
 """
 
@@ -38,7 +38,7 @@ class Record:
     claim: str = ""
     reading: str = ""
     left_out: str = ""
-    acts: str = ""  # which figures show that its mechanism does something, see acts.py
+    acts: str = ""  # which metrics show that its mechanism does something, see acts.py
     also: tuple[str, ...] = ()  # keys of further papers whose recipe this is
 
     @property

@@ -62,7 +62,7 @@ def train(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, show the run, start nothing.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Train a model: `strop train grpo steps=50 world=compose:1`. Lists recipes and their fields with --help."""
+    """Train a model: `strop train grpo steps=50 env=compose:1`. Lists recipes and their fields with --help."""
     from strop.cli.arguments import parse_words, refuse_mistyped
 
     wish = parse_words(words or [])
@@ -96,20 +96,18 @@ def _show_help(recipe: str) -> None:
 @app.command("eval")
 def evaluate(
     model: Model = "pocket",
-    world: Annotated[
+    env: Annotated[
         list[str] | None,
-        typer.Option(
-            "--world", "-w", help="`arithmetic:3`; several joined by + or repeated. Default: those of the run."
-        ),
+        typer.Option("--env", "-w", help="`arithmetic:3`; several joined by + or repeated. Default: those of the run."),
     ] = None,
-    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks of each world.")] = 64,
-    attempts: Annotated[int, typer.Option("--attempts", min=0, help="Per task; 0: as many as the largest k.")] = 0,
+    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks of each environment.")] = 64,
+    rollouts: Annotated[int, typer.Option("--rollouts", min=0, help="Per task; 0: as many as the largest k.")] = 0,
     k: Annotated[str, typer.Option("--k", help="Which pass@k, joined by commas.")] = "1,4",
     temperature: Annotated[
         float | None, typer.Option("--temperature", min=0.0, help="Default: that of the run, or 1.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Of one reply. Default: that of the run, or 64.")
+        int | None, typer.Option("--max-tokens", min=1, help="Of one completion. Default: that of the run, or 64.")
     ] = None,
     against: Annotated[str, typer.Option("--against", metavar="MODEL", help="Another one, on the same tasks.")] = "",
     plan: Annotated[
@@ -123,18 +121,18 @@ def evaluate(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """avg@k, maj@k and pass@k with 95% intervals on held-out tasks, by world and level."""
+    """avg@k, maj@k and pass@k with 95% intervals on held-out tasks, by environment and level."""
     from strop.cli.evaluate import Question, evaluate_model
 
     how = (temperature, max_tokens, seed, threads, device, against, plan, fresh, trust)
-    evaluate_model(Question(model, tuple(world or ()), tasks, attempts, k, *how), as_json)
+    evaluate_model(Question(model, tuple(env or ()), tasks, rollouts, k, *how), as_json)
 
 
 @app.command()
 def chat(
     model: Model = "pocket",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 0.7,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 128,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one completion.")] = 128,
     seed: Seed = 0,
     device: Device = "cpu",
     debug: Debug = False,
@@ -150,7 +148,7 @@ def serve(
     model: Model = "pocket",
     host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8000,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply, at most.")] = 1024,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one completion, at most.")] = 1024,
     is_open: Annotated[bool, typer.Option("--open", help="Let other machines in.")] = False,
     names: Annotated[list[str] | None, typer.Option("--name", help="Host name by which clients ask it, too.")] = None,
     device: Device = "cpu",
@@ -187,7 +185,7 @@ def watch(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8100,
     debug: Debug = False,
 ) -> None:
-    """A live page of a run, or of a folder of runs: what it does, curves, attempts to read, comparisons."""
+    """A live page of a run, or of a folder of runs: what it does, curves, rollouts to read, comparisons."""
     from strop.cli.watch import watch_runs
 
     watch_runs(root, port)
@@ -196,17 +194,17 @@ def watch(
 @app.command()
 def show(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
-    attempt: Annotated[str, typer.Argument(metavar="[ATTEMPT]", help="Its id, such as 12/0.")] = "",
-    step: Annotated[int, typer.Option("--step", help="Whose attempts; the last where none is named.")] = 0,
+    rollout: Annotated[str, typer.Argument(metavar="[ROLLOUT]", help="Its id, such as 12/0.")] = "",
+    step: Annotated[int, typer.Option("--step", help="Whose rollouts; the last where none is named.")] = 0,
     by: Annotated[
-        str, typer.Option("--by", help="Colour tokens by credit, chance, ratio, version or none.")
-    ] = "credit",
+        str, typer.Option("--by", help="Colour tokens by advantage, probability, ratio, version or none.")
+    ] = "advantage",
     debug: Debug = False,
 ) -> None:
-    """Read attempts as conversations: one, or the best and the worst of a step."""
-    from strop.cli.show import show_attempts
+    """Read rollouts as conversations: one, or the best and the worst of a step."""
+    from strop.cli.show import show_rollouts
 
-    show_attempts(run, attempt, step, by)
+    show_rollouts(run, rollout, step, by)
 
 
 @app.command()
@@ -216,7 +214,7 @@ def replay(
     trust: Trust = False,
     debug: Debug = False,
 ) -> None:
-    """Train a run again from its ledger alone and compare the bits: no engine, no world, no rewards."""
+    """Train a run again from its ledger alone and compare the bits: no engine, no environment, no rewards."""
     from strop.cli.replay import replay_run
 
     raise typer.Exit(replay_run(run, quiet, trust))

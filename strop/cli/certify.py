@@ -1,4 +1,4 @@
-"""`strop attack ... --report`: a certificate for each environment that is attacked, as a page and as JSON."""
+"""`strop attack ... --report`: a certificate for each episode that is attacked, as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from strop.attack.certificate import Certificate
 from strop.attack.certify import certified
 from strop.attack.page import page
 from strop.attack.results import shown
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 
 _SHOWN = 10  # findings
 
 
 def write_certificates(
-    subject: str, attacks: Sequence[tuple[World, tuple[Reward, ...]]], how: tuple[int, int, float], folder: Path
+    subject: str, attacks: Sequence[tuple[Environment, tuple[Reward, ...]]], how: tuple[int, int, float], folder: Path
 ) -> int:
     """Certify each, say what came of it and where it stands; 1 where there is a fault."""
-    replies, seed, seconds = how
+    completions, seed, seconds = how
     folder.mkdir(parents=True, exist_ok=True)
     found = []
-    for world, rewards in attacks:
-        found.append(asyncio.run(certified(subject, rewards, world, replies, seed, seconds)))
+    for env, rewards in attacks:
+        found.append(asyncio.run(certified(subject, rewards, env, completions, seed, seconds)))
         _show(found[-1], _written(found[-1], folder))
     return int(any(not each.is_passed for each in found))
 
 
 def _written(certificate: Certificate, folder: Path) -> Path:
     """Both files, named after what was certified; returns the page."""
-    subject = "" if certificate.subject in certificate.world else f"{Path(certificate.subject).name}-"
-    name = re.sub(r"[^\w.=-]+", "-", f"certificate-{subject}{certificate.world}")
+    subject = "" if certificate.subject in certificate.env else f"{Path(certificate.subject).name}-"
+    name = re.sub(r"[^\w.=-]+", "-", f"certificate-{subject}{certificate.env}")
     (folder / f"{name}.json").write_text(json.dumps(certificate.plain(), indent=1) + "\n")
     path = folder / f"{name}.html"
     path.write_text(page(certificate), errors="replace")
@@ -48,7 +48,7 @@ def _show(certificate: Certificate, path: Path) -> None:
     colour, verdict = ("green", "pass") if certificate.is_passed else ("red", "fail")
     tried = sum(each.tried for each in certificate.checks)
     counts = f"{len(certificate.faults)} faults, {len(certificate.warnings)} warnings, {tried:,} tried"
-    console.print(f"[bold]{escape(certificate.world)}[/]: [{colour}]{verdict}[/], {counts}", soft_wrap=True)
+    console.print(f"[bold]{escape(certificate.env)}[/]: [{colour}]{verdict}[/], {counts}", soft_wrap=True)
     for name, each in [*certificate.faults, *certificate.warnings][:_SHOWN]:
         kind = "[yellow]warning[/]" if each.is_warning else "[bold red]fault[/]"
         example = f": {escape(shown(each.example))}" if each.example else ""

@@ -13,14 +13,14 @@ from strop.backends import Stop
 from strop.cli.models import find_model, open_policy
 from strop.errors import ConfigurationError
 from strop.generate.conversation import Talk
-from strop.generate.policy import Policy, attempt_key
+from strop.generate.policy import Policy, rollout_key
 from strop.models.silence_libraries import hush
 from strop.observe.report.escape import visible
 from strop.types import Message, Sampling, Start, Task
 
 
 def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str = "cpu") -> None:
-    """Read a line, print the reply, until the input ends."""
+    """Read a line, print the completion, until the input ends."""
     hush()
     console = Console(highlight=False)
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
@@ -56,18 +56,18 @@ class Exchange:
         return self.dialogue is not None and self.dialogue.stop is not Stop.STOP
 
     async def say(self, text: str) -> str:
-        """Say something and let the model reply."""
+        """Say something and let the model completion."""
         message = Message("user", text)
         if self.dialogue is not None:
             self.dialogue.hear([message])
-            self.dialogue.stop = Stop.STOP  # the person goes on, whatever ended the last reply
+            self.dialogue.stop = Stop.STOP  # the person goes on, whatever ended the last completion
             if not self.dialogue.is_cut:
-                return (await self.dialogue.reply()).content
+                return (await self.dialogue.completion()).content
             self.start_over()
         task = Task((message,), "", "chat")
-        key = attempt_key(self.seed, f"chat/{self.number}")
+        key = rollout_key(self.seed, f"chat/{self.number}")
         self.dialogue = self.policy.dialogue(task, Start(f"chat/{self.number}", key))
-        return (await self.dialogue.reply()).content
+        return (await self.dialogue.completion()).content
 
 
 def _asked(console: Console) -> str | None:
@@ -81,7 +81,7 @@ def _asked(console: Console) -> str | None:
 
 
 def styled(text: str) -> Text:
-    """A reply as plain text, its thinking dimmed."""
+    """A completion as plain text, its thinking dimmed."""
     text = visible(text)
     shown = Text(text)
     for found in re.finditer(r"<think>.*?(?:</think>|$)", text, re.DOTALL):

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from strop.errors import ConfigurationError, nearest
 from strop.observe.examine import examine, rules
-from strop.observe.health import RunVerdict
+from strop.observe.health import HealthFinding
 from strop.observe.run_files.run_info import find_runs
 from strop.storage.run_folder import RunFolder
 
@@ -21,11 +21,11 @@ def doctor(paths: Sequence[Path], as_json: bool) -> int:
     """Examine runs; returns 1 where something is grave."""
     found = {str(folder.path): examine(folder) for path in paths for folder in _runs(path)}
     if as_json:
-        print(json.dumps({name: [asdict(each) for each in verdicts] for name, verdicts in found.items()}, indent=1))
+        print(json.dumps({name: [asdict(each) for each in findings] for name, findings in found.items()}, indent=1))
     else:
-        for name, verdicts in found.items():
-            _show(name, verdicts)
-    return int(any(verdict.is_grave for verdicts in found.values() for verdict in verdicts))
+        for name, findings in found.items():
+            _show(name, findings)
+    return int(any(finding.is_grave for findings in found.values() for finding in findings))
 
 
 def _runs(path: Path) -> list[RunFolder]:
@@ -39,12 +39,12 @@ def _runs(path: Path) -> list[RunFolder]:
     return runs
 
 
-def _show(name: str, verdicts: Sequence[RunVerdict]) -> None:
+def _show(name: str, findings: Sequence[HealthFinding]) -> None:
     console = Console(highlight=False)
     count = len(rules())
-    said = f"{len(verdicts)} of {count} rules found something" if verdicts else f"none of {count} rules found anything"
+    said = f"{len(findings)} of {count} rules found something" if findings else f"none of {count} rules found anything"
     console.print(f"[bold]{escape(name)}[/]: {said}", soft_wrap=True)
-    for verdict in verdicts:
-        colour = "red" if verdict.is_grave else "yellow"
-        console.print(f"  [{colour}]{escape(verdict.name)}[/]: {escape(verdict.evidence)}", soft_wrap=True)
-        console.print(f"    what helps: {escape(verdict.remedy)}", soft_wrap=True)
+    for finding in findings:
+        colour = "red" if finding.is_grave else "yellow"
+        console.print(f"  [{colour}]{escape(finding.name)}[/]: {escape(finding.evidence)}", soft_wrap=True)
+        console.print(f"    what helps: {escape(finding.remedy)}", soft_wrap=True)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from strop.cli.live_table import shown
 from strop.cli.overrides import convert
-from strop.effects import Figures, Plan, find_experiment, load_experiment, run_experiment, write_result
+from strop.effects import Metrics, Plan, find_experiment, load_experiment, run_experiment, write_result
 from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 
@@ -62,7 +62,7 @@ def setting_of(words: Sequence[str]) -> Setting:
     return Setting(**given)
 
 
-def _tell(console: Console, result: Figures) -> None:
+def _tell(console: Console, result: Metrics) -> None:
     colour = {"holds": "green", "does not hold": "red"}.get(result["verdict"], "yellow")
     console.print(
         f"[bold {colour}]{result['verdict']}[/]: treatment - control {result['difference']:+.3f} "

@@ -31,11 +31,11 @@ def warning(run: Run) -> str:
 
 def expected_seconds(run: Run, parameters: int) -> float:
     """6 operations per parameter and trained token, 2 per generated one; evaluations left out."""
-    attempts = run.steps * run.groups_per_step * (run.budget.size or 8)
-    prompts = [len(world.task(0).messages[-1].content) / _CHARACTERS for world in run.worlds]
-    reply = run.sampling.max_tokens / 2
-    tokens = attempts * (sum(prompts) / max(len(prompts), 1) + reply)
-    return (6 * tokens + 2 * attempts * reply) * parameters / (_RATE * run.threads)
+    rollouts = run.steps * run.groups_per_step * (run.budget.size or 8)
+    prompts = [len(env.task(0).messages[-1].content) / _CHARACTERS for env in run.envs]
+    completion = run.sampling.max_tokens / 2
+    tokens = rollouts * (sum(prompts) / max(len(prompts), 1) + completion)
+    return (6 * tokens + 2 * rollouts * completion) * parameters / (_RATE * run.threads)
 
 
 def num_parameters(folder: Path) -> int:

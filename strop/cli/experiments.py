@@ -53,11 +53,11 @@ def compare(
 @app.command(context_settings=PASS_ON)
 def simulate(
     words: Annotated[list[str], typer.Argument(metavar="SAMPLER|RECIPE [FIELD=VALUE ...]")],
-    world: Annotated[str, typer.Option("--world", "-w", help="A scenario, several joined by commas, or all.")] = "all",
+    env: Annotated[str, typer.Option("--env", "-w", help="A scenario, several joined by commas, or all.")] = "all",
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many.")] = 6,
-    belief: Annotated[str, typer.Option("--belief", help="In place of the recipe's, by its file or class.")] = "",
-    lag: Annotated[int, typer.Option("--lag", min=0, help="Steps between an attempt and its evidence.")] = 0,
-    bias: Annotated[float, typer.Option("--bias", help="First show attempts of a policy so much worse.")] = 0.0,
+    estimator: Annotated[str, typer.Option("--estimator", help="In place of the recipe's, by its file or class.")] = "",
+    lag: Annotated[int, typer.Option("--lag", min=0, help="Steps between a rollout and its evidence.")] = 0,
+    bias: Annotated[float, typer.Option("--bias", help="First show rollouts of a policy so much worse.")] = 0.0,
     lies: Annotated[bool, typer.Option("--lies", help="Permute levels over tasks.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -66,7 +66,7 @@ def simulate(
     from strop.cli.simulate import scenarios_of
     from strop.cli.simulate import simulate as run_simulation
 
-    run_simulation(words, scenarios_of(world, lag, bias, lies), seeds, as_json, belief)
+    run_simulation(words, scenarios_of(env, lag, bias, lies), seeds, as_json, estimator)
 
 
 @app.command()
@@ -98,18 +98,18 @@ def examine_runs(
 @app.command("attack", context_settings=PASS_ON)
 def attack_reward(
     words: Annotated[list[str], typer.Argument(metavar="ENV|REWARD|RECIPE|FILE.py:FUNCTION [FIELD=VALUE ...]")],
-    world: Annotated[list[str] | None, typer.Option("--world", "-w", help="As of eval; default: all bundled.")] = None,
-    replies: Annotated[int, typer.Option("--replies", min=1, help="In each world.")] = 1000,
+    env: Annotated[list[str] | None, typer.Option("--env", "-w", help="As of eval; default: all bundled.")] = None,
+    completions: Annotated[int, typer.Option("--completions", min=1, help="In each environment.")] = 1000,
     seed: Seed = 0,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="For each reply; longer fails.")] = 5.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="For each completion; longer fails.")] = 5.0,
     report: Annotated[bool, typer.Option("--report", help="All that can be asked: a page and a JSON file.")] = False,
     out: Annotated[Path, typer.Option("--out", help="With --report: where they are written.")] = Path("certificates"),
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """What do hostile replies earn from a reward? Exits with 1 where one earns what only a right answer should."""
+    """What do hostile completions earn from a reward? Exits with 1 where one earns what only a right answer should."""
     from strop.cli.attack import attack, certify
 
     if report:
-        raise typer.Exit(certify(words, world or (), (replies, seed, seconds), out))
-    raise typer.Exit(attack(words, world or (), replies, seed, seconds, as_json))
+        raise typer.Exit(certify(words, env or (), (completions, seed, seconds), out))
+    raise typer.Exit(attack(words, env or (), completions, seed, seconds, as_json))

@@ -1,6 +1,6 @@
 """`strop export`: a run's model as a folder that anything loads, its adapters alone, or one GGUF file.
 
-Where several voices learn, each has a model: `out` is then a folder in which each stands under its name.
+Where several policy names learn, each has a model: `out` is then a folder in which each stands under its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.observe.run_files.run_info import voices_of
+from strop.observe.run_files.run_info import policies_of
 from strop.storage import checkpoint
 from strop.storage.run_folder import RunFolder
 
@@ -30,18 +30,21 @@ def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
     folder = RunFolder(path)
     folder.require_recipe()
     saved = _chosen(folder, step)
-    voices = voices_of(folder.recipe)
-    if len(voices) < 2:
+    policy_names = policies_of(folder.recipe)
+    if len(policy_names) < 2:
         _write(saved, out, what)
         print(f"{what} of {saved} → {out}")
         return
-    places = [saved, *(saved / checkpoint.VOICES / voice for voice in voices[1:])]  # as `TrainerPerVoice` saves them
-    if missing := [voice for voice, place in zip(voices, places, strict=True) if not place.is_dir()]:
+    places = [
+        saved,
+        *(saved / checkpoint.POLICIES / policy_name for policy_name in policy_names[1:]),
+    ]  # as `TrainerPerPolicy` saves them
+    if missing := [policy_name for policy_name, place in zip(policy_names, places, strict=True) if not place.is_dir()]:
         raise CheckpointError(f"{saved} has no model of {', '.join(missing)}: is it a checkpoint of this run?")
-    for voice, place in zip(voices, places, strict=True):
-        to = out / (f"{voice}.gguf" if what == "gguf" else voice)
+    for policy_name, place in zip(policy_names, places, strict=True):
+        to = out / (f"{policy_name}.gguf" if what == "gguf" else policy_name)
         _write(place, to, what)
-        print(f"{what} of {voice} in {saved} → {to}")
+        print(f"{what} of {policy_name} in {saved} → {to}")
 
 
 def _write(saved: Path, out: Path, what: str) -> None:

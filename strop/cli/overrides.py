@@ -77,8 +77,10 @@ def make_run(recipe: Recipe, overrides: Mapping[str, str]) -> Run:
 
 def _refuse_unknown(key: str, run: Run, parameters: set[str]) -> None:
     known = parameters | {path for path, _ in paths(run)}
-    if "worlds" in key.split("."):  # several parts share them: changing one copy would make a run that disagrees
-        raise ConfigurationError(f"{key} cannot be set alone: use world=NAME:LEVEL, or choose worlds in a recipe file")
+    if "envs" in key.split("."):  # several parts share them: changing one copy would make a run that disagrees
+        raise ConfigurationError(
+            f"{key} cannot be set alone: use env=NAME:LEVEL, or choose environments in a recipe file"
+        )
     if key in known:
         return
     # the last word of a path is what people remember: `weight_decay` for `trainer.weight_decay`
@@ -99,7 +101,7 @@ def _children(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, tuple) and any(is_dataclass(item) for item in value):
         return [(str(index), item) for index, item in enumerate(value)]
     if is_dataclass(value) and not isinstance(value, type):
-        shown = [field.name for field in fields(value) if field.init and field.name != "worlds"]
+        shown = [field.name for field in fields(value) if field.init and field.name != "envs"]
         return [(name, getattr(value, name)) for name in shown]
     return []
 

@@ -31,7 +31,7 @@ def show_recipes() -> None:
     """A beginner's few, then the classes of all recipes with their numbers."""
     console, known = Console(highlight=False), records()
     console.print("[bold]strop train[/] \\[RECIPE] \\[FIELD=VALUE ...] \\[OPTIONS]")
-    console.print("as in [bold]strop train grpo steps=50 world=arithmetic:3[/]\n")
+    console.print("as in [bold]strop train grpo steps=50 env=arithmetic:3[/]\n")
     few = table("To begin with")
     for name in _FIRST:
         mark = " [green](default)[/]" if name == DEFAULT_RECIPE else ""

@@ -1,4 +1,4 @@
-"""Commands about what a run leaves behind: its model, its attempts, its checkpoints."""
+"""Commands about what a run leaves behind: its model, its rollouts, its checkpoints."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def export_model(
 
 
 @app.command()
-def attempts(run: Run, out: Out, debug: Debug = False) -> None:
-    """Write every attempt of a run as a row of a .jsonl or .parquet file."""
-    from strop.cli.attempts import write_attempts
+def rollouts(run: Run, out: Out, debug: Debug = False) -> None:
+    """Write every rollout of a run as a row of a .jsonl or .parquet file."""
+    from strop.cli.rollouts import write_rollouts
 
-    write_attempts(run, out)
+    write_rollouts(run, out)
 
 
 @app.command("clean")

@@ -17,7 +17,7 @@ from strop.stats.sample_size import Kind, TaskSpread, spread_of
 if TYPE_CHECKING:
     from strop.cli.evaluate import Question
 
-_ATTEMPTS = (1, 2, 4, 8, 16, 32)
+_ROLLOUTS = (1, 2, 4, 8, 16, 32)
 _MEANT: dict[Kind, str] = {
     "even": "same tasks, the gain the same in all",
     "uneven": "same tasks, the gain in as few as can be",
@@ -26,7 +26,7 @@ _MEANT: dict[Kind, str] = {
 
 
 def differences(scores: list[Score], others: list[Score]) -> dict[str, Difference]:
-    """Of each world and of all tasks together."""
+    """Of each environment and of all tasks together."""
     names = [f"{score.source} level {score.level}" for score in scores]
     pairs = [(score.shares, other.shares) for score, other in zip(scores, others, strict=True)]
     found = {name: over_tasks(*pair) for name, pair in zip(names, pairs, strict=True)}
@@ -37,11 +37,11 @@ def differences(scores: list[Score], others: list[Score]) -> dict[str, Differenc
 
 
 def against_table(question: Question, scores: list[Score], others: list[Score]) -> Group:
-    """A row per world: the difference in points with its interval."""
+    """A row per environment: the difference in points with its interval."""
     title = Text(f"{question.model} less {question.against}, task by task")
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("world", "points", "95%"):
-        table.add_column(name, justify="left" if name == "world" else "right")
+    for name in ("env", "points", "95%"):
+        table.add_column(name, justify="left" if name == "env" else "right")
     for name, found in differences(scores, others).items():
         colour = "green" if found.low > 0 else ("red" if found.high < 0 else "default")
         interval = f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
@@ -56,20 +56,20 @@ def spread_over(scores: list[Score]) -> TaskSpread:
 
 
 def planned(gain: float, spread: TaskSpread) -> dict[Kind, dict[str, int]]:
-    """Tasks by attempts at each, for each kind of difference."""
-    return {kind: {str(k): spread.tasks(gain, k, kind) for k in _ATTEMPTS} for kind in _MEANT}
+    """Tasks by rollouts of each, for each kind of difference."""
+    return {kind: {str(k): spread.tasks(gain, k, kind) for k in _ROLLOUTS} for kind in _MEANT}
 
 
-def plan_text(gain: float, spread: TaskSpread, tasks: int, attempts: int) -> Group:
+def plan_text(gain: float, spread: TaskSpread, tasks: int, rollouts: int) -> Group:
     """The plan as a table, and what the tasks at hand show."""
     head = f"tasks that show a difference of {100 * gain:g} points between two models (95% interval, 80% of trials):"
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("attempts at each")
-    for k in _ATTEMPTS:
+    table.add_column("rollouts of each")
+    for k in _ROLLOUTS:
         table.add_column(str(k), justify="right")
     for name, counts in planned(gain, spread).items():
         table.add_row(_MEANT[name], *(f"{count:,}" for count in counts.values()))
     shown = (
-        f"{tasks:,} tasks with {attempts} attempts each show {100 * spread.gain(tasks, attempts):.1f} points or more"
+        f"{tasks:,} tasks with {rollouts} rollouts each show {100 * spread.gain(tasks, rollouts):.1f} points or more"
     )
     return Group(head, table, shown)

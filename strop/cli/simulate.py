@@ -1,4 +1,4 @@
-"""`strop simulate`: what a sampler gains over uniform choice where every chance of success is known."""
+"""`strop simulate`: what a sampler gains over uniform choice where every probability of success is known."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from strop.cli.recipe_help import table
 from strop.control import estimators, samplers
 from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.simulate.compare_samplers import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of
 from strop.simulate.scenarios import SCENARIOS, Scenario
 from strop.simulate.training_loop import Control
 
 
-def simulate(words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool, belief: str = "") -> None:
+def simulate(
+    words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool, estimator: str = ""
+) -> None:
     """The named sampler or recipe, its negative control and the bounds, in each scenario."""
     wish = parse_words(words)
-    make, said = maker_of(wish.recipe, wish.overrides, belief)
+    make, said = maker_of(wish.recipe, wish.overrides, estimator)
     arms = {wish.recipe: make, f"{wish.recipe}, permuted": permuted(make), **BOUNDS}
     found = {scenario.name: contest(scenario, arms, seeds) for scenario in scenarios}
     if as_json:
@@ -49,9 +51,11 @@ def scenarios_of(names: str, lag: int, bias: float, lies: bool) -> list[Scenario
     return [replace(SCENARIOS[name], lag=lag, bias=bias, lies=lies) for name in wanted]
 
 
-def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple[Maker, list[str]]:
-    """The control parts that a word means, and what has to be said about them; `belief` is one in place of theirs."""
-    chosen = _belief(belief) if belief else None
+def maker_of(word: str, overrides: Mapping[str, str], estimator: str = "") -> tuple[Maker, list[str]]:
+    """The control parts that a word means, and what has to be said about them; `estimator` is one in place of
+    theirs.
+    """
+    chosen = _estimator(estimator) if estimator else None
     if (kind := named(samplers, word, Sampler)) is not None:
         return sampler_of(kind, values(kind, overrides), chosen or Counts()), []
     if not word.endswith(".py") and word not in recipe_files():
@@ -61,15 +65,17 @@ def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple
     sizes = {"groups_per_step": str(scenario.groups_per_step), "group_size": str(scenario.group_size)}
     run = make_run(find_recipe(word), {**sizes, **overrides})
     said = []
-    if chosen is None and inside(run.belief, Loads):
+    if chosen is None and inside(run.estimator, Loads):
         chosen = Counts()
-        said = [f"{type(run.belief).__name__} reads a model, and there is none here: Counts in its place"]
-    return of_parts(Control(run.sampler, chosen or run.belief, run.budget, run.gates)), said
+        said = [f"{type(run.estimator).__name__} reads a model, and there is none here: Counts in its place"]
+    return of_parts(Control(run.sampler, chosen or run.estimator, run.budget, run.gates)), said
 
 
-def _belief(word: str) -> Belief:
-    if (kind := named(estimators, word, Belief)) is None:
-        raise ConfigurationError(f"there is no belief {word!r}: {nearest(word, modules(estimators, Belief))}")
+def _estimator(word: str) -> PassRateEstimator:
+    if (kind := named(estimators, word, PassRateEstimator)) is None:
+        raise ConfigurationError(
+            f"there is no pass-rate estimator {word!r}: {nearest(word, modules(estimators, PassRateEstimator))}"
+        )
     found = kind()
     if inside(found, Loads):
         raise ConfigurationError(f"{kind.__name__} reads a model, and there is none here")

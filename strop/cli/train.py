@@ -24,7 +24,7 @@ from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch, relaunch
 from strop.launch.running.more_steps import extend
 from strop.launch.running.probing import probe_rewards
-from strop.launch.running.spelled import doubts as spelled
+from strop.launch.running.spelled import warnings as spelled
 from strop.models.check_folder import check_model_folder
 from strop.models.names import model_folder
 from strop.models.silence_libraries import hush
@@ -148,7 +148,7 @@ class Opening:
     console: Console
     is_said: bool = False
 
-    def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
+    def prefill(self, title: str, steps: int, max_tokens: int = 0) -> None:
         if not self.is_said:
             self.console.print("\n".join([opening(self.run, self.path), *rules(self.run)]), soft_wrap=True)
         self.is_said = True
@@ -158,9 +158,9 @@ class Opening:
 
 
 def rules(run: Run) -> list[str]:
-    """By which rule answers are found in replies to tasks of files, why, and what it makes of an answer."""
+    """By which rule answers are found in completions to tasks of files, why, and what it makes of an answer."""
     said = []
-    for table in (world for world in run.worlds if isinstance(world, Table)):
+    for table in (env for env in run.envs if isinstance(env, Table)):
         (rule, why), answer = table.chosen, table.task(0).answer
         example = f"the answer {_cut(answer)!r} is read as {gold(rule, answer)!r}"
         said.append(f"{escape(table.name)}: answer={rule} ({why}): {MEANINGS[rule]}; {escape(example)}")
@@ -173,12 +173,12 @@ def _cut(text: str) -> str:
 
 def opening(run: Run, path: Path) -> str:
     """One line: which model, which recipe, what is trained, where it is kept."""
-    worlds = ", ".join(f"{world.name} {world.level}" for world in run.worlds)
+    envs = ", ".join(f"{env.name} {env.level}" for env in run.envs)
     size = run.budget.size
-    attempts = f" × {size} attempts" if size else ""
+    rollouts = f" × {size} rollouts" if size else ""
     return (
-        f"[bold]{run.recipe}[/bold] trains [bold]{escape(run.model)}[/bold] on {escape(worlds)}: {run.steps} steps of "
-        f"{run.groups_per_step} groups{attempts} → {escape(str(path))}"
+        f"[bold]{run.recipe}[/bold] trains [bold]{escape(run.model)}[/bold] on {escape(envs)}: {run.steps} steps of "
+        f"{run.groups_per_step} groups{rollouts} → {escape(str(path))}"
     )
 
 
@@ -206,13 +206,13 @@ def _change(summary: dict[str, Any]) -> str:
     spread = f" (95% interval {low:.1%} to {high:.1%})" if low is not None else ""
     gain = summary["heldout_gain"]
     paired = f" ({100 * gain['low']:+.1f} to {100 * gain['high']:+.1f}, task by task)" if gain else ""
-    cut = f", {share:.0%} of its replies cut" if (share := summary["heldout_truncated"]) else ""
+    cut = f", {share:.0%} of its completions cut" if (share := summary["heldout_truncated"]) else ""
     points = f"{100 * (after - before):+.1f} points{paired}{cut}"
     return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {points}"
 
 
 def best_checkpoint(summary: dict[str, Any]) -> list[str]:
-    """Where it is, and that its figure is too high, where it is better than the last one."""
+    """Where it is, and that its metric is too high, where it is better than the last one."""
     best = summary.get("best")
     if best is None or best["heldout"] <= summary["heldout_after"]:
         return []

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from strop.success import success
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
 _PATIENCE = 50  # draws' worth of groups, before a run that gets no others is called starved
 _SHOWN = 3  # reasons of a gate that are told
@@ -18,20 +18,20 @@ class Dropped:
 
     gates: dict[str, Counter[str]] = field(default_factory=dict)  # by the name of the gate, then by reason
     on_purpose: Counter[str] = field(default_factory=Counter)  # by reason, with nothing else between them
-    right: int = 0  # groups in which all own attempts were right, and were dropped
+    right: int = 0  # groups in which all own rollouts were right, and were dropped
     wrong: int = 0
     num_seen: int = 0  # whatever became of them, in the whole run
 
-    def add(self, group: Group, verdict: Verdict) -> None:
+    def add(self, group: Group, gate_result: GateResult) -> None:
         """Hear what became of a group, kept or not."""
         self.num_seen += 1
-        if verdict.is_meant:
-            self.on_purpose[verdict.reason] += 1
+        if gate_result.is_meant:
+            self.on_purpose[gate_result.reason] += 1
             return
         self.on_purpose.clear()
-        if verdict.group is None:
-            self.leave_out(verdict.by, verdict.reason)
-            solved = [success(attempt) > 0.5 for attempt in group.own]
+        if gate_result.group is None:
+            self.leave_out(gate_result.by, gate_result.reason)
+            solved = [success(rollout) > 0.5 for rollout in group.own]
             self.right += bool(solved) and all(solved)
             self.wrong += bool(solved) and not any(solved)
 
@@ -62,16 +62,18 @@ class Dropped:
         if self.on_purpose:
             told.append(
                 f"the last {self.on_purpose.total()} groups were left out on purpose ({_listed(self.on_purpose)}): "
-                "some task has to be attempted and kept"
+                "some task has to be tried and kept"
             )
         return "; ".join(told) or "nothing is running"
 
     def _alike(self) -> str:
         if not self.right + self.wrong:
             return ""
-        remedy = "harder tasks" if self.right > self.wrong else "easier tasks, more attempts at each or longer replies"
+        remedy = (
+            "harder tasks" if self.right > self.wrong else "easier tasks, more rollouts of each or longer completions"
+        )
         return (
-            f". All of the policy's own attempts were right in {self.right} of them and wrong in {self.wrong}: "
+            f". All of the policy's own rollouts were right in {self.right} of them and wrong in {self.wrong}: "
             f"the run needs {remedy}"
         )
 

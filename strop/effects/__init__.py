@@ -22,7 +22,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.launch.experiments.side_by_side import Job, SideBySide, how_many
 from strop.models.torch_setup import device_problem
 from strop.observe.metrics.tokens_to_target import mean_curve, share_of_tokens
-from strop.observe.report.compare_runs import figures_of
+from strop.observe.report.compare_runs import metrics_of
 from strop.observe.run_files.provenance import code, commit, hardware, versions
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -34,7 +34,7 @@ _NO_LIMIT = 1_000_000_000  # steps: the token budget ends an arm
 _BESIDE = Path(__file__).parents[2] / "effects"  # of a clone
 
 Arm = Callable[[Setting], Run]
-Figures = dict[str, Any]
+Metrics = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -133,15 +133,15 @@ def run_of(path: Path, arm: str, setting: Setting, tokens: int) -> Run:
     return replace(run, steps=_NO_LIMIT, max_generated_tokens=tokens)
 
 
-def run_experiment(plan: Plan, jobs: int = 0, tell: Callable[[], None] = lambda: None) -> Figures:
+def run_experiment(plan: Plan, jobs: int = 0, tell: Callable[[], None] = lambda: None) -> Metrics:
     """All arms over all seeds, `jobs` of them side by side (0: as cores allow); returns the result."""
     if problem := device_problem(plan.setting.device):
         raise ConfigurationError(problem)
     wanted = plan.jobs
     processes = jobs or how_many(len(wanted), plan.setting.threads)
     SideBySide(plan.root, processes, plan.setting.device.startswith("cuda"), tell).run(wanted)
-    figures = {arm: [figures_of(folder) for folder in folders] for arm, folders in plan.arms.items()}
-    return judge(plan.experiment, figures) | {
+    metrics = {arm: [metrics_of(folder) for folder in folders] for arm, folders in plan.arms.items()}
+    return judge(plan.experiment, metrics) | {
         "setting": {name: value for name, value in vars(plan.setting).items() if value != getattr(Setting(), name)},
         "processes": processes,
         "hardware": hardware(plan.setting.device),
@@ -152,9 +152,9 @@ def run_experiment(plan: Plan, jobs: int = 0, tell: Callable[[], None] = lambda:
     }
 
 
-def judge(experiment: Experiment, figures: Mapping[str, Sequence[Figures]]) -> Figures:
-    """Figures by seed, paired differences with intervals, and what they mean for the claim."""
-    effect, beyond_chance = (_difference(figures, experiment.metric, other) for other in ("control", "negative"))
+def judge(experiment: Experiment, metrics: Mapping[str, Sequence[Metrics]]) -> Metrics:
+    """Metrics by seed, paired differences with intervals, and what they mean for the claim."""
+    effect, beyond_chance = (_difference(metrics, experiment.metric, other) for other in ("control", "negative"))
     return {
         "key": experiment.key,
         "claim": experiment.claim,
@@ -165,31 +165,31 @@ def judge(experiment: Experiment, figures: Mapping[str, Sequence[Figures]]) -> F
         "high": effect.high,
         "against_negative": _plain(beyond_chance),
         "area": {
-            "against_control": _plain(_difference(figures, "heldout_area", "control")),
-            "against_negative": _plain(_difference(figures, "heldout_area", "negative")),
+            "against_control": _plain(_difference(metrics, "heldout_area", "control")),
+            "against_negative": _plain(_difference(metrics, "heldout_area", "negative")),
         },
-        "tokens_to_end_of_control": _shares(figures),
-        "means": {arm: sum(_values(figures[arm], experiment.metric)) / len(figures[arm]) for arm in ARMS},
+        "tokens_to_end_of_control": _shares(metrics),
+        "means": {arm: sum(_values(metrics[arm], experiment.metric)) / len(metrics[arm]) for arm in ARMS},
         "smallest": experiment.smallest,
         "higher_is_better": experiment.higher_is_better,
         "tokens": experiment.tokens,
-        "seeds": [row["seed"] for row in figures["treatment"]],
-        "arms": {arm: list(figures[arm]) for arm in ARMS},
+        "seeds": [row["seed"] for row in metrics["treatment"]],
+        "arms": {arm: list(metrics[arm]) for arm in ARMS},
     }
 
 
-def _shares(figures: Mapping[str, Sequence[Figures]]) -> dict[str, float | None]:
+def _shares(metrics: Mapping[str, Sequence[Metrics]]) -> dict[str, float | None]:
     """Tokens to where the control ends, as a share of the control's, by mean curves; None: never got there."""
-    curves = {arm: mean_curve([row["heldout_curve"] for row in rows]) for arm, rows in figures.items()}
+    curves = {arm: mean_curve([row["heldout_curve"] for row in rows]) for arm, rows in metrics.items()}
     return {arm: share_of_tokens(curves[arm], curves["control"]) for arm in ARMS if arm != "control"}
 
 
-def _values(rows: Sequence[Figures], metric: str) -> list[float]:
+def _values(rows: Sequence[Metrics], metric: str) -> list[float]:
     return [float(row[metric]) for row in rows]
 
 
-def _difference(figures: Mapping[str, Sequence[Figures]], metric: str, other: str) -> Difference:
-    return paired(_values(figures["treatment"], metric), _values(figures[other], metric))
+def _difference(metrics: Mapping[str, Sequence[Metrics]], metric: str, other: str) -> Difference:
+    return paired(_values(metrics["treatment"], metric), _values(metrics[other], metric))
 
 
 def _plain(found: Difference) -> dict[str, float]:
@@ -206,7 +206,7 @@ def verdict(effect: Difference, beyond_chance: Difference, experiment: Experimen
     return "does not hold" if best < experiment.smallest else "undecided"
 
 
-def write_result(folder: Path, result: Figures, overwrite: bool = False) -> Path | None:
+def write_result(folder: Path, result: Metrics, overwrite: bool = False) -> Path | None:
     """`folder/KEY.json`, and a table for reading beside it; None where that would replace a result that cost more."""
     target = folder / f"{result['key']}.json"
     if not overwrite and target.is_file() and is_cheaper(result, json.loads(target.read_text())):
@@ -217,12 +217,12 @@ def write_result(folder: Path, result: Figures, overwrite: bool = False) -> Path
     return target
 
 
-def is_cheaper(result: Figures, other: Figures) -> bool:
+def is_cheaper(result: Metrics, other: Metrics) -> bool:
     """Whether a result has fewer seeds than another, or fewer tokens in each run."""
     return len(result["seeds"]) < len(other["seeds"]) or result["tokens"] < other["tokens"]
 
 
-def as_markdown(result: Figures) -> str:
+def as_markdown(result: Metrics) -> str:
     """The result as a short table."""
     metric, machine = result["metric"], result.get("hardware", {})
     rows = [
@@ -256,7 +256,7 @@ def as_markdown(result: Figures) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _to_target(arms: Mapping[str, Sequence[Figures]]) -> list[str]:
+def _to_target(arms: Mapping[str, Sequence[Metrics]]) -> list[str]:
     """After how many tokens more than half of an arm's runs were at the target; one that never was comes last."""
     if "target" not in arms["treatment"][0]:
         return []
@@ -265,12 +265,12 @@ def _to_target(arms: Mapping[str, Sequence[Figures]]) -> list[str]:
     return [f"Tokens until more than half of the runs were at {arms['treatment'][0]['target']}: {', '.join(told)}."]
 
 
-def _reached(row: Figures) -> float:
+def _reached(row: Metrics) -> float:
     return math.inf if row["tokens_to_target"] is None else float(row["tokens_to_target"])
 
 
-def _interval(figures: Mapping[str, float]) -> str:
-    return f"{figures['difference']:+.3f} (95% interval {figures['low']:+.3f} to {figures['high']:+.3f})"
+def _interval(metrics: Mapping[str, float]) -> str:
+    return f"{metrics['difference']:+.3f} (95% interval {metrics['low']:+.3f} to {metrics['high']:+.3f})"
 
 
 def _share(share: float | None) -> str:

@@ -9,7 +9,7 @@ from strop.recipes.diffusion import filling, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.run import Run
 
-WORLD, PLACES, BLOCK = "arithmetic:2", 32, 8
+ENV, PLACES, BLOCK = "arithmetic:2", 32, 8
 _SHOWN = 200
 _KEPT = Path("runs/fillers")
 
@@ -18,7 +18,7 @@ def filler(device: str) -> str:
     """Its folder, after 200 steps on masked demonstrations; made when it is first needed, and kept in runs/fillers."""
 
     def run() -> Run:
-        setting = Setting(world=WORLD, seed=1000, max_tokens=PLACES, device=device, checkpoint_every=_SHOWN)
+        setting = Setting(env=ENV, seed=1000, max_tokens=PLACES, device=device, checkpoint_every=_SHOWN)
         taught = taught_to_fill(setting, "filler", filling(setting, BLOCK, least=1), _SHOWN)
         assert taught is not None
         return taught

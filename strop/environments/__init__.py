@@ -1,1 +1,1 @@
-"""Where do tasks come from, and what does the world answer?"""
+"""Where do tasks come from, and what does the environment answer?"""

@@ -1,4 +1,4 @@
-"""How a program is found in a reply, and what comes of it on inputs: it runs in the box, and nowhere else.
+"""How a program is found in a completion, and what comes of it on inputs: it runs in the sandbox, and nowhere else.
 
 Inputs go in and what the function returns is printed. What should have come is compared out here and never told in
 there, so that nothing a program does or prints can make it right; how it failed is its own word.
@@ -16,7 +16,7 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, DataError
 from strop.sandbox.confine import best_wall
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 from strop.sandbox.unconfined_python import PlainProcess
 from strop.types import Task
 from strop.workers.untrusted_answers import NoAnswer
@@ -24,12 +24,12 @@ from strop.workers.untrusted_answers import NoAnswer
 if TYPE_CHECKING:
     from strop.run import Run
 
-Isolation: TypeAlias = Literal["walls", "process"]
+Isolation: TypeAlias = Literal["sandbox", "process"]
 _FENCE = "```"
 _AT_ONCE = 4  # programs side by side
 _MEMORY, _OUTPUT = 128 << 20, 1 << 16  # bytes
 _LONGEST_ERROR = 200
-# what runs in the box; what a program itself prints goes nowhere, and each answer leaves before the next call
+# what runs in the sandbox; what a program itself prints goes nowhere, and each answer leaves before the next call
 _DRIVER = """
 import io, json, sys
 told, sys.stdout = sys.stdout, io.StringIO()
@@ -37,7 +37,7 @@ def say(*said): print(json.dumps(said), file=told, flush=True)
 def place(trace):
     line = 0
     while trace:
-        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == "<reply>" else line
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == "<completion>" else line
         trace = trace.tb_next
     return line
 def tried(work, *given):
@@ -45,9 +45,9 @@ def tried(work, *given):
     except MemoryError: raise
     except SyntaxError as error: return ("syntax", error.lineno or 0, type(error).__name__)
     except BaseException as error: return ("error", place(error.__traceback__), type(error).__name__)
-asked, space = json.loads(sys.stdin.read()), {"__name__": "reply"}
+asked, space = json.loads(sys.stdin.read()), {"__name__": "completion"}
 def load():
-    exec(compile(asked["program"], "<reply>", "exec"), space)
+    exec(compile(asked["program"], "<completion>", "exec"), space)
     return space[asked["function"]]
 found = tried(load)
 if found[0] != "value": say(*found)
@@ -61,31 +61,31 @@ else:
 
 @dataclass(frozen=True)
 class Program:
-    """What a reply gives as its program, and where in the reply it begins."""
+    """What a completion gives as its program, and where in the completion it begins."""
 
     text: str
     start: int = 0
 
     def line(self, number: int) -> tuple[int, int]:
-        """First character of a line and the one behind its last, in the reply; lines are counted from 1."""
+        """First character of a line and the one behind its last, in the completion; lines are counted from 1."""
         lines = self.text.split("\n")
         begin = self.start + sum(len(line) + 1 for line in lines[: number - 1])
         return begin, begin + len(lines[number - 1])
 
 
-def program_in(reply: str) -> Program:
+def program_in(completion: str) -> Program:
     """What stands in the last fence behind the working, or all that stands there; a working without end has none."""
-    at = reply.rfind(CLOSE)
-    if at < 0 and OPEN in reply:
-        return Program("", len(reply))
-    begin, end = (at + len(CLOSE) if at >= 0 else 0), len(reply)
-    fences = reply.count(_FENCE, begin)
+    at = completion.rfind(CLOSE)
+    if at < 0 and OPEN in completion:
+        return Program("", len(completion))
+    begin, end = (at + len(CLOSE) if at >= 0 else 0), len(completion)
+    fences = completion.count(_FENCE, begin)
     if fences:
-        last = reply.rfind(_FENCE)
+        last = completion.rfind(_FENCE)
         end = last if fences > 1 else end
-        opening = reply.rfind(_FENCE, begin, last) if fences > 1 else last
-        begin = reply.find("\n", opening, end) + 1 or end  # behind the language's name
-    return Program(reply[begin:end], begin)
+        opening = completion.rfind(_FENCE, begin, last) if fences > 1 else last
+        begin = completion.find("\n", opening, end) + 1 or end  # behind the language's name
+    return Program(completion[begin:end], begin)
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,12 @@ class Trial:
 class Trials:
     """Where programs are tried: behind walls, or with isolation="process" behind none."""
 
-    isolation: Isolation = "walls"  # process: what the model writes runs with the rights of the user
+    isolation: Isolation = "sandbox"  # process: what the model writes runs with the rights of the user
     seconds: float = 2.0  # for all tests of a program
-    _boxes: list[PythonBox | PlainProcess] = field(default_factory=list, init=False, repr=False, compare=False)
+    _sandboxes: list[PythonSandbox | PlainProcess] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.isolation not in ("walls", "process"):
+        if self.isolation not in ("sandbox", "process"):
             raise ConfigurationError(f"isolation is walls or process, got {self.isolation!r}")
         if not self.seconds > 0:
             raise ConfigurationError(f"a trial needs seconds > 0, got {self.seconds:g}")
@@ -171,29 +171,29 @@ class Trials:
             "isolation=process, and what the model writes runs with your rights"
         ]
 
-    async def of(self, reply: str, cases: Cases) -> Trial:
-        """Try the program in a reply; a box that could not run it raises, which is no verdict."""
-        return judged(await self._ran(reply, cases.function, cases.inputs), cases.outputs)
+    async def of(self, completion: str, cases: Cases) -> Trial:
+        """Try the program in a completion; a sandbox that could not run it raises, which is no verdict."""
+        return judged(await self._ran(completion, cases.function, cases.inputs), cases.outputs)
 
-    async def said(self, reply: str, function: str, inputs: Sequence[list[Any]]) -> list[str]:
-        """What the program in a reply says to each input: lines as text, some missing where it ended before."""
-        return (await self._ran(reply, function, inputs)).stdout.split("\n")[: len(inputs)]
+    async def said(self, completion: str, function: str, inputs: Sequence[list[Any]]) -> list[str]:
+        """What the program in a completion says to each input: lines as text, some missing where it ended before."""
+        return (await self._ran(completion, function, inputs)).stdout.split("\n")[: len(inputs)]
 
-    async def _ran(self, reply: str, function: str, inputs: Sequence[list[Any]]) -> Ran:
-        asked = {"program": program_in(reply).text, "function": function, "inputs": inputs}
-        if not self._boxes:
-            self._boxes.append(PlainProcess() if self.isolation == "process" else PythonBox(at_once=_AT_ONCE))
-        ran = await self._boxes[0].run(_DRIVER, json.dumps(asked), Allowance(self.seconds, _MEMORY, _OUTPUT))
-        if ran.is_worlds_fault:
-            raise NoAnswer(f"the box could not run the program: {ran.ending.value}: {ran.stderr[:_LONGEST_ERROR]}")
+    async def _ran(self, completion: str, function: str, inputs: Sequence[list[Any]]) -> Ran:
+        asked = {"program": program_in(completion).text, "function": function, "inputs": inputs}
+        if not self._sandboxes:
+            self._sandboxes.append(PlainProcess() if self.isolation == "process" else PythonSandbox(at_once=_AT_ONCE))
+        ran = await self._sandboxes[0].run(_DRIVER, json.dumps(asked), Allowance(self.seconds, _MEMORY, _OUTPUT))
+        if ran.is_envs_fault:
+            raise NoAnswer(f"the sandbox could not run the program: {ran.ending.value}: {ran.stderr[:_LONGEST_ERROR]}")
         return ran
 
     async def close(self) -> None:
-        while self._boxes:
-            await self._boxes.pop().close()
+        while self._sandboxes:
+            await self._sandboxes.pop().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"isolation": self.isolation, "seconds": self.seconds, "_boxes": []}
+        return {"isolation": self.isolation, "seconds": self.seconds, "_sandboxes": []}
 
 
 def judged(ran: Ran, outputs: Sequence[Any]) -> Trial:

@@ -1,4 +1,4 @@
-"""How a reply thinks in parallel (Parallel-R1, 2509.07980): a block of paths, then a summary, inside its working.
+"""How a completion thinks in parallel (Parallel-R1, 2509.07980): a block of paths, then a summary, inside its working.
 
 The paper's tags are words (<Parallel>, <Path>, <Summary>); one character each is what the bundled model learns in a few
 steps: `<think>{[3+4=7][3+4=7]}(7)</think>7`.
@@ -30,9 +30,9 @@ def _is_valid(part: str) -> bool:
     return bool(closed) and inside.count(OPEN_PATH) >= _FEWEST and behind.startswith(OPEN_SUMMARY)
 
 
-def in_parallel(reply: str, paths: int) -> str:
+def in_parallel(completion: str, paths: int) -> str:
     """A demonstration whose working is found on several paths and summed up as its answer."""
-    working, closed, answer = reply.rpartition(CLOSE)
+    working, closed, answer = completion.rpartition(CLOSE)
     opening, _, steps = working.rpartition(">")
     told = f"{OPEN_BLOCK}{block([steps] * paths)}{answer}{CLOSE_SUMMARY}"
-    return f"{opening}>{told}{CLOSE}{answer}" if closed else reply
+    return f"{opening}>{told}{CLOSE}{answer}" if closed else completion

@@ -1,38 +1,38 @@
-"""A world of one reply: the first answer ends the attempt and is paid by the world's own check."""
+"""An environment of one completion: the first answer ends the rollout and is paid by the environment's own check."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.types import Message, Observation, Task
 
 
 @runtime_checkable
 class Solves(Protocol):
-    """A world that can check a reply and knows a right one."""
+    """An environment that can check a completion and knows a right one."""
 
-    def check(self, task: Task, reply: str) -> float: ...
+    def check(self, task: Task, completion: str) -> float: ...
     def solution(self, task: Task) -> str: ...
 
 
 @dataclass
-class SingleTurn(Environment):
-    """The environment of every world whose attempts are one reply long."""
+class SingleTurn(Episode):
+    """The episode of every environment whose rollouts are one completion long."""
 
-    world: Solves
+    env: Solves
     pays: bool = True  # False: the check must run where it can be killed, so a reward asks for it
     task: Task = field(init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
         self.task = task
 
-    async def step(self, reply: Message) -> Observation:
-        return Observation(done=True, reward=self.world.check(self.task, reply.content) if self.pays else None)
+    async def step(self, completion: Message) -> Observation:
+        return Observation(done=True, reward=self.env.check(self.task, completion.content) if self.pays else None)
 
     async def close(self) -> None:
         pass
 
     def demonstrate(self) -> Message:
-        return Message("assistant", self.world.solution(self.task))
+        return Message("assistant", self.env.solution(self.task))

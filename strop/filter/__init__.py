@@ -1,1 +1,1 @@
-"""What attempts are worth: rewards, and what is kept."""
+"""What rollouts are worth: rewards, and what is kept."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from strop.environments.data.rows import columns_of
 from strop.errors import nearest
-from strop.types import Group, Message, Trajectory
+from strop.types import Group, Message, Rollout
 
-_OF_GROUP = "completions"  # a function with this parameter is TRL's: one call for all attempts, a list comes back
+_OF_GROUP = "completions"  # a function with this parameter is TRL's: one call for all rollouts, a list comes back
 
 
 def is_of_group(parameters: Mapping[str, inspect.Parameter]) -> bool:
@@ -18,32 +18,32 @@ def is_of_group(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return _OF_GROUP in parameters
 
 
-def attempt_arguments(attempt: Trajectory, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    """What one attempt has to offer."""
-    task = attempt.task
+def rollout_arguments(rollout: Rollout, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """What one rollout has to offer."""
+    task = rollout.task
     offered = columns_of(task) | {
         "prompt": "\n".join(message.content for message in task.messages),
-        "reply": attempt.reply,
+        "completion": rollout.completion,
         "answer": task.answer,
-        "messages": conversation(attempt),
+        "messages": conversation(rollout),
     }
     return _named(offered, parameters)
 
 
 def group_arguments(group: Group, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    """TRL's: lists with an entry for each attempt. Chats stay chats where the task is more than one text of a user."""
-    attempts = group.trajectories
-    rows = [{"answer": attempt.task.answer} | columns_of(attempt.task) for attempt in attempts]
+    """TRL's: lists with an entry for each rollout. Chats stay chats where the task is more than one text of a user."""
+    rollouts = group.rollouts
+    rows = [{"answer": rollout.task.answer} | columns_of(rollout.task) for rollout in rollouts]
     offered: dict[str, Any] = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else {})}
-    is_chat = any(_is_chat(attempt) for attempt in attempts)
-    offered["prompts"] = [_asked(attempt, is_chat) for attempt in attempts]
-    offered[_OF_GROUP] = [_said(attempt, is_chat) for attempt in attempts]
-    offered["completion_ids"] = [[int(token) for turn in t.turns for token in turn.tokens] for t in attempts]
+    is_chat = any(_is_chat(rollout) for rollout in rollouts)
+    offered["prompts"] = [_asked(rollout, is_chat) for rollout in rollouts]
+    offered[_OF_GROUP] = [_said(rollout, is_chat) for rollout in rollouts]
+    offered["completion_ids"] = [[int(token) for turn in t.turns for token in turn.tokens] for t in rollouts]
     return _named(offered, parameters)
 
 
 def numbers(returned: Any) -> Any:
-    """None, by which TRL's functions say that an attempt is none of theirs, adds nothing; all else is judged later."""
+    """None, by which TRL's functions say that a rollout is none of theirs, adds nothing; all else is judged later."""
     if isinstance(returned, Awaitable):
         return _awaited(returned)
     if isinstance(returned, list | tuple):
@@ -55,10 +55,10 @@ async def _awaited(returned: Awaitable[Any]) -> Any:
     return numbers(await returned)
 
 
-def conversation(attempt: Trajectory) -> list[dict[str, Any]]:
+def conversation(rollout: Rollout) -> list[dict[str, Any]]:
     """Everything that was said, the task's messages first."""
-    said = [*attempt.task.messages]
-    for turn in attempt.turns:
+    said = [*rollout.task.messages]
+    for turn in rollout.turns:
         said += [*turn.told, turn.message]
     return [_plain(message) for message in said]
 
@@ -74,20 +74,20 @@ def _named(offered: Mapping[str, Any], parameters: Mapping[str, inspect.Paramete
     return {name: offered[name] for name in wanted}
 
 
-def _is_chat(attempt: Trajectory) -> bool:
+def _is_chat(rollout: Rollout) -> bool:
     """Rows of text alone are told as text; a chat in the prompt, or a talk of several turns, as messages."""
-    messages = attempt.task.messages
-    is_plain = len(messages) == 1 and messages[0].role == "user" and "prompt" not in columns_of(attempt.task)
-    return not is_plain or len(attempt.turns) > 1
+    messages = rollout.task.messages
+    is_plain = len(messages) == 1 and messages[0].role == "user" and "prompt" not in columns_of(rollout.task)
+    return not is_plain or len(rollout.turns) > 1
 
 
-def _asked(attempt: Trajectory, is_chat: bool) -> str | list[dict[str, Any]]:
-    messages = attempt.task.messages
+def _asked(rollout: Rollout, is_chat: bool) -> str | list[dict[str, Any]]:
+    messages = rollout.task.messages
     return [_plain(message) for message in messages] if is_chat else messages[0].content
 
 
-def _said(attempt: Trajectory, is_chat: bool) -> str | list[dict[str, Any]]:
-    return conversation(attempt)[len(attempt.task.messages) :] if is_chat else attempt.reply
+def _said(rollout: Rollout, is_chat: bool) -> str | list[dict[str, Any]]:
+    return conversation(rollout)[len(rollout.task.messages) :] if is_chat else rollout.completion
 
 
 def _plain(message: Message) -> dict[str, Any]:

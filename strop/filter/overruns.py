@@ -1,6 +1,6 @@
 """Control test for a call that ran out of time, memory or stack: the completion's doing, or the scorer's.
 
-In a fresh worker the same reward marks known completions of the same task within half the deadline, then is asked
+In a fresh worker the same reward scores known completions of the same task within half the deadline, then is asked
 about the suspect again. If no control runs out and the suspect does once more, the completion is at fault: it earns
 the least that the reward gave wrong completions of this task and siblings. Otherwise the scorer is at fault.
 """
@@ -16,14 +16,14 @@ from typing import Protocol
 import numpy as np
 
 from strop.filter.paid_text import Paid
-from strop.filter.reward_values import Fault, Mark
-from strop.types import Message, Trajectory, Turn
+from strop.filter.reward_values import Fault, Score
+from strop.types import Message, Rollout, Turn
 
 _WRONG = ("", "I do not know.", "0")  # completions that are not right, or almost nowhere
-QUICK_SHARE = 0.25  # of the deadline, within which a completion is marked that shall be a control later
+FAST_SHARE = 0.25  # of the deadline, within which a completion is scored that shall be a control later
 _CONTROL_SHARE = 0.5  # of the deadline: a scorer that is slow with everything is not cleared by a hair
 
-Asked = Callable[[Trajectory, float], Awaitable[Mark]]
+Asked = Callable[[Rollout, float], Awaitable[Score]]
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,27 @@ class Overrun:
 
 
 async def cleared(
-    ask: Asked, suspect: Trajectory, known: Trajectory | None, siblings: Sequence[float], seconds: float
-) -> Mark | Overrun:
-    """What becomes of a suspect: its mark after all, a fault of the scorer, or an overrun.
+    ask: Asked, suspect: Rollout, known: Rollout | None, siblings: Sequence[float], seconds: float
+) -> Score | Overrun:
+    """What becomes of a suspect: its score after all, a fault of the scorer, or an overrun.
 
-    `known`: a completion that this reward has marked quickly, of any task; `siblings`: its marks of others of this one.
+    `known`: a completion that this reward has scored quickly, of any task; `siblings`: its scores of others of this
+    one.
     """
     usual = known.turns if known else said(suspect.task.answer or _WRONG[1])
-    marks = list[Mark]()
+    scores = list[Score]()
     for turns in (usual, *map(said, _WRONG)):
         control = replace(suspect, id="control", turns=turns, rewards={}, facts={})
-        marks.append(mark := await ask(control, seconds * _CONTROL_SHARE))
-        if isinstance(mark, Fault) and (mark.is_spent or mark.is_death):
-            return Fault(f"a control completion fails as well: {mark.text}", is_whole=True)
+        scores.append(score := await ask(control, seconds * _CONTROL_SHARE))
+        if isinstance(score, Fault) and (score.is_spent or score.is_death):
+            return Fault(f"a control completion fails as well: {score.text}", is_whole=True)
     again = await ask(suspect, seconds)
     if not isinstance(again, Fault) or not again.is_spent:
         return again
-    wrong = [total(mark) for mark in marks[1:] if not isinstance(mark, Fault)]
+    wrong = [total(score) for score in scores[1:] if not isinstance(score, Fault)]
     if not wrong:
-        return Fault(f"{again.text}, and no wrong completion was marked", is_whole=True)
-    return Overrun(f"{again.text}, twice, where controls were marked: it counts as wrong", min([*wrong, *siblings]))
+        return Fault(f"{again.text}, and no wrong completion was scored", is_whole=True)
+    return Overrun(f"{again.text}, twice, where controls were scored: it counts as wrong", min([*wrong, *siblings]))
 
 
 class Book(Protocol):
@@ -76,32 +77,32 @@ class Overruns:
     part: str = ""  # of the run: scorers that share a book do not share their rewards
     _found: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def known(self, name: str, attempt: Trajectory) -> Overrun | None:
-        key = self._key(name, attempt)
+    def known(self, name: str, rollout: Rollout) -> Overrun | None:
+        key = self._key(name, rollout)
         told = self._found.get(key) or (self.book.known(key) if self.book else None)
         return Overrun(*json.loads(told)) if told else None
 
-    def keep(self, name: str, attempt: Trajectory, found: Overrun) -> None:
-        key, told = self._key(name, attempt), json.dumps([found.text, found.worth])
+    def keep(self, name: str, rollout: Rollout, found: Overrun) -> None:
+        key, told = self._key(name, rollout), json.dumps([found.text, found.worth])
         self._found[key] = self.book.keep(key, told) if self.book else told
 
     def close(self) -> None:
         if self.book is not None:
             self.book.close()
 
-    def _key(self, name: str, attempt: Trajectory) -> str:
-        told = [self.part, name, attempt.task.id, *(turn.message.content for turn in attempt.turns)]
+    def _key(self, name: str, rollout: Rollout) -> str:
+        told = [self.part, name, rollout.task.id, *(turn.message.content for turn in rollout.turns)]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def is_overrun(attempt: Trajectory) -> bool:
+def is_overrun(rollout: Rollout) -> bool:
     """Whether its completion exhausted a scorer, and counts as wrong for it."""
-    return attempt.is_scored and bool(attempt.error)
+    return rollout.is_scored and bool(rollout.error)
 
 
-def total(mark: float | Paid) -> float:
-    """A mark as one number; what is paid for each token is left out."""
-    return mark.end + sum(span.value for span in mark.spans) if isinstance(mark, Paid) else mark
+def total(score: float | Paid) -> float:
+    """A score as one number; what is paid for each token is left out."""
+    return score.end + sum(span.value for span in score.spans) if isinstance(score, Paid) else score
 
 
 def said(text: str) -> tuple[Turn, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a reply that a reward pays: characters `start` to `end` of turn number `turn`.
+    """A place in a completion that a reward pays: characters `start` to `end` of turn number `turn`.
 
-    `value` is paid at its last token, `each` at every token; under `name` its tokens are marked in `Turn.aux`.
+    `value` is paid at its last token, `each` at every token; under `name` its tokens are scored in `Turn.aux`.
     """
 
     turn: int
@@ -22,7 +22,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Paid:
-    """What a reward says of an attempt as a whole, and of places in it; the reward is the sum of all."""
+    """What a reward says of a rollout as a whole, and of places in it; the reward is the sum of all."""
 
     end: float
     spans: tuple[Span, ...] = ()

@@ -1,4 +1,4 @@
-"""What a reward said about each attempt: a finite number, or what was wrong instead of one."""
+"""What a reward said about each rollout: a finite number, or what was wrong instead of one."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _LONGEST_ERROR = 500
 
 @dataclass(frozen=True)
 class Fault:
-    """Why there is no mark; a breach is a reward that broke its contract, which no attempt can cause."""
+    """Why there is no score; a breach is a reward that broke its contract, which no rollout can cause."""
 
     text: str
     is_breach: bool = False
-    is_whole: bool = False  # the call failed, so that the guilty attempt is not known
+    is_whole: bool = False  # the call failed, so that the guilty rollout is not known
     is_spent: bool = False  # it ran out of time, memory or stack
     is_death: bool = False  # its process ended; said by the parent alone
 
 
-Mark: TypeAlias = float | Paid | Fault
+Score: TypeAlias = float | Paid | Fault
 
 
-async def marked(reward: Reward, group: Group, seconds: float | None = None) -> list[Mark]:
-    """One mark per attempt, whatever the reward does short of hanging or dying; one that waits has a deadline."""
+async def scored(reward: Reward, group: Group, seconds: float | None = None) -> list[Score]:
+    """One score per rollout, whatever the reward does short of hanging or dying; one that waits has a deadline."""
     try:
         returned = reward(group)
         if inspect.isawaitable(returned):
             returned = await _in_time(returned, seconds)
-        return marks_of(returned, len(group.trajectories))
+        return scores_of(returned, len(group.rollouts))
     except Exception as error:
         is_spent = isinstance(error, MemoryError | RecursionError)
         fault = Fault(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], is_whole=True, is_spent=is_spent)
-        return [fault] * len(group.trajectories)
+        return [fault] * len(group.rollouts)
 
 
 async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:
@@ -55,38 +55,38 @@ async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:
         raise TimeoutError(f"no answer within {seconds:g} s" if deadline.expired() else str(error)) from error
 
 
-def marks_at_once(asker: Reward, inner: Reward, group: Group) -> Sequence[float | Paid]:
+def scores_at_once(asker: Reward, inner: Reward, group: Group) -> Sequence[float | Paid]:
     """What a reward says to another one, which does not wait."""
     told = inner(group)
     if isinstance(told, Awaitable):
-        raise ConfigurationError(_refusal(asker, inner, "marks at once", "is a coroutine"))
+        raise ConfigurationError(_refusal(asker, inner, "scores at once", "is a coroutine"))
     return told
 
 
-def plain_marks(asker: Reward, inner: Reward, group: Group) -> list[float]:
+def plain_scores(asker: Reward, inner: Reward, group: Group) -> list[float]:
     """What a reward says to another one, which can do nothing with places."""
-    told = marks_at_once(asker, inner, group)
-    if any(isinstance(mark, Paid) for mark in told):
+    told = scores_at_once(asker, inner, group)
+    if any(isinstance(score, Paid) for score in told):
         raise ConfigurationError(_refusal(asker, inner, "plain numbers", "pays places"))
-    return [float(mark) for mark in told if not isinstance(mark, Paid)]
+    return [float(score) for score in told if not isinstance(score, Paid)]
 
 
 def _refusal(asker: Reward, inner: Reward, need: str, instead: str) -> str:
     return f"{type(asker).__name__} needs {need}, and {type(inner).__name__} {instead}"
 
 
-def marks_of(returned: Any, count: int) -> list[Mark]:
-    """Judge what a reward returned for `count` attempts."""
+def scores_of(returned: Any, count: int) -> list[Score]:
+    """Judge what a reward returned for `count` rollouts."""
     if returned is None or isinstance(returned, str | bytes) or not hasattr(returned, "__len__"):
         problem = f"returned {_shown(returned)}, need a list of {count} numbers"
     elif len(returned) != count:
-        problem = f"returned {len(returned)} values for {count} attempts"
+        problem = f"returned {len(returned)} values for {count} rollouts"
     else:
-        return [_mark(value) for value in returned]
+        return [_score(value) for value in returned]
     return [Fault(problem, is_breach=True, is_whole=True)] * count
 
 
-def _mark(value: Any) -> Mark:
+def _score(value: Any) -> Score:
     if isinstance(value, Paid):
         numbers_of: list[Any] = [value.end, *(each for span in value.spans for each in (span.value, span.each))]
         is_finite = all(isinstance(each, int | float) and math.isfinite(each) for each in numbers_of)
@@ -94,35 +94,35 @@ def _mark(value: Any) -> Mark:
     is_number = isinstance(value, numbers.Real) or (hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0)
     if not is_number:
         return Fault(f"returned {_shown(value)}, need a number", is_breach=True)
-    mark = float(value)
-    return mark if math.isfinite(mark) else Fault(f"returned {mark}, need a finite number")
+    score = float(value)
+    return score if math.isfinite(score) else Fault(f"returned {score}, need a finite number")
 
 
 def _shown(value: Any) -> str:
     return "None" if value is None else f"{type(value).__name__} {value!r}"[:80]
 
 
-def to_json(marks: Sequence[Mark]) -> list[Any]:
-    """Marks as plain data."""
-    return [_plain(mark) for mark in marks]
+def to_json(scores: Sequence[Score]) -> list[Any]:
+    """Scores as plain data."""
+    return [_plain(score) for score in scores]
 
 
-def _plain(mark: Mark) -> Any:
-    if isinstance(mark, Fault):
-        return [mark.text, mark.is_breach, mark.is_whole, mark.is_spent]
-    if isinstance(mark, Paid):
-        return {"end": mark.end, "spans": [astuple(span) for span in mark.spans]}
-    return mark
+def _plain(score: Score) -> Any:
+    if isinstance(score, Fault):
+        return [score.text, score.is_breach, score.is_whole, score.is_spent]
+    if isinstance(score, Paid):
+        return {"end": score.end, "spans": [astuple(span) for span in score.spans]}
+    return score
 
 
-def from_json(plain: Any, count: int) -> list[Mark]:
-    """Marks from plain data that nobody vouches for."""
+def from_json(plain: Any, count: int) -> list[Score]:
+    """Scores from plain data that nobody vouches for."""
     if not isinstance(plain, list) or len(plain) != count:
-        raise NoAnswer(f"answered {shown(plain)}, need {count} marks")
-    return [_read(mark) for mark in plain]
+        raise NoAnswer(f"answered {shown(plain)}, need {count} scores")
+    return [_read(score) for score in plain]
 
 
-def _read(plain: Any) -> Mark:
+def _read(plain: Any) -> Score:
     if isinstance(plain, list):
         return _fault(plain)
     if isinstance(plain, dict):

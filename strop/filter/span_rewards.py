@@ -1,7 +1,8 @@
-"""Where in an attempt's tokens a reward pays: places in the text become rows of `Turn.aux`.
+"""Where in a rollout's tokens a reward pays: places in the text become rows of `Turn.aux`.
 
-What reward R pays stands under "paid/R", one row per token of prompt and reply; tokens of a span named N are marked
-under "span/N". What began a reply without being written cannot be credited: its pay moves to the attempt's end.
+What reward R pays stands under "paid/R", one row per token of prompt and completion; tokens of a span named N are
+scored under "span/N". What began a completion without being written cannot be credited: its pay moves to the rollout's
+end.
 """
 
 from __future__ import annotations
@@ -14,32 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.filter.paid_text import Paid, Span
-from strop.types import IntArray, Trajectory, Turn
+from strop.types import IntArray, Rollout, Turn
 
-Places: TypeAlias = Callable[[IntArray], IntArray]  # characters of the text after each token of a reply: [N]
+Places: TypeAlias = Callable[[IntArray], IntArray]  # characters of the text after each token of a completion: [N]
 PAID, SPAN = "paid/", "span/"
-ENDS = "ends"  # the name of spans that mark where a sentence ends
+ENDS = "ends"  # the name of spans that score where a sentence ends
 
 
-def misplaced(attempt: Trajectory, paid: Paid) -> str:
+def misplaced(rollout: Rollout, paid: Paid) -> str:
     """What is wrong with the places; empty where nothing is."""
     for span in paid.spans:
-        if not 0 <= span.turn < len(attempt.turns):
-            return f"pays turn {span.turn} of {len(attempt.turns)}"
-        size = len(attempt.turns[span.turn].message.content)
-        if not 0 <= span.start <= span.end <= size or not len(attempt.turns[span.turn].whole):
-            return f"pays characters {span.start} to {span.end} of a reply of {size}"
+        if not 0 <= span.turn < len(rollout.turns):
+            return f"pays turn {span.turn} of {len(rollout.turns)}"
+        size = len(rollout.turns[span.turn].message.content)
+        if not 0 <= span.start <= span.end <= size or not len(rollout.turns[span.turn].whole):
+            return f"pays characters {span.start} to {span.end} of a completion of {size}"
     return ""
 
 
-def pay(attempt: Trajectory, name: str, weight: float, paid: Paid, places: Places) -> float:
+def pay(rollout: Rollout, name: str, weight: float, paid: Paid, places: Places) -> float:
     """Note what is paid where; returns what the reward says in all, unweighted."""
-    turns, total = list(attempt.turns), paid.end
+    turns, total = list(rollout.turns), paid.end
     for number in sorted({span.turn for span in paid.spans}):
         spans = [span for span in paid.spans if span.turn == number]
         turns[number], earned = _paid(turns[number], f"{PAID}{name}", weight, spans, places)
         total += earned
-    attempt.turns = tuple(turns)
+    rollout.turns = tuple(turns)
     return total
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from strop.capabilities import Opens, outermost
-from strop.filter.reward_values import Fault, marked, to_json
+from strop.filter.reward_values import Fault, scored, to_json
 from strop.roles import Reward
 from strop.workers.frames import Frame, Frames
 from strop.workers.keeper import has_children
@@ -18,18 +18,18 @@ _LEFT = Fault("left a process running", is_whole=True)
 
 
 def serve(frames: Frames) -> None:
-    """Load the rewards, say so, then mark groups."""
+    """Load the rewards, say so, then score groups."""
     rewards = _loaded(frames.take(), frames)
     while rewards:
         question = frames.take()
-        marks = asyncio.run(marked(rewards[question.head["index"]], unpacked(question.arrays["group"])))
+        scores = asyncio.run(scored(rewards[question.head["index"]], unpacked(question.arrays["group"])))
         is_alone = not has_children()
-        marks = marks if is_alone else [_LEFT] * len(marks)
-        frames.answer(question, {"marks": to_json(marks), "is_alone": is_alone})
+        scores = scores if is_alone else [_LEFT] * len(scores)
+        frames.answer(question, {"scores": to_json(scores), "is_alone": is_alone})
 
 
 def _loaded(setup: Frame, frames: Frames) -> list[Reward]:
-    """The rewards, warmed up by their `open` where they have one; imports are not on any attempt's clock."""
+    """The rewards, warmed up by their `open` where they have one; imports are not on any rollout's clock."""
     rewards: list[Reward] = []
     for index in range(len(setup.arrays)):
         try:

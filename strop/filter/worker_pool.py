@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from strop.errors import RewardError
-from strop.filter.reward_values import Fault, Mark, from_json
+from strop.filter.reward_values import Fault, Score, from_json
 from strop.roles import Reward
 from strop.types import Group
 from strop.workers.child import Child
@@ -34,7 +34,7 @@ def _packed(reward: Reward) -> NDArray[Any]:
 
 
 class Worker:
-    """A process that marks groups, one at a time."""
+    """A process that scores groups, one at a time."""
 
     def __init__(self, process: Child) -> None:
         self._process = process
@@ -60,13 +60,13 @@ class Worker:
     def is_alive(self) -> bool:
         return self._process.is_alive
 
-    async def ask(self, index: int, group: Group, seconds: float) -> list[Mark]:
-        """The marks of reward number `index`; a worker that does not answer as it should is dead afterwards."""
+    async def ask(self, index: int, group: Group, seconds: float) -> list[Score]:
+        """The scores of reward number `index`; a worker that does not answer as it should is dead afterwards."""
         try:
             question = {"group": packed(group, "a group", "its worker process")}
             found = await self._process.ask({"index": index}, question, seconds)
-            answer = entries(found.head, marks=list, is_alone=bool)
-            marks = from_json(answer["marks"], len(group.trajectories))
+            answer = entries(found.head, scores=list, is_alone=bool)
+            scores = from_json(answer["scores"], len(group.rollouts))
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
             if not isinstance(error, NoAnswer):
@@ -74,10 +74,10 @@ class Worker:
             fault = Fault(
                 str(error), is_whole=True, is_spent=isinstance(error, TooLate), is_death=isinstance(error, Died)
             )
-            return [fault] * len(group.trajectories)
+            return [fault] * len(group.rollouts)
         if not answer["is_alone"]:
             await self.kill()  # and with it the processes the reward left running
-        return marks
+        return scores
 
     async def kill(self) -> None:
         """End the worker and whatever it started; returns when it is gone."""
@@ -95,7 +95,7 @@ class WorkerPool:
 
     @asynccontextmanager
     async def lend(self, is_fresh: bool = False) -> AsyncIterator[Worker]:
-        """A worker that is nobody else's meanwhile; a fresh one has marked nothing yet."""
+        """A worker that is nobody else's meanwhile; a fresh one has scored nothing yet."""
         async with self._free:
             if is_fresh and self._idle:
                 await self._idle.pop().kill()

@@ -1,1 +1,1 @@
-"""From a task to attempts: the policy, its template, and how one attempt is played."""
+"""From a task to rollouts: the policy, its template, and how one rollout is played."""

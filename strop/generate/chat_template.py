@@ -1,7 +1,9 @@
-"""The chat template as pieces: how a conversation opens, and what stands between two replies, each tokenized once.
+"""The chat template as pieces: how a conversation opens, and what stands between two completions, each tokenized once.
 
-What follows a reply is found by rendering the template over a stand-in reply and taking the text after it. A template
-may therefore strip thinking from earlier replies or put separators around them: tokens already written never change.
+What follows a completion is found by rendering the template over a stand-in completion and taking the text after it. A
+template
+may therefore strip thinking from earlier completions or put separators around them: tokens already written never
+change.
 Only the template writes control tokens. Text from anywhere else that spells one is encoded letter by letter, and
 counted; templates cannot look for such marks in it either.
 """
@@ -27,9 +29,9 @@ from strop.models.control_tokens import UNHEARD, ControlTokens, template_text
 from strop.models.twins import Twins
 from strop.types import IntArray, Message, Tool, ToolCall
 
-_STAND_IN = "stand0in0reply"
+_STAND_IN = "stand0in0completion"
 _THOUGHT = ("<think>", "</think>")
-_REMEMBERED = 1024  # openings: asked for when a task is admitted, and again by each of its attempts
+_REMEMBERED = 1024  # openings: asked for when a task is admitted, and again by each of its rollouts
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class Template:
     """A tokenizer and its chat template."""
 
     tokenizer: Any
-    end: int  # the token that closes a reply
-    closing: int  # how many tokens of the template's own closing a reply that wrote `end` needs no more
-    ends: frozenset[int]  # every token at which a reply may stop
+    end: int  # the token that closes a completion
+    closing: int  # how many tokens of the template's own closing a completion that wrote `end` needs no more
+    ends: frozenset[int]  # every token at which a completion may stop
     _openings: dict[Any, IntArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -55,7 +57,9 @@ class Template:
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
-        """Control tokens that stand within replies: around thoughts, and around calls as the template shows them."""
+        """Control tokens that stand within completions: around thoughts, and around calls as the template shows
+        them.
+        """
         names = {number: text for text, number in self.control.ids.items()}
         asked, call = Message("user", "?"), Message("assistant", "", (ToolCall("name", '{"key": "value"}'),))
         try:
@@ -74,12 +78,14 @@ class Template:
             tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         except (OSError, ValueError, KeyError) as error:
             raise ModelError(f"the tokenizer in {folder} cannot be loaded: {error}") from error
-        closing = tokenizer(_after_reply(tokenizer, (), cue=False), add_special_tokens=False)["input_ids"]
+        closing = tokenizer(_after_completion(tokenizer, (), cue=False), add_special_tokens=False)["input_ids"]
         end = _end_token(tokenizer, closing, folder)
         num_closing = closing.index(end) + 1 if end in closing else 0
         template = cls(tokenizer, end, num_closing, frozenset({end, *_stop_tokens(tokenizer, end, folder)}))
         if template.ends & {*template.control.encode_content(UNHEARD)}:
-            raise ModelError(f"the tokenizer in {folder} makes the end of a reply of characters that it does not know")
+            raise ModelError(
+                f"the tokenizer in {folder} makes the end of a completion of characters that it does not know"
+            )
         return template
 
     @cached_property
@@ -118,15 +124,17 @@ class Template:
         return _render(self.tokenizer, messages, cue=False)
 
     def between(self, last_token: int, messages: Sequence[Message]) -> IntArray:
-        """What is read after a reply that ended with `last_token`: its closing if need be, `messages`, a cue: [P]."""
-        following = self._tokens(_after_reply(self.tokenizer, self._covered(messages), cue=True))
+        """What is read after a completion that ended with `last_token`: its closing if need be, `messages`, a cue:
+        [P].
+        """
+        following = self._tokens(_after_completion(self.tokenizer, self._covered(messages), cue=True))
         return following[self.closing :] if last_token == self.end else following
 
     def encode(self, text: str) -> IntArray:
         """Tokens of content, without any that the tokenizer would add by itself: [P]. None is a control token."""
         return np.array(self.control.encode_content(text), dtype=np.int64)
 
-    def encode_reply(self, text: str) -> IntArray:
+    def encode_completion(self, text: str) -> IntArray:
         """Tokens of text that stands where the policy writes: the marks of thoughts and calls are tokens there: [P]."""
         return np.array(self.control.encode_content(text, self.marks), dtype=np.int64)
 
@@ -144,7 +152,7 @@ class Template:
         return [_covered(each, twins, [*seen, *self.marks] if each.is_completion else seen) for each in messages]
 
     def decode(self, tokens: IntArray) -> str:
-        """Text of tokens, special ones included: worlds see everything the policy wrote."""
+        """Text of tokens, special ones included: environments see everything the policy wrote."""
         if self._backend is not None:
             return self._backend.decode(tokens.tolist(), skip_special_tokens=False)  # type: ignore[no-any-return]
         text: str = self.tokenizer.decode(
@@ -152,21 +160,21 @@ class Template:
         )
         return text
 
-    def places(self, reply: IntArray) -> IntArray:
+    def places(self, completion: IntArray) -> IntArray:
         """How many characters of the text stand before the end of each token: [N]; a split character counts at last."""
         stream, total = DecodeStream(skip_special_tokens=False), 0
         found = []
-        for token in reply.tolist():
+        for token in completion.tolist():
             total += len(stream.step(self.tokenizer.backend_tokenizer, token) or "")
             found.append(total)
         return np.array(found, dtype=np.int64)
 
-    def text(self, reply: IntArray) -> str:
-        """A reply as text, without the token that ended it, or several where a model pads with it."""
-        size = len(reply)
-        while size and int(reply[size - 1]) in self.ends:
+    def text(self, completion: IntArray) -> str:
+        """A completion as text, without the token that ended it, or several where a model pads with it."""
+        size = len(completion)
+        while size and int(completion[size - 1]) in self.ends:
             size -= 1
-        return self.decode(reply[:size])
+        return self.decode(completion[:size])
 
 
 def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True, tools: Sequence[Tool] = ()) -> str:
@@ -177,12 +185,12 @@ def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True, tools
         raise ModelError(f"the chat template refuses messages of roles {roles}: {error}") from error
 
 
-def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
-    """The text a template puts after a reply: its closing, then `messages`, then the cue to write."""
+def _after_completion(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
+    """The text a template puts after a completion: its closing, then `messages`, then the cue to write."""
     talk = (Message("user", "?"), Message("assistant", _STAND_IN), *messages)
     _, found, after = _render(tokenizer, talk, cue).partition(_STAND_IN)
     if not found:
-        raise ModelError("the chat template does not show assistant messages, so replies cannot be continued")
+        raise ModelError("the chat template does not show assistant messages, so completions cannot be continued")
     return after
 
 
@@ -226,11 +234,11 @@ def _arguments(text: str) -> Any:
 
 
 def _end_token(tokenizer: Any, closing: list[int], folder: Path) -> int:
-    """The first special token a template writes after a reply, or else the end-of-text token."""
+    """The first special token a template writes after a completion, or else the end-of-text token."""
     special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
     end = next((token for token in closing if token in special), tokenizer.eos_token_id)
     if end is None:
-        raise ModelError(f"the tokenizer in {folder} has no eos_token and its chat template closes no reply")
+        raise ModelError(f"the tokenizer in {folder} has no eos_token and its chat template closes no completion")
     return int(end)
 
 
@@ -242,7 +250,7 @@ def _stop_tokens(tokenizer: Any, end: int, folder: Path) -> set[int]:
     named = {token for ids in found for token in (ids if isinstance(ids, list) else [ids]) if token is not None}
     if end not in named:
         raise ModelError(
-            f"the chat template in {folder} ends replies with {end} ({tokenizer.decode([end])!r}), but eos_token_id"
+            f"the chat template in {folder} ends completions with {end} ({tokenizer.decode([end])!r}), but eos_token_id"
             f" of generation_config.json and config.json is {sorted(named) or 'unset'}: no engine would stop; add {end}"
         )
     return named

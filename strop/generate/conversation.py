@@ -1,4 +1,4 @@
-"""One attempt's conversation as tokens, in one context or several."""
+"""One rollout's conversation as tokens, in one context or several."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ _NO_LOGPROBS = np.zeros(0, dtype=np.float32)
 
 @dataclass(eq=False)
 class Talk:
-    """Plays `Dialogue`; given turns whose last reply is unfinished go on inside that reply."""
+    """Plays `Dialogue`; given turns whose last completion is unfinished go on inside that completion."""
 
     policy: Policy
     task: Task
     start: Start
     limits: Limits = NO_LIMITS
     keys: list[int] = field(default_factory=list)  # hears of every further random key
-    voice: str = ""
-    tools: Sequence[Tool] = field(default=(), init=False)  # that replies of this context may call
-    stop: Stop = field(default=Stop.STOP, init=False)  # why the last reply ended
+    policy_name: str = ""
+    tools: Sequence[Tool] = field(default=(), init=False)  # that completions of this context may call
+    stop: Stop = field(default=Stop.STOP, init=False)  # why the last completion ended
     spelled: int = field(default=0, init=False)  # control tokens in what was said in any context, read as mere text
     _turns: list[Turn] = field(default_factory=list, init=False)
-    _begun: Turn | None = field(default=None, init=False)  # a reply that has a beginning and no end yet
-    _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # how the next reply will begin
+    _begun: Turn | None = field(default=None, init=False)  # a completion that has a beginning and no end yet
+    _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # how the next completion will begin
     _heard: list[Message] = field(default_factory=list, init=False)
-    _unread: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # [P] what is read before the next reply
+    _unread: IntArray = field(
+        default_factory=lambda: _NOTHING, init=False
+    )  # [P] what is read before the next completion
     _is_fresh: bool = field(default=False, init=False)  # the next turn opens another context
     _num_contexts: int = field(default=0, init=False)  # beside the first
     _asides: list[Talk] = field(default_factory=list, init=False)
     _main: Talk = field(init=False, repr=False)  # the conversation that this is an aside of, or itself
-    _promised: int = field(default=0, init=False)  # tokens that replies under way may write, in all contexts
+    _promised: int = field(default=0, init=False)  # tokens that completions under way may write, in all contexts
 
     def __post_init__(self) -> None:
         self._main, self.tools = self, self.task.tools
@@ -57,44 +59,46 @@ class Talk:
             self._heed(messages, self.task.tools)
         elif self._room > 0 and not self._is_finished(self._turns[-1]):
             self._begun = self._turns.pop()
-        if self.start.begins:
-            self._begin(self.policy.template.encode_reply(self.start.begins))
+        if self.start.prefill:
+            self._begin(self.policy.template.encode_completion(self.start.prefill))
 
     # ---- contexts
 
-    def restart(self, messages: Sequence[Message], voice: str = "", tools: Sequence[Tool] | None = None) -> None:
-        """The next reply reads these alone: a summary in place of what came before, or another role."""
-        self._heard, self._begun, self._begins, self.voice = [], None, _NOTHING, voice
+    def restart(self, messages: Sequence[Message], policy_name: str = "", tools: Sequence[Tool] | None = None) -> None:
+        """The next completion reads these alone: a summary in place of what came before, or another role."""
+        self._heard, self._begun, self._begins, self.policy_name = [], None, _NOTHING, policy_name
         self._open(messages, tools)
         self._is_fresh = True
         self._num_contexts += 1
         self.keys.append(self.key)
 
-    def aside(self, messages: Sequence[Message], voice: str = "", tools: Sequence[Tool] | None = None) -> Talk:
-        """Another conversation of the same attempt, which may go on beside this one."""
-        talk = self._another(voice)
+    def aside(self, messages: Sequence[Message], policy_name: str = "", tools: Sequence[Tool] | None = None) -> Talk:
+        """Another conversation of the same rollout, which may go on beside this one."""
+        talk = self._another(policy_name)
         talk._open(messages, tools)
         return talk
 
-    def beside(self, voice: str = "") -> Talk:
+    def beside(self, policy_name: str = "") -> Talk:
         """Another one that goes on from where this one stands: it reads all that was read and written so far."""
-        talk = self._another(voice)
+        talk = self._another(policy_name)
         talk._unread = np.concatenate([*self._before(), self._unread])
         return talk
 
     def otherwise(self, number: int, messages: Sequence[Message]) -> Talk:
-        """Another one that reads what stood before this one's reply of this number, the reply, and these messages."""
-        talk = self._another(self.voice)
+        """Another one that reads what stood before this one's completion of this number, the completion, and these
+        messages.
+        """
+        talk = self._another(self.policy_name)
         before = self._before(number + 1)
         talk._unread = np.concatenate([*before, self._after(self._turns[number], messages)])
         talk._heard = list(messages)
         self._heed(messages)
         return talk
 
-    def _another(self, voice: str) -> Talk:
+    def _another(self, policy_name: str) -> Talk:
         key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
-        start = replace(self.start, key=key, turns=(), begins="", messages=())
-        talk = Talk(self.policy, self.task, start, self.limits, self.keys, voice)
+        start = replace(self.start, key=key, turns=(), prefill="", messages=())
+        talk = Talk(self.policy, self.task, start, self.limits, self.keys, policy_name)
         talk._main, talk.tools = self._main, self.tools
         self._asides.append(talk)
         self.keys.append(key)
@@ -128,7 +132,7 @@ class Talk:
 
     @property
     def num_read(self) -> int:
-        """Tokens of the context that the last reply was written behind."""
+        """Tokens of the context that the last completion was written behind."""
         return sum(map(len, self._before(len(self._turns)))) - len(self._turns[-1].tokens)
 
     @property
@@ -137,46 +141,50 @@ class Talk:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more can be written, however the last reply ended."""
+        """Whether nothing more can be written, however the last completion ended."""
         is_long = 0 < self.limits.turns <= len(self._main.turns)
         return self._room <= 0 or is_long or self._left == 0
 
     # ---- talking
 
     def hear(self, messages: Sequence[Message]) -> None:
-        """Append what the world said; it is read before the next reply."""
+        """Append what the environment said; it is read before the next completion."""
         if self._begun is not None:
-            return  # what the world said stands before the beginning of this reply already
+            return  # what the environment said stands before the beginning of this completion already
         if not self._turns:
-            raise ValueError("the world spoke before any reply; what it says first belongs in the task's messages")
+            raise ValueError(
+                "the environment spoke before any completion; what it says first belongs in the task's messages"
+            )
         self._heard += messages
         self._heed(messages)
         self._unread = self._after(self._turns[-1], self._heard)
 
-    async def reply(self, sampling: Sampling | None = None, tell: Callable[[IntArray], None] | None = None) -> Message:
+    async def completion(
+        self, sampling: Sampling | None = None, tell: Callable[[IntArray], None] | None = None
+    ) -> Message:
         """Let the policy write its next turn, as far as tokens asked for, context and limits go.
 
         `tell` hears of the tokens while they are written.
         """
         if (pause := self._before_pause) == 0:
-            raise Paused  # the last reply ended just there
+            raise Paused  # the last completion ended just there
         if pause is not None and not goes_on(self.policy.engine):
-            raise ConfigurationError("attempts that come back midway need an engine that writes from left to right")
+            raise ConfigurationError("rollouts that come back midway need an engine that writes from left to right")
         asked = self._asked(sampling)
         turn = self._begun or self._new_turn(asked)
         context = np.concatenate([*self._before(), turn.prompt, turn.tokens])  # [P]
         room = self.policy.context - len(context)
         if room <= 0:
-            raise ValueError(f"the context of {self.policy.context} tokens is full; ask is_cut before reply")
+            raise ValueError(f"the context of {self.policy.context} tokens is full; ask is_cut before completion")
         bounds = [room, asked.max_tokens - len(turn.whole), self._left, pause]
         limit = min(bound for bound in bounds if bound is not None)
-        if limit <= 0:  # its beginning alone is as long as a reply may be
+        if limit <= 0:  # its beginning alone is as long as a completion may be
             return self._append(replace(turn, message=self.policy.message(turn.whole, self.tools)), Stop.LENGTH)
         begun = len(turn.whole) if asked.stop else 0
         limited = (
             asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, num_prefix=begun)
         )
-        self._main._promised += limit  # asides that reply at the same time share what is left
+        self._main._promised += limit  # asides that completion at the same time share what is left
         try:
             engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
             with self.policy.busy:
@@ -193,8 +201,8 @@ class Talk:
         return message
 
     def begin(self, text: str) -> None:
-        """The next reply begins with these words: given, so read and told, and not trained."""
-        self._begin(self.policy.template.encode_reply(text))
+        """The next completion begins with these words: given, so read and told, and not trained."""
+        self._begin(self.policy.template.encode_completion(text))
 
     def say(self, message: Message) -> None:
         """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""
@@ -208,8 +216,11 @@ class Talk:
     # ---- tokens
 
     def _asked(self, sampling: Sampling | None) -> Sampling:
-        asked, voice = sampling or self.start.sampling or self.policy.sampling, self.voice or self.start.voice
-        return replace(asked, voice=voice) if voice and not asked.voice else asked
+        asked, policy_name = (
+            sampling or self.start.sampling or self.policy.sampling,
+            self.policy_name or self.start.policy_name,
+        )
+        return replace(asked, policy_name=policy_name) if policy_name and not asked.policy_name else asked
 
     def _new_turn(self, asked: Sampling) -> Turn:
         """What is read, and nothing written yet."""
@@ -242,7 +253,7 @@ class Talk:
 
     @property
     def _left(self) -> int | None:
-        """Tokens that the attempt may still write, whichever of its contexts does; None: no limit."""
+        """Tokens that the rollout may still write, whichever of its contexts does; None: no limit."""
         spent = self._main._num_in_all + self._main._promised
         return max(self.limits.tokens - spent, 0) if self.limits.tokens else None
 
@@ -267,7 +278,7 @@ class Talk:
         return [piece for turn in turns[first:] for piece in (turn.prompt, turn.tokens)]
 
     def _after(self, turn: Turn, messages: Sequence[Message]) -> IntArray:
-        """What is read after a turn, if the world then says this."""
+        """What is read after a turn, if the environment then says this."""
         last = turn.whole
         return self.policy.template.between(int(last[-1]) if len(last) else NOBODY, messages)
 
@@ -291,7 +302,7 @@ class Talk:
         )
 
     def _is_finished(self, turn: Turn) -> bool:
-        """Whether a reply ended by itself: with an end token or a stop string."""
+        """Whether a completion ended by itself: with an end token or a stop string."""
         whole = turn.whole
         is_ended = len(whole) > 0 and int(whole[-1]) in self.policy.template.ends
         return is_ended or any(turn.message.content.endswith(text) for text in turn.sampling.stop)

@@ -1,4 +1,4 @@
-"""Plays the attempts of one group, and keeps all that were made, brought by the strategy or not."""
+"""Plays the rollouts of one group, and keeps all that were made, brought by the strategy or not."""
 
 from __future__ import annotations
 
@@ -9,54 +9,56 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.limits import NO_LIMITS, Limits
-from strop.generate.policy import Policy, attempt_key
+from strop.generate.policy import Policy, rollout_key
 from strop.generate.rollout import play
 from strop.generate.turn_ops import joined
 from strop.observe.metrics.stage_tracker import Stages
-from strop.roles import Agent, World
-from strop.training.requirements import Note
-from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
+from strop.roles import Agent, Environment
+from strop.training.requirements import PolicyStatistic
+from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 
 Notes: TypeAlias = dict[str, NDArray[Any]]
-Look: TypeAlias = Callable[[list[Group], frozenset[Note]], Coroutine[Any, Any, None]]
+Look: TypeAlias = Callable[[list[Group], frozenset[PolicyStatistic]], Coroutine[Any, Any, None]]
 Score: TypeAlias = Callable[[Group], Coroutine[Any, Any, object]]
 
 
 @dataclass(eq=False)
 class GroupPlayer(Player):
-    """What a strategy is handed; `note` and `scorer` are the trainer's and the rewards' own, asked in passing."""
+    """What a strategy is handed; `policy_statistic` and `scorer` are the trainer's and the rewards' own, asked in
+    passing.
+    """
 
     group: Group
     policy: Policy
-    worlds: Sequence[World]
+    envs: Sequence[Environment]
     agent: Agent
     seed: int
     scorer: Score
-    note: Look | None = None
+    policy_statistic: Look | None = None
     limits: Limits = NO_LIMITS
     seconds: float = 60.0
     stages: Stages = field(default_factory=Stages)
-    name: str = ""  # of the group, in its attempts' ids; after its number where empty
+    name: str = ""  # of the group, in its rollouts' ids; after its number where empty
     keys: list[int] = field(default_factory=list, init=False)  # random keys of all that may be running
-    made: dict[str, Trajectory] = field(default_factory=dict, init=False)  # by id, in its last state
+    made: dict[str, Rollout] = field(default_factory=dict, init=False)  # by id, in its last state
     _count: int = field(default=0, init=False)
-    _joined: dict[str, str] = field(default_factory=dict, init=False)  # pieces, and the attempt that each is part of
+    _joined: dict[str, str] = field(default_factory=dict, init=False)  # pieces, and the rollout that each is part of
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         tried = task or self.group.task
         dialogue = self.policy.dialogue(tried, start, self.limits, self.keys)
-        attempt = await play(agent or self.agent, world_of(self.worlds, tried), dialogue, self.seconds, self.stages)
-        self.made[attempt.id] = attempt
-        return attempt
+        rollout = await play(agent or self.agent, env_of(self.envs, tried), dialogue, self.seconds, self.stages)
+        self.made[rollout.id] = rollout
+        return rollout
 
     def another(self, **changes: Any) -> Start:
         id_ = f"{self.name or self.group.number}/{self._count}"
         self._count += 1
-        start = Start(id_, attempt_key(self.seed, id_), version=self.group.version)
+        start = Start(id_, rollout_key(self.seed, id_), version=self.group.version)
         self.keys.append(start.key)
         return replace(start, **changes) if changes else start
 
@@ -65,24 +67,24 @@ class GroupPlayer(Player):
         player.keys, player.made, player._joined = self.keys, self.made, self._joined
         return player
 
-    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
-        copies = [replace(attempt, rewards={}) for attempt in attempts]
-        await self.scorer(replace(self.group, trajectories=copies))
+    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+        copies = [replace(rollout, rewards={}) for rollout in rollouts]
+        await self.scorer(replace(self.group, rollouts=copies))
         return [None if copy.outcome is Outcome.FAILED else copy.reward for copy in copies]
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[Notes]:
-        if self.note is None:
-            raise ConfigurationError("there is no trainer here to look at attempts: this strategy needs a training run")
-        # the outcome says whether an attempt counts, and one that is only half written must
-        copies = [replace(attempt, outcome=Outcome.TRUNCATED, notes={}) for attempt in attempts]
-        await self.note([replace(self.group, trajectories=copies)], needs)
-        return [copy.notes for copy in copies]
+    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[Notes]:
+        if self.policy_statistic is None:
+            raise ConfigurationError("there is no trainer here to look at rollouts: this strategy needs a training run")
+        # the outcome says whether a rollout counts, and one that is only half written must
+        copies = [replace(rollout, outcome=Outcome.TRUNCATED, policy_statistics={}) for rollout in rollouts]
+        await self.policy_statistic([replace(self.group, rollouts=copies)], needs)
+        return [copy.policy_statistics for copy in copies]
 
-    def retold(self, attempt: Trajectory, messages: Sequence[Message]) -> Trajectory:
-        turns = self.policy.retold(attempt.turns, messages, attempt.task)
-        return replace(attempt, turns=turns, origin=Origin.GUIDED)
+    def retold(self, rollout: Rollout, messages: Sequence[Message]) -> Rollout:
+        turns = self.policy.retold(rollout.turns, messages, rollout.task)
+        return replace(rollout, turns=turns, origin=Origin.GUIDED)
 
-    def joined(self, pieces: Sequence[Trajectory]) -> Trajectory:
+    def joined(self, pieces: Sequence[Rollout]) -> Rollout:
         own = [piece for piece in pieces if piece.id not in self._joined]
         if not own:
             raise ValueError(f"{pieces[-1].id} is part of {self._joined[pieces[-1].id]} already")
@@ -96,14 +98,14 @@ class GroupPlayer(Player):
         return whole
 
     def _owner(self, name: str) -> str:
-        """The attempt that a piece is part of."""
+        """The rollout that a piece is part of."""
         while name in self._joined:
             name = self._joined[name]
         return name
 
-    def unused(self, brought: Sequence[Trajectory]) -> list[Trajectory]:
-        """Attempts that were made and are not among those brought; given up, whatever came of them."""
-        known = {attempt.id for attempt in brought}
-        left = [attempt for attempt in self.made.values() if attempt.id not in known]
+    def unused(self, brought: Sequence[Rollout]) -> list[Rollout]:
+        """Rollouts that were made and are not among those brought; given up, whatever came of them."""
+        known = {rollout.id for rollout in brought}
+        left = [rollout for rollout in self.made.values() if rollout.id not in known]
         made = [replace(each, parent=self._owner(each.parent)) for each in left]
         return [a if a.outcome is Outcome.FAILED else replace(a, outcome=Outcome.PRUNED) for a in made]

@@ -1,4 +1,4 @@
-"""State machine of one run of an environment: not begun, open, answering, done, closed; each step at its time alone."""
+"""State machine of one run of an episode: not begun, open, answering, done, closed; each step at its time alone."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Phase(Enum):
 
     NEW = "it was not reset yet"
     OPEN = "it is open"
-    BUSY = "its environment has not answered the call before yet"
-    DONE = "its environment has ended it, and what it paid is final"
-    FAILED = "its environment failed"
+    BUSY = "its episode has not answered the call before yet"
+    DONE = "its episode has ended it, and what it paid is final"
+    FAILED = "its episode failed"
     CLOSED = "it is closed"
 
 
 @dataclass
 class GuardedEpisode:
-    """Phase of one episode; a call that it does not allow is refused, whatever the environment would do."""
+    """Phase of one episode; a call that it does not allow is refused, whatever the episode would do."""
 
     phase: Phase = Phase.NEW
 
     @contextmanager
     def answering(self, needs: Phase) -> Iterator[None]:
-        """One call of the environment: no other one is accepted beside it, and none after it broke or was closed."""
+        """One call of the episode: no other one is accepted beside it, and none after it broke or was closed."""
         if self.phase is not needs:
             raise EpisodeError(f"this episode takes no {'reset' if needs is Phase.NEW else 'step'}: {self.phase.value}")
         self.phase = Phase.BUSY
@@ -44,7 +44,7 @@ class GuardedEpisode:
         self.phase = Phase.OPEN
 
     def end(self) -> None:
-        """The environment said that it is done."""
+        """The episode said that it is done."""
         self.phase = Phase.DONE
 
     def close(self) -> bool:

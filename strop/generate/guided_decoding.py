@@ -13,6 +13,6 @@ class Guidance(Protocol):
     the likeliest tokens, the value model has `told` [C] something. Answers with logits [V].
     """
 
-    file: ClassVar[str]  # in the folder of saved values: of the value model whose figures it understands
+    file: ClassVar[str]  # in the folder of saved values: of the value model whose metrics it understands
 
     def __call__(self, base: Tensor, candidates: Tensor, told: Tensor) -> Tensor: ...

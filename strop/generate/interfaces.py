@@ -1,4 +1,4 @@
-"""Whom strategies and agents deal with: a player of attempts, and a conversation. They are handed over, not chosen."""
+"""Whom strategies and agents deal with: a player of rollouts, and a conversation. They are handed over, not chosen."""
 
 from __future__ import annotations
 
@@ -7,56 +7,60 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from strop.types import Message, Sampling, Start, Task, Trajectory, Turn
+from strop.types import Message, Rollout, Sampling, Start, Task, Turn
 
 if TYPE_CHECKING:
     from strop.roles import Agent
-    from strop.training.requirements import Note
+    from strop.training.requirements import PolicyStatistic
 
 
 class Player(Protocol):
-    """Plays the attempts of one group; what a strategy composes. Every attempt made has a row in the ledger."""
+    """Plays the rollouts of one group; what a strategy composes. Every rollout made has a row in the ledger."""
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         """Let the run's agent play the group's task, or another agent, or at another task (to judge, to reflect)."""
         ...
 
     def another(self, **changes: Any) -> Start:
-        """The next attempt's id and random key, with these fields of `Start`."""
+        """The next rollout's id and random key, with these fields of `Start`."""
         ...
 
     def apart(self, start: Start) -> Player:
         """The same with ids and keys that go back to this start: searches side by side take none from each other."""
         ...
 
-    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
+    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
         """A look at rewards inside a search; None: it failed. Nothing is written down."""
         ...
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[dict[str, NDArray[Any]]]:
-        """What the policy thinks of attempts, half-written ones too: the notes of `Trainer.note`."""
+    async def look(
+        self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]
+    ) -> list[dict[str, NDArray[Any]]]:
+        """What the policy thinks of rollouts, half-written ones too: the policy statistics of
+        `Trainer.policy_statistic`.
+        """
         ...
 
-    def retold(self, attempt: Trajectory, messages: Sequence[Message]) -> Trajectory:
-        """The same replies as if these messages had been read: sampled with a hint, trained without it (GUIDED)."""
+    def retold(self, rollout: Rollout, messages: Sequence[Message]) -> Rollout:
+        """The same completions as if these messages had been read: sampled with a hint, trained without it (GUIDED)."""
         ...
 
-    def joined(self, pieces: Sequence[Trajectory]) -> Trajectory:
-        """Pieces, each of which was given all before it, as one attempt with the last one's id and row.
+    def joined(self, pieces: Sequence[Rollout]) -> Rollout:
+        """Pieces, each of which was given all before it, as one rollout with the last one's id and row.
 
-        Those that were joined to another attempt before stay given.
+        Those that were joined to another rollout before stay given.
         """
         ...
 
 
 class Dialogue(Protocol):
-    """One attempt's conversation as tokens; made by `generate/policy.py`, the only code that touches tokens."""
+    """One rollout's conversation as tokens; made by `generate/policy.py`, the only code that touches tokens."""
 
     def hear(self, messages: Sequence[Message]) -> None:
-        """Append what the world said."""
+        """Append what the environment said."""
         ...
 
-    async def reply(self, sampling: Sampling | None = None) -> Message:
+    async def completion(self, sampling: Sampling | None = None) -> Message:
         """Let the policy write its next turn."""
         ...
 
@@ -64,25 +68,25 @@ class Dialogue(Protocol):
         """Append a turn that the policy did not write (a demonstration)."""
         ...
 
-    def restart(self, messages: Sequence[Message], voice: str = "") -> None:
-        """The next reply reads these alone: a summary in place of what came before, or another role."""
+    def restart(self, messages: Sequence[Message], policy_name: str = "") -> None:
+        """The next completion reads these alone: a summary in place of what came before, or another role."""
         ...
 
-    def aside(self, messages: Sequence[Message], voice: str = "") -> Dialogue:
-        """Another conversation of the same attempt (a sub-agent), which may go on beside this one."""
+    def aside(self, messages: Sequence[Message], policy_name: str = "") -> Dialogue:
+        """Another conversation of the same rollout (a sub-agent), which may go on beside this one."""
         ...
 
-    def beside(self, voice: str = "") -> Dialogue:
+    def beside(self, policy_name: str = "") -> Dialogue:
         """Another conversation that goes on from where this one stands, having read all of it."""
         ...
 
     def begin(self, text: str) -> None:
-        """The next reply begins with these words, which are given to it."""
+        """The next completion begins with these words, which are given to it."""
         ...
 
     @property
     def key(self) -> int:
-        """Chance that is the agent's own."""
+        """Probability that is the agent's own."""
         ...
 
     @property
@@ -92,5 +96,5 @@ class Dialogue(Protocol):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last reply hit the token limit, the context is full, or no more turns may be spent."""
+        """Whether the last completion hit the token limit, the context is full, or no more turns may be spent."""
         ...

@@ -1,4 +1,4 @@
-"""What ends an attempt's talk before it comes to an end by itself."""
+"""What ends a rollout's talk before it comes to an end by itself."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class Paused(Exception):  # noqa: N818 (it says what happened; `play` turns it into an outcome)
-    """An attempt wrote as many tokens as its start allows before it comes back."""
+    """A rollout wrote as many tokens as its start allows before it comes back."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one attempt may spend in all its contexts together; 0: no limit."""
+    """What one rollout may spend in all its contexts together; 0: no limit."""
 
     turns: int = 0
     tokens: int = 0

@@ -1,7 +1,7 @@
 """The policy as a partner of conversations: with `talk.py`, the only code that touches tokens.
 
 Text is tokenized once and never again: what is sent at one turn is what was sent at the turn before, then the tokens
-sampled there, then the tokens of what the world said since. Within a context, pieces are only ever appended.
+sampled there, then the tokens of what the environment said since. Within a context, pieces are only ever appended.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from strop.observe.metrics.busy_clock import BusyClock
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 
-def attempt_key(seed: int, attempt_id: str) -> int:
-    """An attempt's random key: 63 bits, the same on every machine and in every order of attempts."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{attempt_id}".encode()).digest()[:8], "big") >> 1
+def rollout_key(seed: int, rollout_id: str) -> int:
+    """A rollout's random key: 63 bits, the same on every machine and in every order of rollouts."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{rollout_id}".encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Policy:
         return cls(template, engine, sampling, context)
 
     def dialogue(self, task: Task, start: Start, limits: Limits = NO_LIMITS, keys: list[int] | None = None) -> Talk:
-        """Open an attempt's conversation, or take it up where `start` left it; `keys` hears of further random keys."""
+        """Open a rollout's conversation, or take it up where `start` left it; `keys` hears of further random keys."""
         return Talk(self, task, start, limits, [] if keys is None else keys)
 
     def fits(self, task: Task) -> bool:
-        """Whether the task's prompt leaves room for a reply."""
+        """Whether the task's prompt leaves room for a completion."""
         return len(self.template.opening(task.messages, task.tools)) < self.context
 
     def opening(self, messages: Sequence[Message], task: Task) -> IntArray:
@@ -63,14 +63,14 @@ class Policy:
         if len(opening) >= self.context:
             raise ConfigurationError(
                 f"task {task.id}: its prompt has {len(opening)} tokens and context={self.context} leaves no room for a"
-                f" reply; need a context of at least {len(opening) + 1}"
+                f" completion; need a context of at least {len(opening) + 1}"
             )
         return opening
 
-    def message(self, reply: IntArray, tools: Sequence[Tool]) -> Message:
-        """A reply as a message: all its text, and what it calls of these tools."""
-        calls = self.calls.read(reply, tools).told if tools and self.calls is not None else ()
-        return Message("assistant", self.template.text(reply), calls)
+    def message(self, completion: IntArray, tools: Sequence[Tool]) -> Message:
+        """A completion as a message: all its text, and what it calls of these tools."""
+        calls = self.calls.read(completion, tools).told if tools and self.calls is not None else ()
+        return Message("assistant", self.template.text(completion), calls)
 
     def spelled(self, message: Message) -> tuple[str, IntArray]:
         """What a message says with its calls behind it, as this model writes them: text and tokens [N]."""
@@ -80,7 +80,7 @@ class Policy:
                 raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
             text += self.calls.written(call)
             covered += self.calls.written(call, self.template.control.twins.cover)
-        return text, self.template.encode_reply(covered)
+        return text, self.template.encode_completion(covered)
 
     @cached_property
     def calls(self) -> CallFormat | None:
@@ -88,10 +88,12 @@ class Policy:
         return CallFormat.of(self.template)
 
     def retold(self, turns: Sequence[Turn], messages: Sequence[Message], task: Task) -> tuple[Turn, ...]:
-        """The same replies as if these messages had been read first; logprobs stay those of what was really read."""
+        """The same completions as if these messages had been read first; logprobs stay those of what was really
+        read.
+        """
         prompt = np.concatenate([self.opening(messages, task), turns[0].prefix])
         return (replace(turns[0], prompt=prompt, aux=retold(turns[0], len(prompt))), *turns[1:])
 
     def derived_key(self, key: int, name: str) -> int:
-        """A random key of its own for a part of an attempt."""
-        return attempt_key(key, name)
+        """A random key of its own for a part of a rollout."""
+        return rollout_key(key, name)

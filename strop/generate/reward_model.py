@@ -28,7 +28,7 @@ _PASS = 8192  # tokens
 
 @dataclass
 class RewardModel:
-    """score = logit(good) - logit(bad) behind the task, the reply and the question; higher is better.
+    """score = logit(good) - logit(bad) behind the task, the completion and the question; higher is better.
 
     Files of the folder are hashed into origin.json as those of any model that a run reads.
     """
@@ -61,7 +61,7 @@ class RewardModel:
         return fingerprint(parameters(self._ready()[0]))
 
     def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
-        """Of replies to tasks; what does not fit its context has none (NaN)."""
+        """Of completions to tasks; what does not fit its context has none (NaN)."""
         model, _, words = self._ready()
         with torch.no_grad():
             states = torch.from_numpy(self.states(asked)).to(self.device, model.get_output_embeddings().weight.dtype)
@@ -71,7 +71,7 @@ class RewardModel:
     def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
         """The state before each verdict: [N, H]; NaN for what does not fit its context."""
         model, template, _ = self._ready()
-        prompts = [before_verdict(template, messages, _plain(template, reply)) for messages, reply in asked]
+        prompts = [before_verdict(template, messages, _plain(template, completion)) for messages, completion in asked]
         fitting = np.array([len(prompt) < context_length(model) for prompt in prompts], dtype=bool)
         found = np.full((len(prompts), model.config.hidden_size), np.nan)
         kept = [prompt for prompt, fits in zip(prompts, fitting, strict=True) if fits]
@@ -95,10 +95,10 @@ class RewardModel:
 
 
 def _plain(template: Template, text: str) -> str:
-    """Without the tokens that open and close messages: a reply cannot pass for a question or a verdict."""
+    """Without the tokens that open and close messages: a completion cannot pass for a question or a verdict."""
     added = template.tokenizer.added_tokens_decoder.values()
-    marks = {*template.tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
-    special = re.compile("|".join(map(re.escape, sorted(marks))))
-    while marks and special.search(text):
+    scores = {*template.tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
+    special = re.compile("|".join(map(re.escape, sorted(scores))))
+    while scores and special.search(text):
         text = special.sub("", text)  # again: what is left may join to another one
     return text

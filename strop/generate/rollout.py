@@ -1,8 +1,8 @@
-"""Play one attempt from start to outcome: the one place where a world's failure becomes data.
+"""Play one rollout from start to outcome: the one place where an environment's failure becomes data.
 
-Only calls of the environment are guarded, and each has a deadline. A world that blocks the event loop or crashes its
+Only calls of the episode are guarded, and each has a deadline. An environment that blocks the event loop or crashes its
 process cannot be helped from here: `environments/isolation/subprocess.py` gives it a process of its own. Whatever else
-raises (an engine, a wrong configuration, our own code) stops the run, and a cancelled attempt stays cancelled.
+raises (an engine, a wrong configuration, our own code) stops the run, and a cancelled rollout stays cancelled.
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from strop.backends import Stop
 from strop.environments.format.demonstrations import demonstrating
-from strop.environments.wrappers.versioned import environment_at
+from strop.environments.wrappers.versioned import episode_at
 from strop.errors import StropError
 from strop.generate.conversation import Talk
 from strop.generate.guarded_episode import GuardedEpisode, Phase
 from strop.generate.limits import Paused
 from strop.observe.metrics.stage_tracker import Stages
-from strop.roles import Agent, Environment, World
-from strop.types import Message, Observation, Origin, Outcome, Start, Task, Trajectory
+from strop.roles import Agent, Environment, Episode
+from strop.types import Message, Observation, Origin, Outcome, Rollout, Start, Task
 from strop.workers.untrusted_answers import NoAnswer
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-CONTROL_TEXT = "control_text"  # the fact of how many control tokens an attempt read as mere text
+CONTROL_TEXT = "control_text"  # the fact of how many control tokens a rollout read as mere text
 _LONGEST_ERROR = 500
 
 
-class WorldFailed(Exception):  # noqa: N818 (it says what happened; it is never shown as an error)
-    """An environment raised; the cause is its exception."""
+class EnvironmentFailed(Exception):  # noqa: N818 (it says what happened; it is never shown as an error)
+    """An episode raised; the cause is its exception."""
 
 
 @dataclass
 class Guarded:
-    """One episode of an environment: its exceptions cannot be taken for anybody else's, it answers within `seconds`.
+    """One episode of an episode: its exceptions cannot be taken for anybody else's, it answers within `seconds`.
 
     After `done` no step is accepted, so what was paid until then is final.
     """
 
-    inner: Environment
-    attempt: str = ""
+    inner: Episode
+    rollout: str = ""
     seconds: float = 60.0
     stages: Stages = field(default_factory=Stages)
-    is_open: bool = False  # the world's last word was that it goes on
+    is_open: bool = False  # the environment's last word was that it goes on
     episode: GuardedEpisode = field(default_factory=GuardedEpisode)
 
     def __post_init__(self) -> None:
-        self._name = f"attempt {self.attempt}"
+        self._name = f"rollout {self.rollout}"
 
     async def reset(self, task: Task) -> None:
         with self.episode.answering(Phase.NEW):
             await self._guard(self.inner.reset, task)
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         with self.episode.answering(Phase.OPEN):
-            observation = await self._guard(self.inner.step, reply)
+            observation = await self._guard(self.inner.step, completion)
         self.is_open = not observation.done
         if observation.done:
             self.episode.end()
@@ -73,19 +73,19 @@ class Guarded:
         try:
             return shown.demonstrate()
         except Exception as error:
-            raise WorldFailed(describe(error)) from error
+            raise EnvironmentFailed(describe(error)) from error
 
     async def _guard(
         self, work: Callable[Arguments, Coroutine[Any, Any, Result]], *args: Arguments.args, **more: Arguments.kwargs
     ) -> Result:
-        self.stages.enter(self._name, "its world")
+        self.stages.enter(self._name, "its environment")
         try:
             begun = Begun(work(*args, **more))
             return begun.result if begun.is_done else await self._in_time(begun)
-        except (StropError, WorldFailed):
+        except (StropError, EnvironmentFailed):
             raise
         except Exception as error:
-            raise WorldFailed(describe(error)) from error
+            raise EnvironmentFailed(describe(error)) from error
         finally:
             self.stages.leave(self._name)
 
@@ -97,11 +97,11 @@ class Guarded:
         except Exception as error:
             if not deadline.expired() or isinstance(error, StropError):
                 raise
-            raise WorldFailed(f"no answer within {self.seconds:g} s") from error
+            raise EnvironmentFailed(f"no answer within {self.seconds:g} s") from error
 
 
 class Begun(Generic[Result]):
-    """A coroutine that has run up to where it first waits; most worlds never do, and need no clock."""
+    """A coroutine that has run up to where it first waits; most environments never do, and need no clock."""
 
     def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
         self._work = work
@@ -138,56 +138,56 @@ def describe(error: BaseException) -> str:
 
 async def play(
     agent: Agent,
-    world: World,
+    env: Environment,
     dialogue: Talk,
     seconds: float = 60.0,
     stages: Stages | None = None,
-) -> Trajectory:
-    """One attempt; what the world broke or did not answer in time comes back as FAILED, with the turns so far.
+) -> Rollout:
+    """One rollout; what the environment broke or did not answer in time comes back as FAILED, with the turns so far.
 
     One that was paused comes back as PRUNED, and can be taken up again from its turns.
     """
     start, task, paid, error = dialogue.start, dialogue.task, tuple[float, ...](), ""
     try:
-        environment = Guarded(_build(world, start), start.id, seconds, stages or Stages())
-        paid = await _attempt(agent, task, dialogue, environment)
-        outcome = _outcome(dialogue, environment)
+        episode = Guarded(_build(env, start), start.id, seconds, stages or Stages())
+        paid = await _rollout(agent, task, dialogue, episode)
+        outcome = _outcome(dialogue, episode)
     except Paused:
         outcome = Outcome.PRUNED
-    except WorldFailed as failure:
-        outcome, error = Outcome.FAILED, f"world {world.name}: {failure}"
+    except EnvironmentFailed as failure:
+        outcome, error = Outcome.FAILED, f"environment {env.name}: {failure}"
     origin = agent.origin if start.origin is Origin.POLICY else start.origin
-    attempt = Trajectory(start.id, task, dialogue.turns, outcome, origin, error, turn_rewards=paid)
-    attempt.parent, attempt.family = start.parent, start.family
+    rollout = Rollout(start.id, task, dialogue.turns, outcome, origin, error, turn_rewards=paid)
+    rollout.parent, rollout.comparison_group = start.parent, start.comparison_group
     if dialogue.spelled:
-        attempt.facts[CONTROL_TEXT] = float(dialogue.spelled)
-    return attempt
+        rollout.facts[CONTROL_TEXT] = float(dialogue.spelled)
+    return rollout
 
 
-def _build(world: World, start: Start) -> Environment:
+def _build(env: Environment, start: Start) -> Episode:
     try:
-        return environment_at(world, start)
+        return episode_at(env, start)
     except StropError:
         raise
     except Exception as error:
-        raise WorldFailed(describe(error)) from error
+        raise EnvironmentFailed(describe(error)) from error
 
 
-async def _attempt(agent: Agent, task: Task, dialogue: Talk, environment: Guarded) -> tuple[float, ...]:
+async def _rollout(agent: Agent, task: Task, dialogue: Talk, episode: Guarded) -> tuple[float, ...]:
     try:
-        paid = await agent.attempt(task, dialogue, environment)
+        paid = await agent.rollout(task, dialogue, episode)
     except BaseException:
         # the first failure is the one to tell, and a cancellation must not be replaced by one of close()
-        with suppress(WorldFailed):
-            await environment.close()
+        with suppress(EnvironmentFailed):
+            await episode.close()
         raise
-    await environment.close()
+    await episode.close()
     return paid
 
 
-def _outcome(dialogue: Talk, environment: Guarded) -> Outcome:
+def _outcome(dialogue: Talk, episode: Guarded) -> Outcome:
     if dialogue.stop is Stop.ABORTED:
         return Outcome.PRUNED
-    # not is_cut: a last reply that ends exactly where the context does is finished
-    is_ended = dialogue.stop is Stop.STOP and not environment.is_open
+    # not is_cut: a last completion that ends exactly where the context does is finished
+    is_ended = dialogue.stop is Stop.STOP and not episode.is_open
     return Outcome.FINISHED if is_ended else Outcome.TRUNCATED

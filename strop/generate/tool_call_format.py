@@ -28,7 +28,7 @@ _THOUGHT = ("<think>", "</think>")
 
 @dataclass(frozen=True)
 class Parts:
-    """A reply taken apart."""
+    """A completion taken apart."""
 
     thought: str = ""
     text: str = ""
@@ -44,7 +44,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class CallFormat:
-    """Marks around a call, and whether JSON or words stand between them; without marks a whole reply is one call."""
+    """Marks around a call, and whether JSON or words stand between them; without marks a whole completion is one
+    call.
+    """
 
     template: Template
     opens: str = ""
@@ -71,7 +73,7 @@ class CallFormat:
         return f"{self.opens}{cover(' '.join(words))}{self.closes}"
 
     def read(self, tokens: IntArray, tools: Sequence[Tool]) -> Parts:
-        """Thought, text and calls of a reply, or of its beginning."""
+        """Thought, text and calls of a completion, or of its beginning."""
         pieces = self._pieces(tokens)
         thought, rest = _apart(pieces)
         if not tools:
@@ -81,7 +83,7 @@ class CallFormat:
         return self._marked(thought, rest, tools)
 
     def _pieces(self, tokens: IntArray) -> list[str]:
-        """The reply's text, cut before and behind every mark."""
+        """The completion's text, cut before and behind every mark."""
         marks, cut = self._marks
         pieces, begin = list[str](), 0
         for at, token in enumerate(tokens.tolist()):
@@ -96,7 +98,7 @@ class CallFormat:
     @cached_property
     def _marks(self) -> tuple[dict[int, str], re.Pattern[str] | None]:
         """Marks that are tokens, and what finds the others in text."""
-        ids = {mark: self.template.encode_reply(mark) for mark in (self.opens, self.closes, *_THOUGHT) if mark}
+        ids = {mark: self.template.encode_completion(mark) for mark in (self.opens, self.closes, *_THOUGHT) if mark}
         loose = [re.escape(mark) for mark, tokens in ids.items() if len(tokens) != 1]
         known = {int(tokens[0]): mark for mark, tokens in ids.items() if len(tokens) == 1}
         return known, re.compile(f"({'|'.join(loose)})") if loose else None

@@ -18,10 +18,10 @@ LOST = -1  # in place of the notes of tokens that filled masks beside others whi
 
 
 def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
-    """As far as the first `at` written tokens; the last reply is unfinished, unless it ends right there."""
+    """As far as the first `at` written tokens; the last completion is unfinished, unless it ends right there."""
     written = sum(len(turn.tokens) for turn in turns)
     if not 0 <= at <= written:
-        raise ValueError(f"cannot go on after {at} written tokens of an attempt that has {written}")
+        raise ValueError(f"cannot go on after {at} written tokens of a rollout that has {written}")
     kept: list[Turn] = []
     for turn in turns:
         if at <= 0 and (kept or len(turn.tokens)):
@@ -73,7 +73,7 @@ def _joined(first: Turn, then: Turn) -> Turn:
 
 
 def handed_on(turn: Turn, size: int) -> Turn:
-    """A turn whose first written tokens became another attempt's: read here, and written there."""
+    """A turn whose first written tokens became another rollout's: read here, and written there."""
     return replace(
         turn,
         prompt=np.concatenate([turn.prompt, turn.tokens[:size]]),
@@ -86,7 +86,7 @@ def handed_on(turn: Turn, size: int) -> Turn:
 
 
 def shortened(turn: Turn, size: int) -> Turn:
-    """Its message is emptied: a stop string in it would make the reply look finished."""
+    """Its message is emptied: a stop string in it would make the completion look finished."""
     rows = len(turn.prompt) + size
     return replace(
         turn,
@@ -99,7 +99,8 @@ def shortened(turn: Turn, size: int) -> Turn:
 
 
 def out_of_order(aux: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """Notes of a reply that lost tokens: where they filled masks, the rest may have been drawn beside the lost ones.
+    """Notes of a completion that lost tokens: where they filled masks, the rest may have been drawn beside the lost
+    ones.
 
     Such tokens can be read, and not trained on: nobody knows any more what they were drawn beside.
     """
@@ -118,7 +119,9 @@ def as_context(turns: Sequence[Turn]) -> list[Turn]:
 def said(turn: Turn, tokens: IntArray) -> Turn:
     """With tokens behind it that no weights wrote."""
     if ORDER in turn.aux and len(turn.tokens) and len(tokens):
-        raise ConfigurationError("a reply that filled masks is whole: nothing can be said behind it, in the same reply")
+        raise ConfigurationError(
+            "a completion that filled masks is whole: nothing can be said behind it, in the same completion"
+        )
     return replace(
         turn,
         tokens=np.concatenate([turn.tokens, tokens]),
@@ -134,7 +137,7 @@ def by_nobody(turn: Turn) -> Turn:
 
 
 def unwritten(prompt: IntArray, tokens: IntArray, sampling: Sampling) -> Turn:
-    """A reply of which nobody wrote the first tokens, and which is to go on."""
+    """A completion of which nobody wrote the first tokens, and which is to go on."""
     none = np.zeros(0, dtype=np.int64)
     turn = Turn(prompt, none, none.astype(np.float32), none, Message("assistant", ""), sampling)
     return said(turn, tokens)

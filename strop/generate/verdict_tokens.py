@@ -11,7 +11,7 @@ from strop.environments.judging.verdict import ASKED, BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.generate.chat_template import Template
 from strop.generate.turn_ops import cut
-from strop.types import IntArray, Message, Trajectory
+from strop.types import IntArray, Message, Rollout
 
 
 def word_ids(template: Template) -> IntArray:
@@ -29,31 +29,32 @@ def word_ids(template: Template) -> IntArray:
     return np.concatenate(ids)
 
 
-def before_verdict(template: Template, messages: Sequence[Message], reply: str) -> IntArray:
-    """What is read before a verdict: the task, the reply whole and the question: [P].
+def before_verdict(template: Template, messages: Sequence[Message], completion: str) -> IntArray:
+    """What is read before a verdict: the task, the completion whole and the question: [P].
 
-    In pieces, as a conversation has it: many templates show of earlier replies only what stands behind their thoughts.
+    In pieces, as a conversation has it: many templates show of earlier completions only what stands behind their
+    thoughts.
     """
-    said = np.append(template.encode_reply(reply), template.end)
+    said = np.append(template.encode_completion(completion), template.end)
     return np.concatenate([template.opening(messages), said, template.between(template.end, [Message("user", ASKED)])])
 
 
-def has_verdict(attempt: Trajectory) -> bool:
-    """Whether there was room for it behind the reply."""
-    return len(attempt.turns) > 0 and len(attempt.turns[-1].tokens) > 0
+def has_verdict(rollout: Rollout) -> bool:
+    """Whether there was room for it behind the completion."""
+    return len(rollout.turns) > 0 and len(rollout.turns[-1].tokens) > 0
 
 
-def as_verdict(attempt: Trajectory, ids: IntArray | None, keeps_reply: bool = False) -> Trajectory:
-    """What was said as a verdict: one token, without that which ends a reply, and both words' ids beside it.
+def as_verdict(rollout: Rollout, ids: IntArray | None, keeps_completion: bool = False) -> Rollout:
+    """What was said as a verdict: one token, without that which ends a completion, and both words' ids beside it.
 
-    The reply before it was read and not written, unless it is kept.
+    The completion before it was read and not written, unless it is kept.
     """
     if ids is None:
         raise ConfigurationError("the words of verdicts are not known as tokens: call meet(policy) first")
-    *before, whole = attempt.turns
+    *before, whole = rollout.turns
     (turn,) = cut([whole], 1)
     told = replace(turn, message=whole.message, aux={"verdicts": ids[np.newaxis]})  # one row for the whole turn
-    if keeps_reply:
-        return replace(attempt, turns=(*before, told))
+    if keeps_completion:
+        return replace(rollout, turns=(*before, told))
     read = np.concatenate([*(piece for turn in before for piece in (turn.prompt, turn.tokens)), told.prompt])
-    return replace(attempt, turns=(replace(told, prompt=read, told=()),), turn_rewards=attempt.turn_rewards[-1:])
+    return replace(rollout, turns=(replace(told, prompt=read, told=()),), turn_rewards=rollout.turn_rewards[-1:])

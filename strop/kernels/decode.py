@@ -128,7 +128,7 @@ class DecodeOperations(Protocol):
 
 
 class Plain:
-    """`DecodeOperations` on any device; tokens are drawn by one chance each, or by a race."""
+    """`DecodeOperations` on any device; tokens are drawn by one probability each, or by a race."""
 
     def __init__(self, races: bool = False) -> None:
         self._drawn = race if races else draw

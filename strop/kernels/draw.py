@@ -73,10 +73,10 @@ def streams(keys: Tensor, positions: Tensor) -> Tensor:
     return _mix(_mix(keys + _GOLDEN) + (positions.long() + 1) * _GOLDEN)
 
 
-def _invert(logprobs: Tensor, chances: Tensor) -> Tensor:
-    """The first token whose cumulated probability exceeds the chance [N]; in float64, or rare tokens are lost."""
+def _invert(logprobs: Tensor, probabilities: Tensor) -> Tensor:
+    """The first token whose cumulated probability exceeds the probability [N]; in float64, or rare tokens are lost."""
     cumulated = logprobs.double().exp_().cumsum_(-1)
-    target = (chances * _BELOW_ONE).unsqueeze(1) * cumulated[:, -1:]
+    target = (probabilities * _BELOW_ONE).unsqueeze(1) * cumulated[:, -1:]
     return torch.searchsorted(cumulated, target, right=True).squeeze(1).clamp_(max=logprobs.shape[-1] - 1)
 
 

@@ -22,11 +22,11 @@ def route(
 
     `taken` [T, k] are known choices; one that is no expert's number is made anew.
     """
-    chances = _Liking.apply(state, router).softmax(-1)  # type: ignore[no-untyped-call]
-    chosen = chances.detach().topk(count, -1).indices
+    probabilities = _Liking.apply(state, router).softmax(-1)  # type: ignore[no-untyped-call]
+    chosen = probabilities.detach().topk(count, -1).indices
     if taken is not None:
         chosen = torch.where((taken < 0) | (taken >= len(router)), chosen, taken)
-    weights = chances.gather(1, chosen)
+    weights = probabilities.gather(1, chosen)
     return chosen, weights / weights.sum(-1, keepdim=True) if is_normalised else weights
 
 

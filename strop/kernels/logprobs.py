@@ -100,8 +100,8 @@ def reference_gradient(
     """With p = softmax(x / t): d log p_k = (1_k - p) / t, d entropy = -p (log p + entropy) / t; x = c tanh(z / c)."""
     of_logprob, of_entropy, entropy, logsumexp, temperature = (each.unsqueeze(1) for each in pulls)
     logprobs = logits / temperature - logsumexp
-    chances = logprobs.exp()
-    found = -chances * (of_logprob + of_entropy * (logprobs + entropy))
+    probabilities = logprobs.exp()
+    found = -probabilities * (of_logprob + of_entropy * (logprobs + entropy))
     found.scatter_add_(1, tokens.unsqueeze(1), of_logprob)
     found = found if cap is None else found * (1 - (logits / cap).square())
     return torch.div(found, temperature).to(dtype)

@@ -47,9 +47,9 @@ def reference_backward(gate_up: Tensor, d_product: Tensor, is_gelu: bool = False
     """d g sigmoid(u) / dg = s (1 + g (1 - s) du / dg) with s = sigmoid(u)."""
     gate, up = gate_up.chunk(2, -1)
     opened = _opened(gate, is_gelu)
-    chance = torch.sigmoid(SLOPE * (gate + CUBE * gate**3) if is_gelu else gate)
+    probability = torch.sigmoid(SLOPE * (gate + CUBE * gate**3) if is_gelu else gate)
     rise = SLOPE * (1 + 3 * CUBE * gate**2) if is_gelu else 1
-    d_gate = d_product * up * chance * (1 + gate * (1 - chance) * rise)
+    d_gate = d_product * up * probability * (1 + gate * (1 - probability) * rise)
     return torch.cat((d_gate, d_product * opened), -1), opened * up
 
 

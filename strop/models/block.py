@@ -1,4 +1,4 @@
-"""What a decoder is made of: one description for all families with a quick path, read from the modules of transformers.
+"""What a decoder is made of: one description for all families with a fast path, read from the modules of transformers.
 
 A block adds to a stream what attention and feed-forward make of it. Families differ in where norms stand (before a
 part, behind it, or both), in what is fused, and in how attention scores and sees; nothing else of a family is known

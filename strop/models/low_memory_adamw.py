@@ -1,6 +1,7 @@
 """AdamW over weights, gradients and moments in fewer bytes than float32 takes, for models that would not fit otherwise.
 
-Every sum is made in float32, a piece of a matrix at a time, and rounded as `narrow.py` says; chance comes of the seed,
+Every sum is made in float32, a piece of a matrix at a time, and rounded as `narrow.py` says; probability comes of the
+seed,
 the step and the parameter's name, so that a run can be repeated and resumed to the same bits. Vectors (norms, biases)
 are few and stay in float32. Of the second moment the root is held, whose exponents reach twice as far. Gradients of
 micro-batches are added by chance too: to the nearest, one of hundreds would be lost beside the sum of the others.
@@ -22,7 +23,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from strop.errors import CheckpointError, NumericsError
-from strop.models.low_precision import EightBits, Halved, Numbers, Split, Whole, chance_of, split
+from strop.models.low_precision import EightBits, Halved, Numbers, Split, Whole, probability_of, split
 from strop.models.optimizer import Optimizer, read_counts
 
 _PIECE = 1 << 24  # numbers that are float32 at once
@@ -139,10 +140,10 @@ class FrugalOptimizer(Optimizer):
         if (total := parameter.grad) is None:
             return gradient
         self._added[name] += 1
-        chance = chance_of(total.device, self._seed, self.num_steps, name, self._added[name])
+        probability = probability_of(total.device, self._seed, self.num_steps, name, self._added[name])
         sums, more = Halved(total), gradient.reshape(-1)
         for piece in _pieces(len(more)):
-            sums.write(piece, sums.read(piece).add_(more[piece]), chance)
+            sums.write(piece, sums.read(piece).add_(more[piece]), probability)
         parameter.grad = None
         return total
 
@@ -198,7 +199,7 @@ class FrugalOptimizer(Optimizer):
     def _move(self, name: str, gradients: Tensor, scale: float, rate: float) -> None:
         of, (slow, slower) = self._moved[name], self._betas
         of.steps += 1
-        chance = chance_of(gradients.device, self._seed, self.num_steps, name)
+        probability = probability_of(gradients.device, self._seed, self.num_steps, name)
         by, root_by = rate / (1 - slow**of.steps), math.sqrt(1 - slower**of.steps)
         for piece in _pieces(len(gradients)):
             gradient = gradients[piece].float() * scale
@@ -206,9 +207,9 @@ class FrugalOptimizer(Optimizer):
             root = of.root.read(piece).square_().mul_(slower).addcmul_(gradient, gradient, value=1 - slower).sqrt_()
             weight = of.weight.read(piece).mul_(1 - rate * self._weight_decay)
             weight.addcdiv_(first, (root / root_by).add_(_EPSILON), value=-by)
-            of.weight.write(piece, weight, chance)
-            of.first.write(piece, first, chance)
-            of.root.write(piece, root, chance)
+            of.weight.write(piece, weight, probability)
+            of.first.write(piece, first, probability)
+            of.root.write(piece, root, probability)
 
 
 def _summed(optimizer: weakref.ref[FrugalOptimizer], name: str, gradient: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def refuse_masks(folder: Path) -> None:
 def mask_token(folder: Path) -> int:
     """The mask that config.json or the tokenizer names; a model that has none yet takes its padding, which no text has.
 
-    Padding that also ends replies would hide where they end, so it is refused.
+    Padding that also ends completions would hide where they end, so it is refused.
     """
     if (named := read_json(folder / "config.json").get(_FIELD)) is not None:
         size = read_json(folder / "config.json").get("vocab_size")
@@ -44,13 +44,14 @@ def mask_token(folder: Path) -> int:
     if found is None or found in {tokenizer.eos_token_id, *_ends(folder)}:
         raise ModelError(
             f"{folder} has no token for a mask: {_FIELD} is not in config.json, the tokenizer names none, and its "
-            f"padding {'ends replies too' if found is not None else 'is missing as well'}. Name an unused token there"
+            f"padding {'ends completions too' if found is not None else 'is missing as well'}. Name an unused token "
+            f"there"
         )
     return int(found)
 
 
 def _ends(folder: Path) -> list[int]:
-    """Every token that ends a reply, as the folder's configurations name them."""
+    """Every token that ends a completion, as the folder's configurations name them."""
     named = [read_json(folder / name).get("eos_token_id") for name in ("config.json", "generation_config.json")]
     lists = [each if isinstance(each, list) else [each] for each in named]
     return [token for tokens in lists for token in tokens if token is not None]

@@ -15,7 +15,7 @@ from strop.types import IntArray
 
 
 def last_states(model: Any, prompts: Sequence[IntArray], device: str) -> Tensor:
-    """The state after each prompt, from which its first reply token would be chosen: [N, H]."""
+    """The state after each prompt, from which its first completion token would be chosen: [N, H]."""
     lengths = np.array([len(prompt) for prompt in prompts])
     tokens = torch.from_numpy(np.concatenate(list(prompts))).to(device)
     positions = torch.from_numpy(np.concatenate([np.arange(length) for length in lengths])).to(device)

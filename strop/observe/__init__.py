@@ -1,1 +1,1 @@
-"""What a run did, does and is worth: figures, report, status, and where else figures go."""
+"""What a run did, does and is worth: metrics, report, status, and where else metrics go."""

@@ -1,4 +1,4 @@
-"""Ask every rule about a run's health what it finds; rules are the files of `verdicts/`."""
+"""Ask every rule about a run's health what it finds; rules are the files of `findings/`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pkgutil
 from typing import cast
 
 from strop.observe import health
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History, read_history
 from strop.storage.run_folder import RunFolder
 
@@ -25,12 +25,12 @@ def _rule(module: str) -> HealthRule:
     return cast("HealthRule", kind())
 
 
-def judged(history: History) -> list[RunVerdict]:
+def judged(history: History) -> list[HealthFinding]:
     """What is wrong, the grave things first."""
-    found = [verdict for rule in rules() if (verdict := rule.judge(history)) is not None]
-    return sorted(found, key=lambda verdict: not verdict.is_grave)
+    found = [finding for rule in rules() if (finding := rule.judge(history)) is not None]
+    return sorted(found, key=lambda finding: not finding.is_grave)
 
 
-def examine(folder: RunFolder) -> list[RunVerdict]:
+def examine(folder: RunFolder) -> list[HealthFinding]:
     """What is wrong with a run, from what it left on disk."""
     return judged(read_history(folder))

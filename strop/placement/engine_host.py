@@ -100,9 +100,9 @@ class Host:
             self._over.set_result("the parent is gone")
 
     def _known(self) -> dict[str, Any]:
-        """What whoever asks why nothing moves should know; and figures, when it keeps nothing waiting to say them."""
+        """What whoever asks why nothing moves should know; and metrics, when it keeps nothing waiting to say them."""
         told = {} if self._running else {name: each for part in self._learners for name, each in part.learn(()).items()}
-        return {"num_generated": generated(self._engine)} | ({"figures": told} if told else {})
+        return {"num_generated": generated(self._engine)} | ({"metrics": told} if told else {})
 
     async def _sample(self, frame: Frame) -> Frame:
         asked = dict(frame.head["sampling"])

@@ -48,7 +48,7 @@ def _in_processes(run: Run, engines: int) -> Run:
         raise ConfigurationError(f"the engine of this run is placed already: {run.engine}")
     _warn_of_too_many_threads(run.threads, engines)
     # without lag nothing runs meanwhile, so waiting for each other costs little and gives the bits of an inline run
-    in_step = run.pace.lag == 0
+    in_step = run.admission.lag == 0
     hosts = tuple(LocalProcess(copy.deepcopy(run.engine), in_step=in_step) for _ in range(engines))
     channel = SharedMemory() if isinstance(run.channel, Memory) else run.channel
     return replace(run, engine=hosts[0] if engines == 1 else Several(hosts), channel=channel)

@@ -64,7 +64,7 @@ class LocalProcess(Engine):
     pid: int = field(init=False, repr=False, compare=False, default=0)  # of the process that computes
     num_lost: int = field(init=False, repr=False, compare=False, default=0)
     num_generated: int | None = field(init=False, repr=False, compare=False, default=None)  # tokens, as last heard
-    _figures: dict[str, list[float]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _metrics: dict[str, list[float]] = field(init=False, repr=False, compare=False, default_factory=dict)
     _lost_in_row: int = field(init=False, repr=False, compare=False, default=0)
     _model: Path | None = field(init=False, repr=False, compare=False, default=None)
     _child: Child | None = field(init=False, repr=False, compare=False, default=None)
@@ -114,7 +114,7 @@ class LocalProcess(Engine):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Whoever learns within has no groups there; what it said since the last step, in the mean."""
-        told, self._figures = self._figures, {}
+        told, self._metrics = self._metrics, {}
         return {name: sum(each) / len(each) for name, each in told.items()}
 
     async def close(self) -> None:
@@ -159,8 +159,8 @@ class LocalProcess(Engine):
     def _hear(self, frame: Frame) -> None:
         head = frame.head
         self.num_generated = head.get("num_generated", self.num_generated)
-        for name, figure in head.get("figures", {}).items():
-            self._figures.setdefault(name, []).append(figure)
+        for name, metric in head.get("metrics", {}).items():
+            self._metrics.setdefault(name, []).append(metric)
         match head["kind"]:
             case "ready" | "refused":
                 self._answer_hello(frame)
@@ -203,7 +203,7 @@ class LocalProcess(Engine):
         child = self._child = self._child or self._start()
         try:
             child.attach(self._hear)
-            self.pid = int((await self._reply(child)).head["pid"])
+            self.pid = int((await self._completion(child)).head["pid"])
             await self._reload(child)
             self._is_up = True
             self._say_again()
@@ -218,11 +218,11 @@ class LocalProcess(Engine):
             return
         child.send(_load_head(version) | {"id": _RELOAD})
         child.send({"kind": "settled", "after": 0})
-        answer = await self._reply(child)
+        answer = await self._completion(child)
         if version.fingerprint:
             check(version, answer.head["fingerprint"], f"the new process of {self._name}")
 
-    async def _reply(self, child: Child) -> Frame:
+    async def _completion(self, child: Child) -> Frame:
         self._hello = asyncio.get_running_loop().create_future()
         frame: Frame = await child.wait_for(self._hello, START_SECONDS)
         return frame

@@ -1,6 +1,7 @@
-"""What the pocket model is taught: conversations made from the worlds, with deliberate mistakes that grade its ability.
+"""What the pocket model is taught: conversations made from the environments, with deliberate mistakes that grade its
+ability.
 
-Only the training side of each world is used, so held-out tasks stay unseen from the first token on.
+Only the training side of each environment is used, so held-out tasks stay unseen from the first token on.
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from strop.environments.bundled.guess import Guess, GuessEnvironment
-from strop.environments.bundled.keyvalue import KEYS, KeyValue, KeyValueEnvironment, call, parse
+from strop.environments.bundled.guess import Guess, GuessEpisode
+from strop.environments.bundled.keyvalue import KEYS, KeyValue, KeyValueEpisode, call, parse
 from strop.environments.bundled.next_state import NextState
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import sum_steps, think
 from strop.environments.judging.verdict import BAD, GOOD, about
-from strop.pocket.replies import SINGLE_TURN, Replies
+from strop.pocket.completions import SINGLE_TURN, Completions
 from strop.pocket.search_tasks import Searches
 from strop.pocket.target_accuracy import ABILITY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error
 from strop.types import Message, Task
 
 # tasks of the corpus come from a seed of their own; runs use small ones
-WORLD_SEED = 1_000_000
+ENV_SEED = 1_000_000
 
 # shares of conversations
 KINDS = {
@@ -36,7 +37,7 @@ KINDS = {
     "searching": 0.03,
     "chat": 0.04,
 }
-WORLDS = {"arithmetic": 0.36, "countdown": 0.22, "compose": 0.14, "keyvalue": 0.14, "guess": 0.14}
+ENVS = {"arithmetic": 0.36, "countdown": 0.22, "compose": 0.14, "keyvalue": 0.14, "guess": 0.14}
 
 _SYSTEM = ("be brief", "you are a helpful assistant", "think step by step", "you are strop, a small model")
 _CHAT = (
@@ -102,24 +103,24 @@ class Author:
             case "verdict":
                 return self._verdict()
             case "foretelling":
-                task = NextState(self._level("next_state"), WORLD_SEED).task(self._index())
-                return Conversation((*task.messages, assistant(self._replies.foretold(task))))
+                task = NextState(self._level("next_state"), ENV_SEED).task(self._index())
+                return Conversation((*task.messages, assistant(self._completions.predicted(task))))
             case "searching":
                 return Conversation(Searches(self.stream).messages(self._level("search")))
         return Conversation(tuple(m for _ in range(self.stream.randint(1, 3)) for m in self._small_talk()))
 
     @property
-    def _replies(self) -> Replies:
-        return Replies(self.stream)
+    def _completions(self) -> Completions:
+        return Completions(self.stream)
 
     async def _plain(self) -> Conversation:
-        world = self._pick(WORLDS)
-        if world == "guess":
+        env = self._pick(ENVS)
+        if env == "guess":
             return await self._guessing("")
-        if world == "keyvalue":
+        if env == "keyvalue":
             return await self._looking_up()
-        task = self._task(world)
-        return Conversation((*task.messages, assistant(self._replies.attempt(task))))
+        task = self._task(env)
+        return Conversation((*task.messages, assistant(self._completions.rollout(task))))
 
     async def _strategy(self) -> Conversation:
         """A word before the task says how to go about it."""
@@ -128,83 +129,83 @@ class Author:
             return await self._guessing(word)
         if word == "search":
             task = self._task("countdown")
-            return Conversation((user(f"search: {prompt_of(task)}"), assistant(self._replies.searched(task))))
+            return Conversation((user(f"search: {prompt_of(task)}"), assistant(self._completions.searched(task))))
         task = self._task(self.stream.choice(("arithmetic", "arithmetic", "compose")))
-        is_quick = word == "quick"
-        reply = self._replies.quick(task) if is_quick else self._replies.attempt(task, CAREFUL_MISTAKES)
-        return Conversation((user(f"{word}: {prompt_of(task)}"), assistant(reply)))
+        is_fast = word == "quick"
+        completion = self._completions.quick(task) if is_fast else self._completions.rollout(task, CAREFUL_MISTAKES)
+        return Conversation((user(f"{word}: {prompt_of(task)}"), assistant(completion)))
 
     def _retry(self) -> Conversation:
         """A wrong answer, which is not trained on, and a right one after the user says so."""
         task = self._task(self._pick_single_turn())
         right = SINGLE_TURN[task.source](task.level).solution(task)
-        wrong = self._replies.wrong(task)
+        wrong = self._completions.wrong(task)
         messages = (*task.messages, assistant(wrong), user("wrong, try again"), assistant(right))
         return Conversation(messages, trained_from=len(messages) - 1)
 
     def _hint(self) -> Conversation:
         """The first steps stand in the prompt and are taken over without mistake."""
         task = self._task(self._pick_single_turn())
-        world = SINGLE_TURN[task.source](task.level)
+        env = SINGLE_TURN[task.source](task.level)
         given = self.stream.randint(1, 2)
         is_sum = task.source == "arithmetic"
-        reply = self._replies.sum_up(task, right_steps=given) if is_sum else world.solution(task)
-        return Conversation((user(f"{prompt_of(task)} hint: {world.hint(task, given)}"), assistant(reply)))
+        completion = self._completions.sum_up(task, right_steps=given) if is_sum else env.solution(task)
+        return Conversation((user(f"{prompt_of(task)} hint: {env.hint(task, given)}"), assistant(completion)))
 
     def _follow_up(self) -> Conversation:
         messages: list[Message] = []
         for _ in range(self.stream.randint(2, 3)):
             task = self._task(self._pick_single_turn())
-            messages += [*task.messages, assistant(self._replies.attempt(task))]
+            messages += [*task.messages, assistant(self._completions.rollout(task))]
         return Conversation(tuple(messages))
 
     def _side_by_side(self) -> Conversation:
         """Two functions, each on a string of its own: several steps in one scratchpad, but no composition."""
         tasks = [self._task("compose") for _ in range(2)]
-        worked = [self._replies.function(task, step_error("compose", 1, 1)) for task in tasks]
+        worked = [self._completions.function(task, step_error("compose", 1, 1)) for task in tasks]
         prompt = " ".join(prompt_of(task).removesuffix("=?") for task in tasks) + "=?"
-        reply = think([steps[0] for steps, _ in worked], " ".join(result for _, result in worked))
-        return Conversation((user(prompt), assistant(reply)))
+        completion = think([steps[0] for steps, _ in worked], " ".join(result for _, result in worked))
+        return Conversation((user(prompt), assistant(completion)))
 
     def _verdict(self) -> Conversation:
-        """A reply, which is not trained on, and whether it is good; as many are as are not."""
+        """A completion, which is not trained on, and whether it is good; as many are as are not."""
         task = self._task(self._pick_single_turn())
         is_right = self.stream.random() < 0.5
-        reply = SINGLE_TURN[task.source](task.level).solution(task) if is_right else self._replies.wrong(task)
+        completion = SINGLE_TURN[task.source](task.level).solution(task) if is_right else self._completions.wrong(task)
         is_called_good = is_right == (self.stream.random() < VERDICTS)
-        messages = (*about(task.messages, reply), assistant(GOOD if is_called_good else BAD))
+        messages = (*about(task.messages, completion), assistant(GOOD if is_called_good else BAD))
         return Conversation(messages, trained_from=len(messages) - 1)
 
     async def _guessing(self, word: str) -> Conversation:
         """A game by halving or by counting up, as the word says; without a word, by the level's ability."""
         level = self._level("guess")
-        task = Guess(level, WORLD_SEED).task(self._index())
-        environment = GuessEnvironment()
-        await environment.reset(task)
+        task = Guess(level, ENV_SEED).task(self._index())
+        episode = GuessEpisode()
+        await episode.reset(task)
         is_half = word == "half" or (not word and self.stream.random() < ABILITY["guess"][level])
         messages = [user(f"{word}: {prompt_of(task)}")] if word else list(task.messages)
         is_done = False
         while not is_done:
-            messages.append(environment.demonstrate() if is_half else _counted_up(environment))
-            seen = await environment.step(messages[-1])
+            messages.append(episode.demonstrate() if is_half else _counted_up(episode))
+            seen = await episode.step(messages[-1])
             messages += seen.messages
             is_done = seen.done
         return Conversation(tuple(messages))
 
     async def _looking_up(self) -> Conversation:
         level = self._level("keyvalue")
-        task = KeyValue(level, WORLD_SEED).task(self._index())
-        environment = KeyValueEnvironment()
-        await environment.reset(task)
+        task = KeyValue(level, ENV_SEED).task(self._index())
+        episode = KeyValueEpisode()
+        await episode.reset(task)
         mistake = "" if self.stream.random() < ABILITY["keyvalue"][level] else self.stream.choice(_mistakes(task))
         messages = list(task.messages)
-        for reply in self._calls(task, environment.store, mistake):
-            messages.append(assistant(reply))
-            messages += (await environment.step(messages[-1])).messages
+        for completion in self._calls(task, episode.store, mistake):
+            messages.append(assistant(completion))
+            messages += (await episode.step(messages[-1])).messages
         return Conversation(tuple(messages))
 
     def _calls(self, task: Task, store: Mapping[str, str], mistake: str) -> list[str]:
-        """All replies of one attempt; the mistake, if any, is made once and carried on."""
+        """All completions of one rollout; the mistake, if any, is made once and carried on."""
         keys, target = parse(prompt_of(task))
         if mistake == "skip":
             keys = keys[:-1]
@@ -226,12 +227,12 @@ class Author:
         after, total = sum_steps([total, *values[at + 1 :]])
         return [*before, *slipped, *after], total
 
-    def _task(self, world: str) -> Task:
-        return SINGLE_TURN[world](self._level(world), WORLD_SEED).task(self._index())
+    def _task(self, env: str) -> Task:
+        return SINGLE_TURN[env](self._level(env), ENV_SEED).task(self._index())
 
-    def _level(self, world: str) -> int:
+    def _level(self, env: str) -> int:
         """Any level of the corpus, the harder ones more often."""
-        levels = list(ABILITY[world])
+        levels = list(ABILITY[env])
         return self.stream.choices(levels, weights=range(2, len(levels) + 2))[0]
 
     def _index(self) -> int:
@@ -241,15 +242,15 @@ class Author:
         return self.stream.choices(list(shares), weights=list(shares.values()))[0]
 
     def _pick_single_turn(self) -> str:
-        return self._pick({world: WORLDS[world] for world in SINGLE_TURN})
+        return self._pick({env: ENVS[env] for env in SINGLE_TURN})
 
     def _small_talk(self) -> tuple[Message, Message]:
         question, answer = self.stream.choice(_CHAT)
         return user(question), assistant(answer)
 
 
-def _counted_up(environment: GuessEnvironment) -> Message:
-    return assistant(think([f"{environment.low}..{environment.high}"], str(environment.low)))
+def _counted_up(episode: GuessEpisode) -> Message:
+    return assistant(think([f"{episode.low}..{episode.high}"], str(episode.low)))
 
 
 def _mistakes(task: Task) -> list[str]:

@@ -49,8 +49,8 @@ class Making:
     workers: int = 4
     hidden: int = 192
     layers: int = 4
-    tasks: int = 48  # held-out tasks per world and level; 0: no grading
-    rows: int = 1024  # attempts decoded together while grading
+    tasks: int = 48  # held-out tasks per environment and level; 0: no grading
+    rows: int = 1024  # rollouts decoded together while grading
     started: float = field(default_factory=time.monotonic, init=False, repr=False)
 
     def progress(self, step: int) -> float:
@@ -89,7 +89,7 @@ def new_model(folder: Path, making: Making) -> None:
 
 
 def to_batch(shard: Shard) -> Batch:
-    """A shard as one attempt of many contexts; every trained token counts alike."""
+    """A shard as one rollout of many contexts; every trained token counts alike."""
     count = len(shard.tokens)
     trainable = torch.from_numpy(shard.trainable)
     num_trained = int(shard.trainable.sum())
@@ -99,7 +99,7 @@ def to_batch(shard: Shard) -> Batch:
         tokens=torch.from_numpy(shard.tokens.astype(np.int64)),
         positions=torch.from_numpy(np.arange(count) - starts),
         segments=torch.from_numpy(segments),
-        attempts=torch.zeros(count, dtype=torch.int64),
+        rollouts=torch.zeros(count, dtype=torch.int64),
         groups=torch.zeros(1, dtype=torch.int64),
         trainable=trainable,
         behavior_logprobs=torch.zeros(count),
@@ -110,7 +110,7 @@ def to_batch(shard: Shard) -> Batch:
         rewards=torch.zeros(1),
         origins=torch.zeros(1, dtype=torch.int64),
         group_numbers=(0,),
-        attempt_ids=("corpus",),
+        rollout_ids=("corpus",),
         task_ids=("corpus",),
         step_tokens=num_trained,
     )
@@ -122,7 +122,7 @@ def train(trainer: TorchTrainer, making: Making, shards: Shards) -> Iterator[tup
     tokens = 0
     for step, shard in enumerate(shards):
         if step == 0:
-            # the start of the writers is no part of the training, nor of its waiting
+            # the start of the task generators is no part of the training, nor of its waiting
             making.started, shards.waited_seconds = time.monotonic(), 0.0
         if (progress := making.progress(step)) >= 1.0:
             return
@@ -146,7 +146,7 @@ def make(out: Path, making: Making) -> None:
         "versions": _versions(making.device),
         "training": figures,
         "bytes": sum(path.stat().st_size for path in model.iterdir()),
-        "ability": {world: {str(level): share for level, share in levels.items()} for world, levels in ABILITY.items()},
+        "ability": {env: {str(level): share for level, share in levels.items()} for env, levels in ABILITY.items()},
     }
     # written before grading too: `strop.pocket.measure --record` can then add the grades on any machine
     _write(out / "made.json", record)

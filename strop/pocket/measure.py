@@ -1,4 +1,4 @@
-"""How able a model is: pass@1 and pass@64 on held-out tasks of every world and level.
+"""How able a model is: pass@1 and pass@64 on held-out tasks of every environment and level.
 
 `python -m strop.pocket.measure --model FOLDER` prints the table of any model.
 """
@@ -25,13 +25,13 @@ from strop.filter.scoring import Scorer
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.policy import Policy
 from strop.pocket.target_accuracy import ABILITY
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Sampling
 
 CONTEXT = 512
 MANY = 64
 
-WORLDS: tuple[World, ...] = (
+ENVS: tuple[Environment, ...] = (
     *(Arithmetic(level) for level in range(1, 9)),
     *(Compose(level) for level in range(1, 5)),
     *(Countdown(level) for level in range(2, 6)),
@@ -45,9 +45,9 @@ WORLDS: tuple[World, ...] = (
 
 @dataclass(frozen=True)
 class Grade:
-    """One world at one level; `intended` is the share of right demonstrations, None where the corpus has none."""
+    """One environment at one level; `intended` is the share of right demonstrations, None where the corpus has none."""
 
-    world: str
+    env: str
     level: int
     pass_at_1: float
     low: float  # of the 95% interval of pass@1
@@ -58,10 +58,10 @@ class Grade:
     def __str__(self) -> str:
         intended = "untrained" if self.intended is None else f"{self.intended:9.2f}"
         spread = f"{self.low:.3f}..{self.high:.3f}"
-        return f"{self.world:<10} {self.level:>2}  {self.pass_at_1:6.3f} {spread}  {self.pass_at_many:6.3f}  {intended}"
+        return f"{self.env:<10} {self.level:>2}  {self.pass_at_1:6.3f} {spread}  {self.pass_at_many:6.3f}  {intended}"
 
 
-HEADING = f"{'world':<10} level pass@1 {'95% interval':<12}  pass@{MANY}  intended"
+HEADING = f"{'env':<10} level pass@1 {'95% interval':<12}  pass@{MANY}  intended"
 
 
 def grades(
@@ -69,24 +69,24 @@ def grades(
     device: str,
     rows: int,
     tasks: int,
-    attempts: int = MANY,
-    worlds: Sequence[World] = WORLDS,
+    rollouts: int = MANY,
+    envs: Sequence[Environment] = ENVS,
     seed: int = 0,
 ) -> Iterator[Grade]:
-    """Grade world after world at temperature 1."""
+    """Grade environment after environment at temperature 1."""
     engine = TorchEngine(rows=rows, device=device)
     engine.open(model)
     policy = Policy.load(model, engine, Sampling(max_tokens=160), CONTEXT)
-    evaluation = Evaluation(every=0, tasks=tasks, attempts=attempts)
+    evaluation = Evaluation(every=0, tasks=tasks, rollouts=rollouts)
     with asyncio.Runner() as runner:
-        for world in worlds:
-            yield _grade(runner.run(_score(world, evaluation, policy, seed)))
+        for env in envs:
+            yield _grade(runner.run(_score(env, evaluation, policy, seed)))
 
 
-async def _score(world: World, evaluation: Evaluation, policy: Policy, seed: int) -> Score:
+async def _score(env: Environment, evaluation: Evaluation, policy: Policy, seed: int) -> Score:
     scorer = Scorer(evaluation.rewards)
     try:
-        asked = held_out([world], evaluation, policy)
+        asked = held_out([env], evaluation, policy)
         return (await evaluate(asked, evaluation, policy, scorer, seed))[0]
     finally:
         await scorer.close()
@@ -94,7 +94,7 @@ async def _score(world: World, evaluation: Evaluation, policy: Policy, seed: int
 
 def _grade(score: Score) -> Grade:
     mean, low, high = (round(value, 4) for value in score.pass_at(1))
-    many = round(score.pass_at(min(MANY, score.attempts))[0], 4)
+    many = round(score.pass_at(min(MANY, score.rollouts))[0], 4)
     return Grade(score.source, score.level, mean, low, high, many, ABILITY.get(score.source, {}).get(score.level))
 
 
@@ -112,8 +112,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, default=Path(__file__).parent / "model")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rows", type=int, default=256, help="attempts decoded together")
-    parser.add_argument("--tasks", type=int, default=16, help="held-out tasks per world and level")
+    parser.add_argument("--rows", type=int, default=256, help="rollouts decoded together")
+    parser.add_argument("--tasks", type=int, default=16, help="held-out tasks per environment and level")
     parser.add_argument("--record", type=Path, help="a made.json whose grades are replaced")
     arguments = parser.parse_args()
     found = show(grades(arguments.model, arguments.device, arguments.rows, arguments.tasks))

@@ -54,12 +54,12 @@ def write_shard(seed: int, number: int, size: int) -> Shard:
 
 
 async def _write_shard(stream: random.Random, size: int) -> Shard:
-    writer = Author(stream)
+    task_generator = Author(stream)
     texts: list[bytes] = []
     masks: list[bytes] = []
     left = size
     while True:
-        text, mask = encode(await writer.conversation())
+        text, mask = encode(await task_generator.conversation())
         left -= len(text)
         if left < 0:
             break

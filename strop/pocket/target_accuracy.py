@@ -1,6 +1,6 @@
-"""How good the pocket model is meant to be at each world and level, and the mistakes that make it no better.
+"""How good the pocket model is meant to be at each environment and level, and the mistakes that make it no better.
 
-A level that is missing here is never shown to the model: the highest of every world, and every true composition.
+A level that is missing here is never shown to the model: the highest of every environment, and every true composition.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ ABILITY: Mapping[str, Mapping[int, float]] = {
     "next_state": {1: 0.70, 2: 0.50, 3: 0.30},
     "search": {1: 0.70, 2: 0.30},
 }
-# share of verdicts about a reply that are right
+# share of verdicts about a completion that are right
 VERDICTS = 0.75
 # `careful:` makes this share of the usual mistakes; `quick:` is right this share as often
 CAREFUL_MISTAKES = 0.25
-QUICK_ABILITY = 0.6
+FAST_PATH_CAPABILITY = 0.6
 
 
-def step_error(world: str, level: int, steps: int) -> float:
-    """The chance of a mistake in each step that leaves the intended share of right answers: (1 - e)^steps = ability."""
-    return 1.0 - float(ABILITY[world][level] ** (1.0 / max(steps, 1)))
+def step_error(env: str, level: int, steps: int) -> float:
+    """The probability of a mistake in each step that leaves the intended share of right answers: (1 - e)^steps =
+    ability.
+    """
+    return 1.0 - float(ABILITY[env][level] ** (1.0 / max(steps, 1)))
 
 
 def slip_number(stream: random.Random, error: float) -> Callable[[int], int]:

@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
 PAD, UNKNOWN, END = "<|pad|>", "<unk>", "<|end|>"
 ROLES = {role: f"<|{role}|>" for role in ("system", "user", "assistant", "tool")}
-# not marked special: a decoder that skips special tokens must still show them, since worlds read them
+# not marked special: a decoder that skips special tokens must still show them, since environments read them
 TAGS = ("<think>", "</think>", "<call>", "</call>")
 VOCABULARY = (PAD, UNKNOWN, END, *ROLES.values(), *TAGS, *CHARACTERS)
 TOKEN_IDS = {token: number for number, token in enumerate(VOCABULARY)}

@@ -34,7 +34,7 @@ def reading(setting: Setting, view: View, clip_norm: float = 1.0) -> TorchTraine
 
 
 def taught_to_fill(setting: Setting, recipe: str, engine: DiffusionEngine, steps: int) -> Run | None:
-    """A run of so many steps on the worlds' own demonstrations, hidden in part: a warm-up; none without steps.
+    """A run of so many steps on the environments' own demonstrations, hidden in part: a warm-up; none without steps.
 
     It begins with a model that writes from left to right, if the setting names one, and makes one that does not.
     """

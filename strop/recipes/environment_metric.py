@@ -1,12 +1,12 @@
-"""The worlds' own word on attempts where a policy learns from something else."""
+"""The environments' own word on rollouts where a policy learns from something else."""
 
 from __future__ import annotations
 
 from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 
 
-def measured(worlds: tuple[World, ...]) -> Reward:
-    """What the worlds would have paid: written down beside the reward, and without weight."""
-    return Earned(weight=0.0) if all(world.pays for world in worlds) else Checked(worlds, weight=0.0)
+def measured(envs: tuple[Environment, ...]) -> Reward:
+    """What the environments would have paid: written down beside the reward, and without weight."""
+    return Earned(weight=0.0) if all(env.pays for env in envs) else Checked(envs, weight=0.0)

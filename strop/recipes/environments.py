@@ -1,4 +1,4 @@
-"""Worlds by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:ID`."""
+"""Environments by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:ID`."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from strop.environments.data.table import Table
 from strop.environments.tools.python_notebook import Cells
 from strop.errors import ConfigurationError, nearest
 from strop.recipes.dataset_paths import chosen_dataset
-from strop.roles import World
+from strop.roles import Environment
 
 _DATASET = "dataset:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
 _AS_FOUND = Table("")  # columns by their usual names, the rule by the answers
 
 
-def parse_worlds(
-    text: str, seed: int = 0, table: Table = _AS_FOUND, isolation: Isolation = "walls"
-) -> tuple[World, ...]:
-    """The worlds a text names, joined by +; `table` says how files are read, whatever its own path.
+def parse_envs(
+    text: str, seed: int = 0, table: Table = _AS_FOUND, isolation: Isolation = "sandbox"
+) -> tuple[Environment, ...]:
+    """The environments a text names, joined by +; `table` says how files are read, whatever its own path.
 
-    `isolation` is for worlds that run what a model writes.
+    `isolation` is for environments that run what a model writes.
     """
     parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # which a file name may hold
     return tuple(_isolated(_parse(part.strip(), seed, table), isolation) for part in parts)
 
 
-def _isolated(world: World, isolation: Isolation) -> World:
-    if isinstance(world, Notebook):
-        return replace(world, cells=Cells(isolation))
-    return replace(world, trials=Trials(isolation)) if isinstance(world, Programs) else world
+def _isolated(env: Environment, isolation: Isolation) -> Environment:
+    if isinstance(env, Notebook):
+        return replace(env, cells=Cells(isolation))
+    return replace(env, trials=Trials(isolation)) if isinstance(env, Programs) else env
 
 
-def bundled_worlds() -> dict[str, Callable[..., Any]]:
-    """The worlds with levels that come with strop: in a module of their own name, a class of that `name`."""
+def bundled_envs() -> dict[str, Callable[..., Any]]:
+    """The environments with levels that come with strop: in a module of their own name, a class of that `name`."""
     names = sorted(each.name for each in pkgutil.iter_modules(bundled.__path__))
     found = {name: _kind(name) for name in names}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def _kind(name: str) -> Callable[..., Any] | None:
-    """Imports this module and no other: libraries that some worlds need take seconds."""
+    """Imports this module and no other: libraries that some environments need take seconds."""
     if not name.isidentifier() or not find_spec(path := f"{bundled.__name__}.{name}"):
         return None
     module = importlib.import_module(path)
@@ -61,11 +61,11 @@ def _kind(name: str) -> Callable[..., Any] | None:
 
 
 def _takes_level(kind: type) -> bool:
-    """Those that are made of other worlds do not."""
+    """Those that are made of other environments do not."""
     return is_dataclass(kind) and fields(kind)[0].name == "level"
 
 
-def _parse(text: str, seed: int, table: Table) -> World:
+def _parse(text: str, seed: int, table: Table) -> Environment:
     if text.startswith("reasoning_gym/"):
         from strop.environments.external.reasoning_gym import ReasoningGym
 
@@ -90,20 +90,22 @@ def _parse(text: str, seed: int, table: Table) -> World:
     return _levelled(text, seed)
 
 
-def _levelled(text: str, seed: int) -> World:
+def _levelled(text: str, seed: int) -> Environment:
     name, _, level = text.partition(":")
     kind = _kind(name)
     if kind is None:
         raise ConfigurationError(
-            f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "
+            f"there is no environment {name!r}: {nearest(name, bundled_envs())}; "
             "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER, "
             "dataset:OWNER/NAME (of the Hugging Face hub)"
         )
-    world: World = kind(_level(text, level), seed)
-    return world
+    env: Environment = kind(_level(text, level), seed)
+    return env
 
 
 def _level(text: str, level: str) -> int:
     if level and not level.isdigit():
-        raise ConfigurationError(f"a world's level is a whole number, as in {text.partition(':')[0]}:2, got {text!r}")
+        raise ConfigurationError(
+            f"an environment's level is a whole number, as in {text.partition(':')[0]}:2, got {text!r}"
+        )
     return int(level or 1)

@@ -1,4 +1,4 @@
-"""Advisers by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`.
+"""LLM clients by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`.
 
 Judges also by the folder of their model.
 """
@@ -12,13 +12,13 @@ from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.policy_itself import Itself
 from strop.generate.llm_clients.procedural import Procedural
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.rewrite.rewriting import Rewriting
 
-KEY_VARIABLE = "STROP_ADVISER_KEY"  # holds the key of an address that wants one
+KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # holds the key of an address that wants one
 
 
-def parse_adviser(text: str) -> Adviser | None:
+def parse_llm_client(text: str) -> LLMClient | None:
     """Who a text names; None: the policy itself."""
     if text == "rules":
         return Rewriting()
@@ -26,22 +26,24 @@ def parse_adviser(text: str) -> Adviser | None:
         return None
     url, _, model = text.partition("#")
     if not url.startswith(("http://", "https://")) or not model:
-        raise ConfigurationError(f"an adviser is rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
+        raise ConfigurationError(f"an LLM client is rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
     return Endpoint(url, model, key_variable=KEY_VARIABLE)
 
 
-def parse_reflector(text: str) -> Adviser | None:
-    """The same, for those who say what is to be learned from attempts: their rules are others."""
-    return Procedural("strop.standins.lessons:lesson") if text == "rules" else parse_adviser(text)
+def parse_reflector(text: str) -> LLMClient | None:
+    """The same, for those who say what is to be learned from rollouts: their rules are others."""
+    return Procedural("strop.standins.lessons:lesson") if text == "rules" else parse_llm_client(text)
 
 
-def parse_judge(text: str, rules: str) -> Adviser:
-    """Who judges replies, or says by what: the rules named, the policy, a model in a folder, or one at an address."""
+def parse_judge(text: str, rules: str) -> LLMClient:
+    """Who judges completions, or says by what: the rules named, the policy, a model in a folder, or one at an
+    address.
+    """
     if text == "rules":
         return Procedural(rules)
     if Path(text).is_dir():
         return Local(text)
-    return parse_adviser(text) or Itself()
+    return parse_llm_client(text) or Itself()
 
 
 def judge_seconds(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Where pairs of preferred replies come from: the policy's own attempts, or a table that brings them."""
+"""Where pairs of preferred completions come from: the policy's own rollouts, or a table that brings them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that make reward models: the same worlds as others, asked which of two replies is better."""
+"""Runs that make reward models: the same environments as others, asked which of two completions is better."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from strop.training.reductions.sequence_mean import SequenceMean
 def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields: Any) -> Run:
     """Verdicts are recited and nothing is sampled; `fields` are those of `Preferences`."""
     run = setting.run(recipe, Constant(), losses, strategy=RecitedVerdicts(), reduction=SequenceMean())
-    run.worlds = tuple(Preferences(world, **fields) for world in run.worlds)
-    run.sampler = Uniform(run.worlds)
+    run.envs = tuple(Preferences(env, **fields) for env in run.envs)
+    run.sampler = Uniform(run.envs)
     run.evaluation = replace(run.evaluation, agent=JudgeShown())
     return run

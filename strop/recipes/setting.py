@@ -1,4 +1,6 @@
-"""What every recipe has in common: the model, the worlds, the sizes. The algorithm is what a recipe adds to it."""
+"""What every recipe has in common: the model, the environments, the sizes. The algorithm is what a recipe adds to
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from strop.evaluation import Evaluation
 from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
 from strop.generate.engines.select_engine import EngineName, engine_on
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 from strop.recipes.model_paths import chosen_model
 from strop.recipes.user_rewards import own_rewards
 from strop.roles import Advantage, Loss, Reward
@@ -31,41 +33,41 @@ from strop.types import Sampling
 class Setting:
     """Fields that any recipe takes."""
 
-    world: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER_OR_ID
+    env: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER_OR_ID
     model: str = "pocket"  # a Hugging Face folder or id, a run, or the bundled model
-    seed: int = 0  # of tasks, sampling and whatever else is left to chance
-    steps: int = 100  # each trains on one draw and makes one version of the weights
+    seed: int = 0  # of tasks, sampling and whatever else is left to probability
+    steps: int = 100  # each trains on one batch and makes one version of the weights
     groups_per_step: int = 8  # tasks of one step
-    group_size: int = 8  # attempts per group
+    group_size: int = 8  # rollouts per group
     learning_rate: float = 3e-5  # of Adam
-    max_tokens: int = 64  # of one reply
+    max_tokens: int = 64  # of one completion
     temperature: float = 1.0  # of sampling
-    answer: Rule = "auto"  # how it is found in a reply to a task of a file: text, number, boxed, hashes, math
-    reward: str = ""  # FILE.py:FUNCTION, several joined by +; `world` among them is the world's own judgement
+    answer: Rule = "auto"  # how it is found in a completion to a task of a file: text, number, boxed, hashes, math
+    reward: str = ""  # FILE.py:FUNCTION, several joined by +; `env` among them is the environment's own judgement
     columns: tuple[str, str] = ("", "")  # of a table: what is asked and the answer; empty: the usual names
     splits: tuple[str, str] = ("train", "test")  # of a dataset: trained on and measured on
-    isolation: Isolation = "walls"  # of programs that the model writes; process: none, they run with your rights
+    isolation: Isolation = "sandbox"  # of programs that the model writes; process: none, they run with your rights
     lag: int = 0  # weight versions that generation may run ahead; 0: synchronous
-    heldout_tasks: int = 128  # per world, to measure on
+    heldout_tasks: int = 128  # per environment, to measure on
     heldout_every: int = 20  # steps between two measurements; 0: before and after only
     checkpoint_every: int = 20  # steps between two checkpoints
     threads: int = 1  # of the processor; bits depend on it
     device: str = "cpu"  # or cuda
-    engine: EngineName = "own"  # or vllm, for families without a quick path and models that need several GPUs
+    engine: EngineName = "own"  # or vllm, for families without a fast path and models that need several GPUs
     ranks: int = 1  # processes that train together, on CPUs or on a GPU each
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
         table = Table("", self.answer, *self.columns, *self.splits)
-        worlds = parse_worlds(self.world, self.seed, table, self.isolation)
-        self._check_tables([world for world in worlds if isinstance(world, Table)])
-        judged: tuple[Reward, ...] = (Earned(),) if all(world.pays for world in worlds) else (Checked(worlds),)
+        envs = parse_envs(self.env, self.seed, table, self.isolation)
+        self._check_tables([env for env in envs if isinstance(env, Table)])
+        judged: tuple[Reward, ...] = (Earned(),) if all(env.pays for env in envs) else (Checked(envs),)
         rewards = own_rewards(self.reward, judged) if self.reward else judged
-        is_answered = all(world.is_answered for world in worlds if isinstance(world, Table))
+        is_answered = all(env.is_answered for env in envs if isinstance(env, Table))
         plain: dict[str, Any] = {
             "rewards": rewards,
             "budget": Fixed(self.group_size),
-            "pace": BoundedLag(self.lag),
+            "admission": BoundedLag(self.lag),
             "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens),
             "engine": engine_on(self.device, self.engine),
             "trainer": TorchTrainer(learning_rate=self.learning_rate, device=self.device),
@@ -76,8 +78,8 @@ class Setting:
         if self.ranks != 1:
             chosen["trainer"] = Ranks(chosen["trainer"], self.ranks)
         return Run(
-            worlds=worlds,
-            sampler=Uniform(worlds),
+            envs=envs,
+            sampler=Uniform(envs),
             advantage=advantage,
             losses=losses,
             recipe=recipe,
@@ -92,13 +94,15 @@ class Setting:
         )
 
     def _check_tables(self, tables: Sequence[Table]) -> None:
-        """Whether what is said about files is about any, and whether replies to their tasks are judged by something."""
+        """Whether what is said about files is about any, and whether completions to their tasks are judged by
+        something.
+        """
         if not tables and (self.answer != "auto" or self.columns != ("", "")):
             said = f"answer={self.answer}" if self.answer != "auto" else f"columns={','.join(self.columns)}"
-            raise ConfigurationError(f"{said} is for tasks of files; {self.world} judges replies itself")
+            raise ConfigurationError(f"{said} is for tasks of files; {self.env} judges completions itself")
         for table in tables:
             if not self.reward and not table.is_answered:
                 raise ConfigurationError(
-                    f"nothing judges replies to {table.path} ({table.chosen[1]}): name the columns "
+                    f"nothing judges completions to {table.path} ({table.chosen[1]}): name the columns "
                     "(columns=PROMPT,ANSWER), or give a reward: reward=FILE.py:FUNCTION"
                 )

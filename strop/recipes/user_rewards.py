@@ -1,4 +1,4 @@
-"""Rewards by name: `grade.py:closeness+style.py:short`, and `world` for what the world itself says."""
+"""Rewards by name: `grade.py:closeness+style.py:short`, and `env` for what the environment itself says."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from strop.roles import Reward
 def own_rewards(text: str, judged: tuple[Reward, ...]) -> tuple[Reward, ...]:
     """The rewards a text names, joined by +; they add up, and `rewards.0.weight=0.5` weighs the first."""
     parts = [text] if Path(text.rpartition(":")[0]).is_file() else text.split("+")  # which a file name may hold
-    named = [judged if part.strip() == "world" else (PythonFunction(part.strip()),) for part in parts]
+    named = [judged if part.strip() == "env" else (PythonFunction(part.strip()),) for part in parts]
     return tuple(reward for rewards in named for reward in rewards)

@@ -15,7 +15,9 @@ _RATE = 5e-4  # 20 such steps take passages from 1 to 90 % right
 
 
 def shown(setting: Setting, recipe: str, steps: int) -> Run | None:
-    """A run of so many steps on the worlds' own demonstrations, to be another one's warm-up; none without steps."""
+    """A run of so many steps on the environments' own demonstrations, to be another one's warm-up; none without
+    steps.
+    """
     taught = replace(
         setting, steps=steps, group_size=1, groups_per_step=_EXAMPLES, learning_rate=_RATE, heldout_every=0
     )

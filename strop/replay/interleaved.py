@@ -1,7 +1,7 @@
 """ReLIFT's collection (2506.07527): demonstrations wait until there are enough for an optimizer step of their own.
 
 Reading: the newest are taken first, as released, so that older ones may never be. A demonstration waits at least until
-the attempts beside it were drawn, so that supervised steps follow those of reinforcement learning.
+the rollouts beside it were drawn, so that supervised steps follow those of reinforcement learning.
 Papers: relift
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from strop.errors import ConfigurationError
 from strop.roles import Buffer
-from strop.types import Group, Metrics, Origin, Trajectory
+from strop.types import Group, Metrics, Origin, Rollout
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Interleaved(Buffer):
             return None
         for group in drawn:
             if shown := _of_teacher(group):
-                self._shown[group.number] = replace(group, trajectories=shown)
+                self._shown[group.number] = replace(group, rollouts=shown)
         return [*(_without_teacher(group) for group in drawn), *self._taken()]
 
     def __len__(self) -> int:
         return len(self.inner)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many demonstrations were in this draw, and how many are still to come."""
+        """How many demonstrations were in this batch, and how many are still to come."""
         taught = sum(len(_of_teacher(group)) for group in groups)
         return {"demonstrations": float(taught), "demonstrations_waiting": float(len(self._shown))}
 
@@ -57,7 +57,7 @@ class Interleaved(Buffer):
 
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
         groups = {number: group_of(number) for number in map(int, state["shown"])}
-        self._shown = {number: replace(group, trajectories=_of_teacher(group)) for number, group in groups.items()}
+        self._shown = {number: replace(group, rollouts=_of_teacher(group)) for number, group in groups.items()}
 
     def _taken(self) -> list[Group]:
         if len(self._shown) < self.size:
@@ -65,10 +65,10 @@ class Interleaved(Buffer):
         return [self._shown.pop(number) for number in sorted(self._shown, reverse=True)[: self.size]]
 
 
-def _of_teacher(group: Group) -> list[Trajectory]:
-    return [attempt for attempt in group.scored if attempt.origin is Origin.TEACHER]
+def _of_teacher(group: Group) -> list[Rollout]:
+    return [rollout for rollout in group.scored if rollout.origin is Origin.TEACHER]
 
 
 def _without_teacher(group: Group) -> Group:
-    own = [attempt for attempt in group.trajectories if attempt.origin is not Origin.TEACHER]
-    return group if len(own) == len(group.trajectories) else replace(group, trajectories=own)
+    own = [rollout for rollout in group.rollouts if rollout.origin is not Origin.TEACHER]
+    return group if len(own) == len(group.rollouts) else replace(group, rollouts=own)

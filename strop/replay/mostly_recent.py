@@ -1,7 +1,7 @@
 """TBA's replay (2503.18929): mostly what was just made, now and then anything ever seen.
 
-A loss that is right for anybody's attempts (trajectory balance) may learn from both. Worlds without end give every task
-once, so a task's answers are its group: new groups are drawn whole, and some answers of old ones.
+A loss that is right for anybody's rollouts (trajectory balance) may learn from both. Environments without end give
+every task once, so a task's answers are its group: new groups are drawn whole, and some answers of old ones.
 Papers: tba
 """
 
@@ -23,7 +23,7 @@ class MostlyRecent(Replaying):
     """A step's new groups, the oldest first, and on top so many trained on before that the new are a share `recent`.
 
     In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again
-    before all others were. The choice depends on seed and step only. Of an old group `answers` attempts are drawn, none
+    before all others were. The choice depends on seed and step only. Of an old group `answers` rollouts are drawn, none
     twice, one after the other with probabilities softmax(sharpness * reward) over those left; 0: all of them.
     """
 
@@ -81,9 +81,9 @@ class MostlyRecent(Replaying):
 
     def _some_of(self, group: Group, random: np.random.Generator) -> Group:
         """The largest of rewards with Gumbel noise are draws from the softmax without replacement (Gumbel top-k)."""
-        attempts = group.scored
-        if not 0 < self.answers < len(attempts):
+        rollouts = group.scored
+        if not 0 < self.answers < len(rollouts):
             return group
-        noisy = self.sharpness * group.rewards + random.gumbel(size=len(attempts))
+        noisy = self.sharpness * group.rewards + random.gumbel(size=len(rollouts))
         chosen = sorted(np.argsort(-noisy)[: self.answers].tolist())
-        return replace(group, trajectories=[attempts[index] for index in chosen])
+        return replace(group, rollouts=[rollouts[index] for index in chosen])

@@ -39,8 +39,17 @@ _MORE = {  # limits of each process, beside those of all programs
     resource.RLIMIT_MSGQUEUE: 0,
 }
 _USER = "1000"  # as whom it sees itself
-_WALLS = (
-    *("--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL", "--hostname", "box"),
+_SANDBOX = (
+    *(
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        "--cap-drop",
+        "ALL",
+        "--hostname",
+        "sandbox",
+    ),
     *("--unshare-user", "--disable-userns", "--uid", _USER, "--gid", _USER),  # nobody becomes root of namespaces within
     *("--proc", "/proc", "--dev", "/dev"),
     *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", HOME, "--setenv", "LANG", "C.UTF-8"),
@@ -82,7 +91,7 @@ class Bubble:
         group = cgroup.made(cgroup.limits(allowance.memory, 2 * MOST_PROCESSES))
         stage = BubbleStage(allowance.memory, self.seen, lent, group)
         try:
-            ran = await _run((program, *self._walls(stage)), command, stdin, allowance, stage)
+            ran = await _run((program, *self._sandbox(stage)), command, stdin, allowance, stage)
             return replace(ran, ending=Ending.MEMORY) if group is not None and group.is_full() else ran
         finally:
             if group is not None:
@@ -90,10 +99,10 @@ class Bubble:
             if lent is not None and os.geteuid() == 0:
                 lent.take_back()
 
-    def _walls(self, stage: BubbleStage) -> list[str]:
+    def _sandbox(self, stage: BubbleStage) -> list[str]:
         """Only what the machine brings, and the stage."""
         told = [each for name, value in self.environment for each in ("--setenv", name, value)]
-        found = [*_WALLS, *_machine(), *told]
+        found = [*_SANDBOX, *_machine(), *told]
         tmp, shm, home = (f"{PLACE}/{name}" for name in MEMORY)
         found += ["--bind", tmp, "/tmp", "--bind", shm, "/dev/shm", "--bind", FOLDER if stage.lent else home, HOME]
         for path in self.seen:
@@ -117,14 +126,14 @@ def _machine() -> tuple[str, ...]:
 
 
 async def _run(
-    walls: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, stage: BubbleStage
+    sandbox: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, stage: BubbleStage
 ) -> Ran:
     begun, (status, told), (rules, filled) = time.monotonic(), os.pipe(), os.pipe()
     os.write(filled, seccomp.all_kinds(may_send=stage.lent is None))
     os.close(filled)
     told_and_filtered = ("--json-status-fd", str(told), "--seccomp", str(rules))
     try:
-        process = await _started((*walls, *told_and_filtered, "--", *command), (told, rules), allowance, stage)
+        process = await _started((*sandbox, *told_and_filtered, "--", *command), (told, rules), allowance, stage)
     except BaseException as error:
         why = os.read(status, _CHUNK).decode() or str(error)
         os.close(status)

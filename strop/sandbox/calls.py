@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 
-# memory, what is open already, signals of its own, clocks, chance, its own end
+# memory, what is open already, signals of its own, clocks, probability, its own end
 COMPUTING = {
     **{"read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11},
     **{"brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "readv": 19},

@@ -24,7 +24,7 @@ class Ending(enum.Enum):
 
 
 MOST_PROCESSES = 256  # of a program, with their threads
-_OF_THE_WORLD = frozenset((Ending.LOST, Ending.SETUP))
+_OF_THE_ENV = frozenset((Ending.LOST, Ending.SETUP))
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Ran:
     memory: int = 0  # bytes, at most
 
     @property
-    def is_worlds_fault(self) -> bool:
-        """Whether this says nothing about the program: the attempt failed, and is no reward of 0."""
-        return self.ending in _OF_THE_WORLD
+    def is_envs_fault(self) -> bool:
+        """Whether this says nothing about the program: the rollout failed, and is no reward of 0."""
+        return self.ending in _OF_THE_ENV
 
     @property
     def is_well(self) -> bool:

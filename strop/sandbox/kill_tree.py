@@ -1,4 +1,4 @@
-"""The end of a process that was started for the box, with all that it started."""
+"""The end of a process that was started for the sandbox, with all that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our end of the box for Python programs: a few warm interpreters, each asked one program at a time."""
+"""Our end of the sandbox for Python programs: a few warm interpreters, each asked one program at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ main(PythonView(**seen) if seen else None)
 
 
 @dataclass(eq=False)
-class PythonBox:
+class PythonSandbox:
     """Runs Python text behind walls; at most `at_once` side by side.
 
     Nothing that it answers is to be believed: compare what was printed with what was never told in there.
@@ -42,7 +42,7 @@ class PythonBox:
 
     def __post_init__(self) -> None:
         if self.at_once < 1:
-            raise ConfigurationError(f"a box needs at_once >= 1, got {self.at_once}")
+            raise ConfigurationError(f"a sandbox needs at_once >= 1, got {self.at_once}")
         self._free = asyncio.Semaphore(self.at_once)
 
     async def run(self, program: str, stdin: str = "", allowance: Allowance = USUAL, folder: str = "") -> Ran:

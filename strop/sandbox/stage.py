@@ -17,7 +17,7 @@ from strop.sandbox.mounts import mount_memory, opened, own_mounts, show
 from strop.sandbox.stranger import become, forget_keys, stranger
 
 PLACE = "/sys"  # is everywhere, needed by nobody, and hidden for whoever enters the stage
-HOME = "/home/box"  # of whoever is inside
+HOME = "/home/sandbox"  # of whoever is inside
 MEMORY = ("tmp", "shm", "home")  # folders that are memory, and have one size together
 EMPTY, NOTHING, FOLDER = f"{PLACE}/empty", f"{PLACE}/nothing", f"{PLACE}/folder"
 

@@ -1,4 +1,6 @@
-"""A process that was started for the box: what each may take, and what it says until it ends, is killed or is late."""
+"""A process that was started for the sandbox: what each may take, and what it says until it ends, is killed or is
+late.
+"""
 
 from __future__ import annotations
 

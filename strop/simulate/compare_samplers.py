@@ -13,7 +13,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.observe.metrics.tokens_to_target import tokens_to
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.simulate.learner import Learner
 from strop.simulate.population import populate
 from strop.simulate.reference_samplers import FixedTaste, Oracle
@@ -89,7 +89,7 @@ def course_of(scenario: Scenario, make: Maker, seed: int) -> Course:
 
 def uniform(learner: Learner, seed: int) -> Control:
     population = learner.population
-    return Control(Uniform(population.worlds), Counts(), Fixed(population.scenario.group_size))
+    return Control(Uniform(population.envs), Counts(), Fixed(population.scenario.group_size))
 
 
 def refilled(learner: Learner, seed: int) -> Control:
@@ -118,8 +118,8 @@ BOUNDS: dict[str, Maker] = {
 
 
 def of_parts(control: Control) -> Maker:
-    """Parts that were made for other worlds, as they were when new, in those of a learner."""
-    return lambda learner, seed: moved(control, learner.population.worlds, seed)
+    """Parts that were made for other environments, as they were when new, in those of a learner."""
+    return lambda learner, seed: moved(control, learner.population.envs, seed)
 
 
 def permuted(make: Maker) -> Maker:
@@ -127,21 +127,21 @@ def permuted(make: Maker) -> Maker:
 
     def made(learner: Learner, seed: int) -> Control:
         control = make(learner, seed)
-        worlds = learner.population.worlds
-        most = max(len(world.members) for world in worlds)
-        return replace(control, sampler=Permuted(control.sampler, worlds, most, seed))
+        envs = learner.population.envs
+        most = max(len(env.members) for env in envs)
+        return replace(control, sampler=Permuted(control.sampler, envs, most, seed))
 
     return made
 
 
-def sampler_of(kind: type[Sampler], values: Mapping[str, Any], belief: Belief) -> Maker:
-    """A sampler by its class, with some of its fields set, beside a belief."""
+def sampler_of(kind: type[Sampler], values: Mapping[str, Any], estimator: PassRateEstimator) -> Maker:
+    """A sampler by its class, with some of its fields set, beside a pass-rate estimator."""
 
     def made(learner: Learner, seed: int) -> Control:
         named = {field.name for field in fields(kind) if field.init}  # type: ignore[arg-type]
-        given = {"worlds": learner.population.worlds, "seed": seed}
+        given = {"envs": learner.population.envs, "seed": seed}
         known = {name: value for name, value in given.items() if name in named}
-        beside = moved(belief, learner.population.worlds, seed)
-        return replace(uniform(learner, seed), sampler=kind(**known, **values), belief=beside)
+        beside = moved(estimator, learner.population.envs, seed)
+        return replace(uniform(learner, seed), sampler=kind(**known, **values), estimator=beside)
 
     return made

@@ -1,6 +1,6 @@
 """A policy that is a coin for each task, and learns by the policy gradient.
 
-The logit of task i is x_i = f_i . theta with f_i . f_j = transfer ** |kind_i - kind_j| + memory * (i == j). An attempt
+The logit of task i is x_i = f_i . theta with f_i . f_j = transfer ** |kind_i - kind_j| + memory * (i == j). A rollout
 is right with p = sigmoid(x); d p / d x is p (1 - p), and a group in which k of G were right estimates it, without bias,
 by k/G (1 - k/G) G/(G - 1): the gradient of GRPO without its standard deviation. A step moves theta along the sum of
 such gradients, so x_j by the rate times their sum weighed by f_i . f_j. There is nothing to choose but the rate.
@@ -34,12 +34,12 @@ class Learner:
         self.skills = np.array([kind.skill for kind in self.population.scenario.kinds], dtype=np.float64)
         self.own = np.zeros(len(self.population.tasks))
 
-    def chances(self, bias: float = 0.0) -> Doubles:
+    def probabilities(self, bias: float = 0.0) -> Doubles:
         """Of success at each task now, or of a policy whose skill at the target kinds is lower by `bias`: [N]."""
         tasks = self.population
         skills = self.skills - bias * self.is_target
-        chances = sigmoid(skills[tasks.kinds] + tasks.offsets + self.own)
-        return np.where(tasks.is_impossible, 0.0, np.where(tasks.is_broken, LUCK, chances))
+        probabilities = sigmoid(skills[tasks.kinds] + tasks.offsets + self.own)
+        return np.where(tasks.is_impossible, 0.0, np.where(tasks.is_broken, LUCK, probabilities))
 
     @property
     def is_target(self) -> Doubles:
@@ -53,17 +53,17 @@ class Learner:
 
     def heldout(self) -> float:
         """Accuracy on tasks of the target kinds that can be solved and are never tried; exact."""
-        chances = sigmoid(self.skills[:, None] + self.population.heldout)  # [K, H]
-        return float(self.is_target @ chances.mean(axis=1) / self.is_target.sum())
+        probabilities = sigmoid(self.skills[:, None] + self.population.heldout)  # [K, H]
+        return float(self.is_target @ probabilities.mean(axis=1) / self.is_target.sum())
 
     def slopes(self) -> Doubles:
         """What a unit of gradient at a task of each kind adds to held-out accuracy: [K]."""
-        chances = sigmoid(self.skills[:, None] + self.population.heldout)
-        rises = self.is_target * (chances * (1 - chances)).mean(axis=1) / self.is_target.sum()
+        probabilities = sigmoid(self.skills[:, None] + self.population.heldout)
+        rises = self.is_target * (probabilities * (1 - probabilities)).mean(axis=1) / self.is_target.sum()
         return np.asarray(self.transfer @ rises)
 
     def train(self, groups: Sequence[Group]) -> None:
-        """One step; each attempt weighs the same, whatever the size of its group, and a draw of plain groups 1.
+        """One step; each rollout weighs the same, whatever the size of its group, and a batch of plain groups 1.
 
         Not called `learn`: a part of a run by that name is taught, too, and an oracle holds its learner.
         """

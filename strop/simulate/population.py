@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from strop.control.seeded_choice import Doubles
 from strop.errors import ConfigurationError
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.simulate.scenarios import Scenario
 from strop.types import IntArray, Message, Task
 
-_HELD_OUT = 33  # tasks of each kind by which it is measured: quantiles of the spread, so that chance has no part
+_HELD_OUT = 33  # tasks of each kind by which it is measured: quantiles of the spread, so that probability has no part
 
 
 @dataclass(frozen=True)
-class SimulatedWorld(World):
+class SimulatedEnvironment(Environment):
     """The tasks that bear one level; they are tried by coin (`course.py`), and there is nothing to play."""
 
     level: int
@@ -29,17 +29,17 @@ class SimulatedWorld(World):
 
     def task(self, index: int, heldout: bool = False) -> Task:
         if heldout:
-            raise ConfigurationError("a simulated world has no held-out tasks: its accuracy is computed")
+            raise ConfigurationError("a simulated environment has no held-out tasks: its accuracy is computed")
         return self.members[index % len(self.members)]
 
     def num_tasks(self, heldout: bool = False) -> int:
         return 0 if heldout else len(self.members)
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         raise ConfigurationError("a simulated task is tried by coin: nobody can play it")
 
-    def check(self, task: Task, reply: str) -> float:
-        raise ConfigurationError("a simulated task is tried by coin: nobody can reply to it")
+    def check(self, task: Task, completion: str) -> float:
+        raise ConfigurationError("a simulated task is tried by coin: nobody can completion to it")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +52,12 @@ class Population:
     offsets: Doubles  # [N], of logits
     is_impossible: NDArray[np.bool_]  # [N]
     is_broken: NDArray[np.bool_]  # [N]
-    worlds: tuple[SimulatedWorld, ...]
+    envs: tuple[SimulatedEnvironment, ...]
     places: dict[str, int]  # by id
 
     @property
     def tokens(self) -> IntArray:
-        """Of one attempt at each task: [N]."""
+        """Of one rollout of each task: [N]."""
         return np.array([kind.tokens for kind in self.scenario.kinds])[self.kinds]
 
     @property
@@ -75,15 +75,15 @@ def populate(scenario: Scenario, seed: int) -> Population:
     fates = np.concatenate([_fates(kind.tasks, kind.impossible, kind.broken, rng) for kind in scenario.kinds])
     levels = rng.permutation(kinds) if scenario.lies else kinds
     tasks = tuple(
-        Task((Message("user", f"simulated task {place}"),), str(place), SimulatedWorld.name, int(level))
+        Task((Message("user", f"simulated task {place}"),), str(place), SimulatedEnvironment.name, int(level))
         for place, level in enumerate(levels)
     )
-    worlds = tuple(
-        SimulatedWorld(level, tuple(task for task in tasks if task.level == level))
+    envs = tuple(
+        SimulatedEnvironment(level, tuple(task for task in tasks if task.level == level))
         for level in range(len(scenario.kinds))
     )
     places = {task.id: place for place, task in enumerate(tasks)}
-    return Population(scenario, tasks, kinds, offsets, fates == 1, fates == 2, worlds, places)
+    return Population(scenario, tasks, kinds, offsets, fates == 1, fates == 2, envs, places)
 
 
 def _fates(count: int, impossible: float, broken: float, rng: np.random.Generator) -> IntArray:

@@ -1,4 +1,4 @@
-"""Samplers that stand beside any other: chance with a taste, and one that knows what is true."""
+"""Samplers that stand beside any other: probability with a taste, and one that knows what is true."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from strop.control.samplers.support.pending_choices import Hand
 from strop.control.seeded_choice import Doubles, drawn, highest
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.simulate.learner import Learner
 from strop.types import Task
 
 
 @dataclass
 class Oracle(Sampler):
-    """The tasks with the largest true gradient, p (1 - p), each once in a draw.
+    """The tasks with the largest true gradient, p (1 - p), each once in a batch.
 
     With `per_token` those that add most to held-out accuracy for each token they cost.
     """
@@ -26,7 +26,7 @@ class Oracle(Sampler):
     seed: int = 0
     _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         return self.learner.population.tasks[self._hand.next(step, self._choose)]
 
     def _choose(self, number: int) -> Sequence[int]:
@@ -34,20 +34,20 @@ class Oracle(Sampler):
         return highest(self.scores(), count, (self.seed, number))
 
     def scores(self) -> Doubles:
-        tasks, chances = self.learner.population, self.learner.chances()
-        gradients = np.where(tasks.is_broken, 0.0, chances * (1 - chances))
+        tasks, probabilities = self.learner.population, self.learner.probabilities()
+        gradients = np.where(tasks.is_broken, 0.0, probabilities * (1 - probabilities))
         return gradients * self.learner.slopes()[tasks.kinds] / tasks.tokens if self.per_token else gradients
 
 
 @dataclass
 class FixedTaste(Sampler):
-    """Each task by a weight that chance gave it once: what uneven choice does by itself."""
+    """Each task by a weight that probability gave it once: what uneven choice does by itself."""
 
     learner: Learner
     seed: int = 0
     _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         return self.learner.population.tasks[self._hand.next(step, self._choose)]
 
     def _choose(self, number: int) -> Sequence[int]:

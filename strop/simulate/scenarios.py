@@ -9,12 +9,12 @@ from strop.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Kind:
-    """Tasks of one sort; a chance of success is 1 / (1 + exp(-logit))."""
+    """Tasks of one sort; a probability of success is 1 / (1 + exp(-logit))."""
 
     tasks: int = 64
     skill: float = 0.0  # logit of a middling task at first
     spread: float = 0.5  # of tasks' logits around the kind's: a standard deviation
-    tokens: int = 32  # of one attempt
+    tokens: int = 32  # of one rollout
     impossible: float = 0.0  # share of tasks that nobody ever solves
     broken: float = 0.0  # share of tasks whose reward is a coin: contrast that teaches nothing
     is_target: bool = False  # whether held-out accuracy is about this kind
@@ -40,8 +40,8 @@ class Scenario:
     groups_per_step: int = 16
     group_size: int = 8
     # what makes it harder to see, beside the tasks
-    lag: int = 0  # steps between an attempt and what is learned from it, by the policy and by the control parts
-    bias: float = 0.0  # all control parts are first shown attempts of a policy that much worse at the target kinds
+    lag: int = 0  # steps between a rollout and what is learned from it, by the policy and by the control parts
+    bias: float = 0.0  # all control parts are first shown rollouts of a policy that much worse at the target kinds
     lies: bool = False  # levels are permuted over tasks: they say nothing
 
     def __post_init__(self) -> None:
@@ -58,11 +58,11 @@ class Scenario:
     @property
     def tokens(self) -> int:
         """What the uniform control spends: each level is tried equally often."""
-        attempts = self.steps * self.groups_per_step * self.group_size
-        return round(attempts * sum(kind.tokens for kind in self.kinds) / len(self.kinds))
+        rollouts = self.steps * self.groups_per_step * self.group_size
+        return round(rollouts * sum(kind.tokens for kind in self.kinds) / len(self.kinds))
 
 
-_COSTS = (10, 14, 18, 23, 28, 35)  # tokens of an attempt at each rung
+_COSTS = (10, 14, 18, 23, 28, 35)  # tokens of a rollout of each rung
 _RUNGS = tuple(
     Kind(tasks=44, skill=2.7 - 1.4 * level, tokens=cost, is_target=level >= 4) for level, cost in enumerate(_COSTS)
 )

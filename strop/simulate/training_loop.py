@@ -13,13 +13,13 @@ from strop.control.seeded_choice import Doubles
 from strop.errors import StarvationError
 from strop.filter.apply_gates import passes
 from strop.observe.metrics.tokens_to_target import Curve
-from strop.roles import Belief, Budget, Gate, Sampler
+from strop.roles import Budget, Gate, PassRateEstimator, Sampler
 from strop.simulate.learner import Learner
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 
 _PATIENCE = 50  # draws' worth of groups that gates may drop for one step, as in a run
 _SHOWN = 4  # groups of each level that a biased prior comes from
-_REPLY = Message("assistant", "")
+_COMPLETION = Message("assistant", "")
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Control:
     """The parts of a run that decide what is tried and what is learned from."""
 
     sampler: Sampler
-    belief: Belief
+    estimator: PassRateEstimator
     budget: Budget
     gates: tuple[Gate, ...] = ()
 
@@ -40,7 +40,7 @@ class Course:
     control: Control
     seed: int
     tokens: int = 0  # sampled so far: dropped groups count
-    attempts: int = 0
+    rollouts: int = 0
     number: int = 0  # of the next group
     _waiting: deque[tuple[list[Group], list[Group]]] = field(default_factory=deque, init=False, repr=False)
     _turns: dict[int, Turn] = field(default_factory=dict, init=False, repr=False)  # by tokens; of this version
@@ -48,7 +48,7 @@ class Course:
     def __post_init__(self) -> None:
         self.scenario = self.learner.population.scenario
         self.rng = np.random.default_rng([self.seed, 2])
-        parts = (self.control.sampler, self.control.budget, self.control.belief)
+        parts = (self.control.sampler, self.control.budget, self.control.estimator)
         self.observers = inside(parts, Observes)
         self.learners = learners_in(parts)
         if self.scenario.bias:
@@ -64,7 +64,7 @@ class Course:
         return spent, found
 
     def step(self) -> None:
-        """Make a draw with the weights as they are; learn from the one that is due."""
+        """Make a batch with the weights as they are; learn from the one that is due."""
         self._waiting.append(self._draw())
         if len(self._waiting) <= self.scenario.lag:
             return
@@ -81,9 +81,9 @@ class Course:
         made: list[Group] = []
         kept: list[Group] = []
         wanted = self.scenario.groups_per_step
-        chances = self.learner.chances()
+        probabilities = self.learner.probabilities()
         while len(kept) < wanted:
-            wave = [self._group(task, chances) for task in self._chosen(wanted - len(kept))]
+            wave = [self._group(task, probabilities) for task in self._chosen(wanted - len(kept))]
             made += wave
             kept += [
                 verdict.group for group in wave if (verdict := passes(group, self.control.gates)).group is not None
@@ -98,26 +98,26 @@ class Course:
         return made, kept
 
     def _chosen(self, count: int) -> list[Task]:
-        return [self.control.sampler.next(self.learner.version, self.control.belief) for _ in range(count)]
+        return [self.control.sampler.next(self.learner.version, self.control.estimator) for _ in range(count)]
 
-    def _group(self, task: Task, chances: Doubles) -> Group:
-        """Attempts in waves, as a budget asks for them."""
+    def _group(self, task: Task, probabilities: Doubles) -> Group:
+        """Rollouts in waves, as a budget asks for them."""
         control, place = self.control, self.learner.population.places[task.id]
-        means, variances = control.belief.foresee([task], self.learner.version)
-        group = Group(self.number, task, [], self.learner.version, foreseen=(float(means[0]), float(variances[0])))
+        means, variances = control.estimator.predict([task], self.learner.version)
+        group = Group(self.number, task, [], self.learner.version, predicted=(float(means[0]), float(variances[0])))
         self.number += 1
-        while count := control.budget.attempts(group):
-            group.trajectories += self._attempts(group, count, float(chances[place]))
-        self.tokens += sum(attempt.num_sampled for attempt in group.trajectories)
-        self.attempts += len(group.trajectories)
+        while count := control.budget.rollouts(group):
+            group.rollouts += self._rollouts(group, count, float(probabilities[place]))
+        self.tokens += sum(rollout.num_sampled for rollout in group.rollouts)
+        self.rollouts += len(group.rollouts)
         return group
 
-    def _attempts(self, group: Group, count: int, chance: float) -> list[Trajectory]:
+    def _rollouts(self, group: Group, count: int, probability: float) -> list[Rollout]:
         turns = (self._turn(self.scenario.kinds[self._kind(group.task)].tokens),)
-        first = len(group.trajectories)
-        marks = [float(mark) for mark in self.rng.random(count) < chance]
+        first = len(group.rollouts)
+        marks = [float(mark) for mark in self.rng.random(count) < probability]
         return [
-            Trajectory(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=mark,
+            Rollout(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=mark,
                        rewards={"outcome": mark})
             for index, mark in enumerate(marks)
         ]  # fmt: skip
@@ -127,18 +127,18 @@ class Course:
         return int(population.kinds[population.places[task.id]])
 
     def _turn(self, tokens: int) -> Turn:
-        """What an attempt of so many tokens wrote, shared by all of this version: nobody reads it."""
+        """What a rollout of so many tokens wrote, shared by all of this version: nobody reads it."""
         if tokens not in self._turns:
             nothing, versions = np.zeros(tokens, dtype=np.int64), np.full(tokens, self.learner.version)
-            self._turns[tokens] = Turn(nothing[:1], nothing, nothing.astype(np.float32), versions, _REPLY)
+            self._turns[tokens] = Turn(nothing[:1], nothing, nothing.astype(np.float32), versions, _COMPLETION)
         return self._turns[tokens]
 
     def _rumours(self) -> list[Group]:
         """Groups of every level as a policy that is worse at the target would have made them; no tokens of this run."""
-        chances = self.learner.chances(self.scenario.bias)
-        tasks = [world.task(index) for world in self.learner.population.worlds for index in range(_SHOWN)]
-        groups = [self._group(task, chances) for task in tasks]
-        self.tokens = self.attempts = 0
+        probabilities = self.learner.probabilities(self.scenario.bias)
+        tasks = [env.task(index) for env in self.learner.population.envs for index in range(_SHOWN)]
+        groups = [self._group(task, probabilities) for task in tasks]
+        self.tokens = self.rollouts = 0
         return groups
 
     def _show(self, groups: Sequence[Group]) -> None:

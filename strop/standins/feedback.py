@@ -1,4 +1,4 @@
-"""What is wrong with a reply to a chain sum: rules that stand for a teacher's feedback, asked by `Procedural`."""
+"""What is wrong with a completion to a chain sum: rules that stand for a teacher's feedback, asked by `Procedural`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _STEP = re.compile(r"[^\s<>]*=[^\s<>]*")
 
 
 def put_right(text: str) -> str:
-    """The right steps as far as the first one that the reply does not have."""
+    """The right steps as far as the first one that the completion does not have."""
     parts = parts_of(text)
-    return " ".join(_known(parts["task"], parts["reply"]))
+    return " ".join(_known(parts["task"], parts["completion"]))
 
 
 def slip(text: str) -> str:
-    """The first step of the reply that is wrong; the right one is not said."""
+    """The first step of the completion that is wrong; the right one is not said."""
     parts = parts_of(text)
     steps, _ = sum_steps(terms_in(parts["task"]))
-    wrong = [said for said, step in zip(_STEP.findall(parts["reply"]), steps, strict=False) if said != step]
+    wrong = [said for said, step in zip(_STEP.findall(parts["completion"]), steps, strict=False) if said != step]
     return f"wrong: {wrong[0]}" if wrong else "each step again"
 
 
-def _known(task: str, reply: str) -> list[str]:
+def _known(task: str, completion: str) -> list[str]:
     steps, _ = sum_steps(terms_in(task))
-    said = _STEP.findall(reply)
+    said = _STEP.findall(completion)
     right = next((count for count, step in enumerate(steps) if said[count : count + 1] != [step]), len(steps))
     return steps[: right + 1]

@@ -1,4 +1,4 @@
-"""Reflection by rules, for the bundled worlds: a language model's place in runs that need none.
+"""Reflection by rules, for the bundled environments: a language model's place in runs that need none.
 
 The rules know no task's answer: they look for what the bundled model can be told in a word before a task (`careful:`,
 `half:`). To be asked by `Procedural` as `strop.standins.lessons:lesson`.
@@ -18,9 +18,9 @@ def lesson(text: str) -> str:
     parts = parts_of(text)
     match parts.get("wanted"):
         case "insight" | "skill" | "plan":
-            return word_for(parts.get("task", ""), parts.get("reply", ""))
+            return word_for(parts.get("task", ""), parts.get("completion", ""))
         case "experience":
-            word = word_for(parts.get("task", ""), parts.get("reply", ""))
+            word = word_for(parts.get("task", ""), parts.get("completion", ""))
             return f"add: {word}" if word else ""
         case "subtasks":
             return parts.get("task", "")
@@ -31,7 +31,7 @@ def lesson(text: str) -> str:
         case "direction":
             return "careful:" if num_slips(parts.get("ideas", "")) else ""
         case "summary" | "note":
-            return working(parts.get("reply", ""))
+            return working(parts.get("completion", ""))
         case "vote":
             return "1" if num_slips(parts.get("ideas", "")) <= num_slips(parts.get("other", "")) else "2"
         case "skills":
@@ -40,7 +40,7 @@ def lesson(text: str) -> str:
 
 
 def word_for(task: str, failed: str) -> str:
-    """What to say before a task so that the bundled model goes about it otherwise than this attempt did."""
+    """What to say before a task so that the bundled model goes about it otherwise than this rollout did."""
     if task.startswith("guess "):
         return "half:"
     return "careful:" if num_slips(failed) else ""

@@ -12,7 +12,7 @@ from strop.text.llm_prompt import parts_of
 def found(text: str) -> str:
     """The fact that a query asks for; a noisy one is of another body, or any where no fact is asked for."""
     parts = parts_of(text)
-    thing, _, body = parts["reply"].partition(" of ")
+    thing, _, body = parts["completion"].partition(" of ")
     if parts["wanted"] == USEFUL and (thing, body) in facts():
         return sentence(thing, body, facts()[thing, body])
     drawn = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

@@ -1,7 +1,7 @@
 """What would follow, reasoned out by rules for stores of keys: an experience model's place in runs that need none.
 
 To be asked by `Procedural` as `strop.standins.world_model:dreamt`. A key has the value that it had before in
-the attempt, else that of the most similar experience, else one that follows from its name; nothing is known of the real
+the rollout, else that of the most similar experience, else one that follows from its name; nothing is known of the real
 store.
 """
 
@@ -20,10 +20,10 @@ _SET = re.compile(r"set ([a-z]{1,16}) ([0-9]{1,4})")
 def dreamt(text: str) -> str:
     """`state: ...` after a call, `reward: ...` after an answer."""
     parts = parts_of(text)
-    reply, history = parts.get("reply", ""), _transitions(parts.get("ideas", ""))
-    calls = between(reply, "<call>", "</call>")
+    completion, history = parts.get("completion", ""), _transitions(parts.get("ideas", ""))
+    calls = between(completion, "<call>", "</call>")
     if not calls:
-        return f"reward: {int(_is_solved(parts.get('task', ''), reply, history))}"
+        return f"reward: {int(_is_solved(parts.get('task', ''), completion, history))}"
     if found := _GET.fullmatch(calls[0]):
         return f"state: {_value(found.group(1), history, _transitions(parts.get('other', '')))}"
     return "state: ok" if _SET.fullmatch(calls[0]) else "state: error: get KEY or set KEY NUMBER"
@@ -46,11 +46,11 @@ def _transitions(text: str) -> dict[str, str]:
     return found
 
 
-def _is_solved(task: str, reply: str, history: dict[str, str]) -> bool:
+def _is_solved(task: str, completion: str, history: dict[str, str]) -> bool:
     """Whether the answer is the sum of what the keys were said to hold, and stands where it should."""
     keys, target = parse(task)
     values = [history.get(f"get {key}", "") for key in keys]
     if not keys or not all(value.isdigit() for value in values):
         return False
     total = str(sum(map(int, values)))
-    return final_answer(reply) == total and (not target or history.get(f"set {target} {total}") == "ok")
+    return final_answer(completion) == total and (not target or history.get(f"set {target} {total}") == "ok")

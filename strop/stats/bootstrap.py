@@ -1,8 +1,9 @@
-"""Which settings matter, and which value of each is best (2507.04103): resampled runs, each value with an equal chance.
+"""Which settings matter, and which value of each is best (2507.04103): resampled runs, each value with an equal
+probability.
 
 Runs are drawn with replacement, each with a weight of 1 / (runs with the same value), or the value that was tried most
 would win by chance. What is noted of each resample is the best run of every value, and whose run is the best of all. A
-value that a resample does not hold is missing from it, and not 0. The best of several is biased upwards: figures of two
+value that a resample does not hold is missing from it, and not 0. The best of several is biased upwards: metrics of two
 values may be compared, and say nothing about a single run. Reading: equal bests share a win.
 Papers: web-agent-diagnosis
 """

@@ -1,4 +1,4 @@
-"""maj@k: how often the answer that most of k attempts give is right (self-consistency, 2203.11171), without bias."""
+"""maj@k: how often the answer that most of k rollouts give is right (self-consistency, 2203.11171), without bias."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Votes: TypeAlias = Sequence[tuple[int, int]]  # of each different answer: how of
 
 
 def majority_at_k(votes: Votes, silent: int, k: int) -> float:
-    """Chance that the most frequent answer among k of the attempts, drawn without replacement, is right.
+    """Probability that the most frequent answer among k of the rollouts, drawn without replacement, is right.
 
-    Equally frequent answers share the vote; `silent` attempts gave no answer and have none.
+    Equally frequent answers share the vote; `silent` rollouts gave no answer and have none.
     """
     drawn = silent + sum(times for times, _ in votes)
     won = 0.0
@@ -27,7 +27,7 @@ def majority_at_k(votes: Votes, silent: int, k: int) -> float:
 
 
 def _ways(others: Sequence[int], silent: int, k: int, top: int) -> dict[int, int]:
-    """In how many ways k more attempts hold no answer more than `top` times: by how many hold one exactly so often."""
+    """In how many ways k more rollouts hold no answer more than `top` times: by how many hold one exactly so often."""
     reached = Counter({(count, 0): math.comb(silent, count) for count in range(min(silent, k) + 1)})
     for times in others:
         following: Counter[tuple[int, int]] = Counter()

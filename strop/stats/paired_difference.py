@@ -11,7 +11,7 @@ _SIGMAS = 1.959964  # 95%
 
 
 def over_tasks(left: Sequence[float], right: Sequence[float]) -> Difference:
-    """Mean of left - right, each the share of right attempts at one task, with its 95% interval.
+    """Mean of left - right, each the share of right rollouts of one task, with its 95% interval.
 
     The interval is that of Bonett and Price (2012): as if two more tasks had been tried, one won and one lost, so that
     it has a width even where nothing differs. The mean is that of the real tasks.

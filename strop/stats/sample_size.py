@@ -1,4 +1,4 @@
-"""How many tasks, with how many attempts at each, show a difference of so many points between two models."""
+"""How many tasks, with how many rollouts of each, show a difference of so many points between two models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 from strop.errors import ConfigurationError
 
-# Where both models try the same tasks, difficulty cancels out, and what is left besides chance is how the gain differs
+# Where both models try the same tasks, difficulty cancels out, and what is left besides probability is how the gain
+# differs
 # among tasks: not at all (even), or all of it in as few as can hold it (uneven, a variance of gain * (1 - gain)); where
 # they try different tasks, difficulty counts twice.
 Kind: TypeAlias = Literal["even", "uneven", "different"]
@@ -18,33 +19,35 @@ _SIGMAS = 1.959964 + 0.841621  # a 95% interval that leaves out 0, in 80% of all
 
 @dataclass(frozen=True)
 class TaskSpread:
-    """Where noise comes from: `within` is the variance of one attempt at a task, `between` that of tasks' chances."""
+    """Where noise comes from: `within` is the variance of one rollout of a task, `between` that of tasks'
+    probabilities.
+    """
 
     within: float
     between: float
 
-    def tasks(self, gain: float, attempts: int, kind: Kind = "uneven") -> int:
+    def tasks(self, gain: float, rollouts: int, kind: Kind = "uneven") -> int:
         """Tasks of each model that show a difference of `gain`; see `Kind`."""
         beside = {"even": 0.0, "uneven": gain * (1 - gain), "different": 2 * self.between}[kind]
-        return math.ceil(_SIGMAS**2 * (beside + 2 * self.within / attempts) / gain**2 - 1e-9)
+        return math.ceil(_SIGMAS**2 * (beside + 2 * self.within / rollouts) / gain**2 - 1e-9)
 
-    def gain(self, tasks: int, attempts: int) -> float:
+    def gain(self, tasks: int, rollouts: int) -> float:
         """The smallest difference that so many tasks show, however uneven: where `tasks` holds with equality."""
-        square, chance = _SIGMAS**2, 2 * self.within / attempts
+        square, probability = _SIGMAS**2, 2 * self.within / rollouts
         whole = tasks + square
-        return min((square + math.sqrt(square**2 + 4 * whole * square * chance)) / (2 * whole), 1.0)
+        return min((square + math.sqrt(square**2 + 4 * whole * square * probability)) / (2 * whole), 1.0)
 
 
 def spread_of(right: Sequence[int], counted: Sequence[int]) -> TaskSpread:
-    """From attempts that were made: unbiased variances, that between tasks less what chance within them adds."""
+    """From rollouts that were made: unbiased variances, that between tasks less what probability within them adds."""
     pairs = [(c, n) for c, n in zip(right, counted, strict=True) if n > 1]
     if len(pairs) < 2:
         raise ConfigurationError(
-            "a plan needs at least 2 tasks with 2 attempts each, to tell chance from difficulty: add --attempts 4"
+            "a plan needs at least 2 tasks with 2 rollouts each, to tell probability from difficulty: add --rollouts 4"
         )
     within = [c * (n - c) / (n * (n - 1)) for c, n in pairs]
     shares = [c / n for c, n in pairs]
     mean = sum(shares) / len(shares)
     total = sum((share - mean) ** 2 for share in shares) / (len(shares) - 1)
-    chance = sum(w / n for w, (_, n) in zip(within, pairs, strict=True)) / len(pairs)
-    return TaskSpread(sum(within) / len(within), max(total - chance, 0.0))
+    probability = sum(w / n for w, (_, n) in zip(within, pairs, strict=True)) / len(pairs)
+    return TaskSpread(sum(within) / len(within), max(total - probability, 0.0))

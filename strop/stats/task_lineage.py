@@ -1,7 +1,7 @@
 """Tasks that were written during a run: which task they come from, and how they are kept in a checkpoint.
 
-A written task keeps its parent's world, level, tools and further messages, so that whatever plays and judges the parent
-serves it too. Its id says that it was written and which task of a world it goes back to.
+A written task keeps its parent's environment, level, tools and further messages, so that whatever plays and judges the
+parent serves it too. Its id says that it was written and which task of an environment it goes back to.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def child(parent: Task, text: str, answer: str) -> Task:
 
 
 def is_written(task: Task) -> bool:
-    """Whether no world made it."""
+    """Whether no environment made it."""
     return _WRITTEN in task.id
 
 
 def ancestor(task: Task) -> str:
-    """The id of the task of a world that it goes back to, perhaps through other written ones."""
+    """The id of the task of an environment that it goes back to, perhaps through other written ones."""
     return task.id.partition(_WRITTEN)[0]
 
 

@@ -18,7 +18,7 @@ from strop.roles import Buffer
 from strop.types import Group
 
 _MANIFEST = "manifest.json"
-VOICES = "voices"  # the folder in which, where several voices learn, all but the first have their models
+POLICIES = "policy_names"  # the folder in which, where several policy names learn, all but the first have their models
 
 
 def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:

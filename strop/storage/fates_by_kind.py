@@ -1,4 +1,6 @@
-"""What the ledger says of each kind of task: how attempts at it ended, what that paid, and why the world failed."""
+"""What the ledger says of each kind of task: how rollouts of it ended, what that paid, and why the environment
+failed.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ _KINDS = (
     f"SELECT t.source, t.level, {_ENDED.format('finished')}, {_ENDED.format('truncated')}, "
     "TOTAL(a.outcome = 'failed'), TOTAL(a.outcome IN ('finished', 'truncated') AND a.error != ''), "
     "MAX(CASE WHEN a.outcome IN ('finished', 'truncated') THEN a.error ELSE '' END) "
-    "FROM attempts a JOIN tasks t ON t.id = a.task GROUP BY t.source, t.level ORDER BY t.source, t.level"
+    "FROM rollouts a JOIN tasks t ON t.id = a.task GROUP BY t.source, t.level ORDER BY t.source, t.level"
 )
 _ERRORS = (
-    "SELECT t.source, t.level, a.error FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.outcome = 'failed' "
+    "SELECT t.source, t.level, a.error FROM rollouts a JOIN tasks t ON t.id = a.task WHERE a.outcome = 'failed' "
     "GROUP BY t.source, t.level, a.error ORDER BY COUNT(*)"
 )
 _TASKS = "SELECT COUNT(*), COUNT(DISTINCT task) FROM groups WHERE fate NOT IN ('running', 'skipped')"
@@ -24,7 +26,7 @@ _TASKS = "SELECT COUNT(*), COUNT(DISTINCT task) FROM groups WHERE fate NOT IN ('
 
 @dataclass(frozen=True)
 class KindFates:
-    """Attempts at one kind of task; `paid` is the sum of rewards of those that ended so."""
+    """Rollouts of one kind of task; `paid` is the sum of rewards of those that ended so."""
 
     source: str
     level: int
@@ -42,12 +44,12 @@ class KindFates:
         return f"{self.source} level {self.level}"
 
     @property
-    def attempts(self) -> int:
+    def rollouts(self) -> int:
         return self.finished + self.truncated + self.failed
 
 
 def kinds_of(ledger: Path) -> list[KindFates]:
-    """Every kind that was attempted."""
+    """Every kind that was tried."""
     with closing(opened(ledger)) as database:
         errors = {(source, level): error for source, level, error in database.execute(_ERRORS)}
         return [

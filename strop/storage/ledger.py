@@ -1,9 +1,9 @@
-"""The ledger: the fate of every group and attempt, exactly once, on SQLite.
+"""The ledger: the fate of every group and rollout, exactly once, on SQLite.
 
 A row carries `at`, the weight version when it was written, and no wall-clock time: the same run leaves the same rows.
 A checkpoint of step s is taken before anything with `at >= s` happens, so `rollback(s)` restores exactly that moment.
-An attempt's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of
-the group, `number`, in the draw. Both decide the order of additions: a run can be trained again from here alone.
+A rollout's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of
+the group, `number`, in the batch. Both decide the order of additions: a run can be trained again from here alone.
 """
 
 from __future__ import annotations
@@ -17,12 +17,22 @@ from typing import Any
 
 from strop.backends import WeightVersion
 from strop.errors import CheckpointError, ConfigurationError
-from strop.storage.ledger_rows import attempt_row, credited, task_of, training_rows, trajectory_of
-from strop.storage.ledger_schema import ATTEMPT, COMPOSED, CREDITED, FATES, OFFERED, PAID, PROMISES, SCHEMA, Offered
+from strop.storage.ledger_rows import rollout_of, rollout_row, task_of, training_rows, with_advantages
+from strop.storage.ledger_schema import (
+    COMPOSED,
+    FATES,
+    OFFERED,
+    PAID,
+    PROMISES,
+    ROLLOUT,
+    SCHEMA,
+    WITH_ADVANTAGES,
+    Offered,
+)
 from strop.storage.reading import LONGEST, check_tables, opened
 from strop.storage.run_folder import FORMAT
 from strop.storage.turn_bytes import plain_message
-from strop.types import Group, Outcome, Task, Trajectory
+from strop.types import Group, Outcome, Rollout, Task
 
 _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
 
@@ -50,14 +60,14 @@ class Ledger:
     # ---- what the pipeline writes
 
     def admitted(self, number: int, task: Task, version: int) -> None:
-        """A task was chosen and its attempts begin."""
+        """A task was chosen and its rollouts begin."""
         self._know(task)
         self._run(
             "INSERT INTO groups (number, task, version, fate) VALUES (?, ?, ?, 'running')", (number, task.id, version)
         )
 
     def skipped(self, number: int, reason: str, at: int) -> None:
-        """No attempt at this task can be made."""
+        """No rollout of this task can be made."""
         self._run("UPDATE groups SET fate='skipped', reason=?, at=? WHERE number=?", (reason, at, number))
 
     def _know(self, task: Task) -> None:
@@ -66,31 +76,29 @@ class Ledger:
         row = (task.id, task.source, task.level, messages, task.answer, tools, task.columns)
         self._run("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
-    def finished(
-        self, group: Group, kept: Group | None, reason: str, at: int, unused: Sequence[Trajectory] = ()
-    ) -> None:
-        """The group was scored and either kept (perhaps trimmed, or with an attempt added) or dropped for a reason.
+    def finished(self, group: Group, kept: Group | None, reason: str, at: int, unused: Sequence[Rollout] = ()) -> None:
+        """The group was scored and either kept (perhaps trimmed, or with a rollout added) or dropped for a reason.
 
-        `unused` attempts were made on the way and not brought.
+        `unused` rollouts were made on the way and not brought.
         """
         places = {t.id: place for place, t in enumerate(kept.scored)} if kept else {}
         as_kept = {t.id: t for t in kept.scored} if kept else {}
-        attempts = {t.id: t for t in (*group.trajectories, *unused)} | as_kept
-        for task in {t.task.id: t.task for t in attempts.values() if t.task.id != group.task.id}.values():
+        rollouts = {t.id: t for t in (*group.rollouts, *unused)} | as_kept
+        for task in {t.task.id: t.task for t in rollouts.values() if t.task.id != group.task.id}.values():
             self._know(task)
-        self._insert("attempts", [attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
-        is_failed = all(t.outcome is Outcome.FAILED for t in group.trajectories)
-        fate = "waiting" if places else ("skipped" if not attempts else "failed" if is_failed else "gated")
+        self._insert("rollouts", [rollout_row(t, group.number, places.get(t.id)) for t in rollouts.values()])
+        is_failed = all(t.outcome is Outcome.FAILED for t in group.rollouts)
+        fate = "waiting" if places else ("skipped" if not rollouts else "failed" if is_failed else "gated")
         self._run(
-            "UPDATE groups SET fate=?, reason=?, at=?, foreseen=?, spread=? WHERE number=?",
-            (fate, reason, at, *(group.foreseen or (None, None)), group.number),
+            "UPDATE groups SET fate=?, reason=?, at=?, predicted=?, spread=? WHERE number=?",
+            (fate, reason, at, *(group.predicted or (None, None)), group.number),
         )
 
     def trained(self, groups: Iterable[Group], step: int) -> None:
         """These groups were in the optimizer step that made version `step`."""
         rows = [row for slot, group in enumerate(groups) for row in training_rows(step, slot, group)]
         self._insert("trainings", rows)
-        for table, key, column in (("attempts", "id", "attempt"), ("groups", "number", "number")):
+        for table, key, column in (("rollouts", "id", "rollout"), ("groups", "number", "number")):
             these = f"SELECT {column} FROM trainings WHERE step=?"
             self._run(f"UPDATE {table} SET fate='trained' WHERE {key} IN ({these})", (step,))
         self._database.commit()
@@ -113,19 +121,19 @@ class Ledger:
     def rollback(self, step: int) -> None:
         """Forget all that happened after the checkpoint of `step`."""
         late = "SELECT number FROM groups WHERE version >= :step OR at >= :step"
-        kept = "SELECT attempt FROM trainings WHERE step <= :step"  # a buffer may have drawn it more than once
-        undone = f"SELECT attempt FROM trainings WHERE step > :step AND attempt NOT IN ({kept})"
+        kept = "SELECT rollout FROM trainings WHERE step <= :step"  # a buffer may have drawn it more than once
+        undone = f"SELECT rollout FROM trainings WHERE step > :step AND rollout NOT IN ({kept})"
         for statement in (
-            # a buffer may train the attempts of a group at different steps: one that was trained on does not wait
-            f"UPDATE groups SET fate='waiting' WHERE number IN (SELECT number FROM attempts WHERE id IN ({undone})) "
+            # a buffer may train the rollouts of a group at different steps: one that was trained on does not wait
+            f"UPDATE groups SET fate='waiting' WHERE number IN (SELECT number FROM rollouts WHERE id IN ({undone})) "
             "AND number NOT IN (SELECT number FROM trainings WHERE step <= :step)",
-            f"UPDATE attempts SET fate='waiting' WHERE id IN ({undone})",
+            f"UPDATE rollouts SET fate='waiting' WHERE id IN ({undone})",
             "DELETE FROM trainings WHERE step > :step",
             "DELETE FROM versions WHERE step > :step",
-            f"DELETE FROM attempts WHERE number IN ({late})",
+            f"DELETE FROM rollouts WHERE number IN ({late})",
             "DELETE FROM groups WHERE version >= :step",
-            "UPDATE groups SET fate='running', reason='', at=NULL, foreseen=NULL, spread=NULL WHERE at >= :step",
-            "DELETE FROM tasks WHERE id NOT IN (SELECT task FROM groups UNION SELECT task FROM attempts)",
+            "UPDATE groups SET fate='running', reason='', at=NULL, predicted=NULL, spread=NULL WHERE at >= :step",
+            "DELETE FROM tasks WHERE id NOT IN (SELECT task FROM groups UNION SELECT task FROM rollouts)",
         ):
             self._database.execute(statement, {"step": step})
         self._database.commit()
@@ -139,7 +147,7 @@ class Ledger:
         copy.close()
 
     def close(self) -> None:
-        self._database.commit()  # a run that ends by an error leaves the attempts that led to it
+        self._database.commit()  # a run that ends by an error leaves the rollouts that led to it
         self._database.close()
 
     # ---- what others read
@@ -167,81 +175,81 @@ class Ledger:
         return self._of(number, "place IS NOT NULL ORDER BY place")
 
     def whole(self, number: int) -> Group:
-        """A finished group with all attempts that were made."""
+        """A finished group with all rollouts that were made."""
         return self._of(number, "1 ORDER BY rowid")
 
     def _of(self, number: int, chosen: str) -> Group:
-        rows = self._rows(f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? AND {chosen}", (number,))
-        return self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
+        rows = self._rows(f"SELECT a.task, {ROLLOUT} FROM rollouts a WHERE number=? AND {chosen}", (number,))
+        return self._group(number, [rollout_of(self.task(row[0]), *row[1:]) for row in rows])
 
     def history(self) -> Iterator[Group]:
-        """Every finished group in order with all attempts that were made, kept or not: what was learned of tasks."""
-        return (self.whole(number) for (number,) in self._rows("SELECT DISTINCT number FROM attempts ORDER BY number"))
+        """Every finished group in order with all rollouts that were made, kept or not: what was learned of tasks."""
+        return (self.whole(number) for (number,) in self._rows("SELECT DISTINCT number FROM rollouts ORDER BY number"))
 
     def composed(self, count: int) -> list[tuple[Group, dict[str, str]]]:
         """Groups that are more than plain siblings, of most kinds first, with fates by id ("": why it was left out)."""
         numbers = [number for (number,) in self._rows(COMPOSED, (count,))]
         return [(self.whole(number), dict(self._rows(FATES, (number,)))) for number in numbers]
 
-    def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
-        query = "SELECT task, version, foreseen, spread FROM groups WHERE number=?"
+    def _group(self, number: int, rollouts: list[Rollout], times: int = 0) -> Group:
+        query = "SELECT task, version, predicted, spread FROM groups WHERE number=?"
         if not (rows := self._rows(query, (number,))):
             raise CheckpointError(f"the ledger knows no group {number}: is it the ledger of this run?")
         task, version, mean, variance = rows[0]
-        foreseen = None if mean is None else (mean, variance)
-        return Group(number, self.task(task), attempts, version, times, foreseen)
+        predicted = None if mean is None else (mean, variance)
+        return Group(number, self.task(task), rollouts, version, times, predicted)
 
     def trained_groups(self, step: int) -> list[Group]:
-        """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
+        """The groups that the optimizer step to version `step` saw, in their order, as they were before advantage."""
         rows = self._rows(
-            f"SELECT t.slot, t.number, a.task, {ATTEMPT} "
-            "FROM trainings t JOIN attempts a ON a.id = t.attempt "
+            f"SELECT t.slot, t.number, a.task, {ROLLOUT} "
+            "FROM trainings t JOIN rollouts a ON a.id = t.rollout "
             "WHERE t.step = ? ORDER BY t.slot, t.place",
             (step,),
         )
-        slots: dict[tuple[int, int], list[Trajectory]] = {}
-        for slot, number, task, *attempt in rows:
-            slots.setdefault((slot, number), []).append(trajectory_of(self.task(task), *attempt))
-        return [self._drawn(number, attempts, step) for (_, number), attempts in slots.items()]
+        slots: dict[tuple[int, int], list[Rollout]] = {}
+        for slot, number, task, *rollout in rows:
+            slots.setdefault((slot, number), []).append(rollout_of(self.task(task), *rollout))
+        return [self._drawn(number, rollouts, step) for (_, number), rollouts in slots.items()]
 
-    def _drawn(self, number: int, attempts: list[Trajectory], step: int) -> Group:
+    def _drawn(self, number: int, rollouts: list[Rollout], step: int) -> Group:
         query = "SELECT COUNT(DISTINCT step) FROM trainings WHERE number=? AND step <= ?"
         ((times,),) = self._rows(query, (number, step))
-        return self._group(number, attempts, times)
+        return self._group(number, rollouts, times)
 
     def trained_steps(self) -> list[int]:
         """Steps that were trained, in order."""
         return [step for (step,) in self._rows("SELECT DISTINCT step FROM trainings ORDER BY step")]
 
     def rated_steps(self) -> list[int]:
-        """Those of which some attempts have ratios."""
+        """Those of which some rollouts have ratios."""
         return [step for (step,) in self._rows("SELECT DISTINCT step FROM trainings WHERE ratios IS NOT NULL")]
 
     def fingerprints(self) -> dict[int, str]:
         """Of the weights of each version, as they were published."""
         return dict(self._rows("SELECT step, fingerprint FROM versions ORDER BY step"))
 
-    def sample(self, step: int, count: int) -> list[Trajectory]:
-        """Some attempts trained at `step`, for reading."""
-        known = f"SELECT t.credit, t.ratios, a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id=t.attempt"
+    def sample(self, step: int, count: int) -> list[Rollout]:
+        """Some rollouts trained at `step`, for reading."""
+        known = f"SELECT t.advantage, t.ratios, a.task, {ROLLOUT} FROM trainings t JOIN rollouts a ON a.id=t.rollout"
         rows = self._rows(f"{known} WHERE t.step=? ORDER BY a.number, a.rowid LIMIT ?", (step, count))
-        return [self._credited(*row) for row in rows]
+        return [self._with_advantages(*row) for row in rows]
 
     def successes(self, least: float) -> dict[str, list[str]]:
-        """The policy's own attempts that the world paid at least so much, in order: ids by task."""
+        """The policy's own rollouts that the environment paid at least so much, in order: ids by task."""
         found: dict[str, list[str]] = {}
-        query = f"SELECT task, id FROM attempts WHERE origin='policy' AND {PAID} >= ? ORDER BY number, rowid"
+        query = f"SELECT task, id FROM rollouts WHERE origin='policy' AND {PAID} >= ? ORDER BY number, rowid"
         for task, name in self._rows(query, (least,)):
             found.setdefault(task, []).append(name)
         return found
 
-    def attempt(self, id_: str) -> Trajectory:
-        for row in self._rows(f"{CREDITED} WHERE a.id=?", (id_,)):
-            return self._credited(*row)
-        raise ConfigurationError(f"the ledger has no attempt {id_!r}")
+    def rollout(self, id_: str) -> Rollout:
+        for row in self._rows(f"{WITH_ADVANTAGES} WHERE a.id=?", (id_,)):
+            return self._with_advantages(*row)
+        raise ConfigurationError(f"the ledger has no rollout {id_!r}")
 
-    def _credited(self, credit: bytes | None, ratios: bytes | None, task: str, *row: Any) -> Trajectory:
-        return credited(trajectory_of(self.task(task), *row), credit, ratios)
+    def _with_advantages(self, advantage: bytes | None, ratios: bytes | None, task: str, *row: Any) -> Rollout:
+        return with_advantages(rollout_of(self.task(task), *row), advantage, ratios)
 
     def offered(self) -> list[Offered]:
         """Every admitted group in order, whatever became of it."""
@@ -249,28 +257,28 @@ class Ledger:
         return [Offered(source, level, bool(trained), *rest) for source, level, trained, *rest in rows]
 
     def counts(self) -> dict[str, int]:
-        """Attempts by fate."""
-        return dict(self._rows("SELECT fate, COUNT(*) FROM attempts GROUP BY fate ORDER BY fate"))
+        """Rollouts by fate."""
+        return dict(self._rows("SELECT fate, COUNT(*) FROM rollouts GROUP BY fate ORDER BY fate"))
 
     def num_skipped(self) -> int:
-        """Tasks that nobody could attempt."""
+        """Tasks that nobody could rollout."""
         return int(self._rows("SELECT COUNT(*) FROM groups WHERE fate='skipped'")[0][0])
 
     def violations(self) -> list[str]:
-        """Broken promises: an attempt without exactly one fate, trained twice, or trained though failed."""
+        """Broken promises: a rollout without exactly one fate, trained twice, or trained though failed."""
         found = {name: int(self._rows(query)[0][0]) for name, query in PROMISES.items()}
         return [f"{name}: {count}" for name, count in found.items() if count]
 
     def trained_more_than_once(self) -> int:
-        """Attempts in more than one optimizer step; 0 unless the buffer replays."""
-        query = "SELECT COUNT(*) FROM (SELECT attempt FROM trainings GROUP BY attempt HAVING COUNT(*) > 1)"
+        """Rollouts in more than one optimizer step; 0 unless the buffer replays."""
+        query = "SELECT COUNT(*) FROM (SELECT rollout FROM trainings GROUP BY rollout HAVING COUNT(*) > 1)"
         return int(self._rows(query)[0][0])
 
     def digest(self) -> str:
         """A hash of every row: equal digests mean equal ledgers."""
         state = hashlib.sha256()
         of_trainings = "step, slot, place"
-        keys = {"tasks": "id", "groups": "number", "attempts": "id", "trainings": of_trainings, "versions": "step"}
+        keys = {"tasks": "id", "groups": "number", "rollouts": "id", "trainings": of_trainings, "versions": "step"}
         for table, key in keys.items():
             for row in self._database.execute(f"SELECT * FROM {table} ORDER BY {key}"):
                 state.update(repr((table, *row)).encode())

@@ -1,7 +1,7 @@
-"""The ledger as people look through it: attempts by what they are, a page at a time, and groups as they are settled.
+"""The ledger as people look through it: rollouts by what they are, a page at a time, and groups as they are settled.
 
 Everything is asked by a cursor: a place behind which to go on, so that what comes in meanwhile moves no page, and
-nothing is read twice. Questions about all attempts walk the index `attempts_by_group`, which holds all that they ask.
+nothing is read twice. Questions about all rollouts walk the index `rollouts_by_group`, which holds all that they ask.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from strop.storage.ledger_schema import EVIDENCE, FATES
 from strop.storage.reading import opened
 
 ORDERS = {"newest": "number", "reward": "reward", "length": "tokens"}  # what pages are sorted by, and its column
-_LETTERS = 160  # of a task and of a reply that a list shows
-_OF_ALL = "attempts a INDEXED BY attempts_by_group"
-# by groups: attempts of other kinds are never looked at, and a group is asked for its task once
+_LETTERS = 160  # of a task and of a completion that a list shows
+_OF_ALL = "rollouts a INDEXED BY rollouts_by_group"
+# by groups: rollouts of other kinds are never looked at, and a group is asked for its task once
 _OF_KIND = f"groups g CROSS JOIN {_OF_ALL} ON a.number = g.number"
 
 
@@ -35,7 +35,7 @@ ANY = Between()
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which attempts; what is empty is not asked for."""
+    """Which rollouts; what is empty is not asked for."""
 
     task: str = ""  # its id
     kind: tuple[str, int] | None = None  # source and level of tasks
@@ -48,14 +48,14 @@ class Wanted:
 
 
 class RowPlace(NamedTuple):
-    """Of an attempt in an order: what that sorts by, and its row."""
+    """Of a rollout in an order: what that sorts by, and its row."""
 
     key: float
     row: int
 
 
 class Listed(NamedTuple):
-    """An attempt in a list."""
+    """A rollout in a list."""
 
     place: RowPlace
     id: str
@@ -70,11 +70,11 @@ class Listed(NamedTuple):
     reward: float | None
     tokens: int
     asked: str  # the beginning of its task
-    reply: str  # its end
+    completion: str  # its end
 
 
 class GroupTried(NamedTuple):
-    """A group and what its own attempts came to."""
+    """A group and what its own rollouts came to."""
 
     number: int
     source: str
@@ -83,7 +83,7 @@ class GroupTried(NamedTuple):
     fate: str
     right: float
     tried: float
-    attempts: int
+    rollouts: int
 
 
 class LedgerBrowser:
@@ -100,7 +100,7 @@ class LedgerBrowser:
 
     def newest(self) -> int:
         """The last row: whoever knew another one has something to look at."""
-        return int(self._rows("SELECT COALESCE(MAX(rowid), 0) FROM attempts")[0][0])
+        return int(self._rows("SELECT COALESCE(MAX(rowid), 0) FROM rollouts")[0][0])
 
     def kinds(self, after: int) -> tuple[list[tuple[str, int]], int]:
         """Sources and levels of tasks behind a row, and the last row."""
@@ -109,7 +109,7 @@ class LedgerBrowser:
         return found, int(last)
 
     def page(self, wanted: Wanted, order: str, is_rising: bool, after: RowPlace | None, count: int) -> list[Listed]:
-        """The next attempts behind a place; those without a reward have no place in the order of rewards."""
+        """The next rollouts behind a place; those without a reward have no place in the order of rewards."""
         column, way = ORDERS[order], ("ASC", ">") if is_rising else ("DESC", "<")
         asked = [*self._asked(wanted), *([("a.reward IS NOT NULL", [])] if column == "reward" else [])]
         asked += [(f"(a.{column}, a.rowid) {way[1]} (?, ?)", list(after))] if after else []
@@ -147,25 +147,25 @@ class LedgerBrowser:
     def _listed(self, places: Sequence[RowPlace]) -> Iterator[Listed]:
         query = (
             "SELECT a.id, a.number, g.version, a.task, t.source, t.level, a.fate, a.outcome, a.origin, a.reward, "
-            "a.tokens, t.messages, a.turns FROM attempts a JOIN groups g ON g.number = a.number "
+            "a.tokens, t.messages, a.turns FROM rollouts a JOIN groups g ON g.number = a.number "
             "JOIN tasks t ON t.id = a.task WHERE a.rowid = ?"
         )
         for place in places:
             for *plain, messages, turns in self._rows(query, (place.row,)):
-                yield Listed(place, *[*plain, _asked_of(plain[3], messages), _reply_of(plain[0], turns)])
+                yield Listed(place, *[*plain, _asked_of(plain[3], messages), _completion_of(plain[0], turns)])
 
     def named(self, ids: Sequence[str]) -> list[Listed]:
-        """Attempts by id, in the order in which they were written."""
-        asked = f"SELECT number, rowid FROM attempts WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY rowid"
+        """Rollouts by id, in the order in which they were written."""
+        asked = f"SELECT number, rowid FROM rollouts WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY rowid"
         return list(self._listed([RowPlace(*each) for each in self._rows(asked, ids)]))
 
-    def number_of(self, attempt: str) -> int | None:
-        """The group of an attempt."""
-        found = self._rows("SELECT number FROM attempts WHERE id = ?", (attempt,))
+    def number_of(self, rollout: str) -> int | None:
+        """The group of a rollout."""
+        found = self._rows("SELECT number FROM rollouts WHERE id = ?", (rollout,))
         return int(found[0][0]) if found else None
 
     def fates(self, number: int) -> dict[str, str]:
-        """Of a group's attempts by id; "": why the group was left out."""
+        """Of a group's rollouts by id; "": why the group was left out."""
         return dict(self._rows(FATES, (number,)))
 
     def tried(self, after: int, count: int) -> list[GroupTried]:
@@ -180,7 +180,7 @@ class LedgerBrowser:
         rows = self._rows(
             f"SELECT g.number, t.source, t.level, g.version, g.fate, {EVIDENCE} "
             f"FROM (SELECT * FROM groups g WHERE {chosen}) g JOIN tasks t ON t.id = g.task "
-            "LEFT JOIN attempts a ON a.number = g.number GROUP BY g.number ORDER BY g.number",
+            "LEFT JOIN rollouts a ON a.number = g.number GROUP BY g.number ORDER BY g.number",
             values,
         )
         return [GroupTried(*row[:8]) for row in rows]
@@ -193,9 +193,9 @@ class LedgerBrowser:
         return int(self._rows("SELECT COALESCE(MAX(number), -1) FROM groups")[0][0])
 
     def earned(self, groups: int) -> dict[str, float]:
-        """The mean reward of the policy's own attempts by task, over so many of the last groups."""
+        """The mean reward of the policy's own rollouts by task, over so many of the last groups."""
         query = (
-            "SELECT task, AVG(reward) FROM attempts INDEXED BY attempts_by_group WHERE number > ? "
+            "SELECT task, AVG(reward) FROM rollouts INDEXED BY rollouts_by_group WHERE number > ? "
             "AND origin = 'policy' AND reward IS NOT NULL GROUP BY task"
         )
         return dict(self._rows(query, (self.last_number() - groups,)))
@@ -209,6 +209,6 @@ def _asked_of(task: str, messages: str) -> str:
     return said[0][:_LETTERS] if said else ""
 
 
-def _reply_of(attempt: str, turns: bytes) -> str:
-    found = turns_of(attempt, turns)
+def _completion_of(rollout: str, turns: bytes) -> str:
+    found = turns_of(rollout, turns)
     return found[-1].message.content[-_LETTERS:] if found else ""

@@ -1,4 +1,4 @@
-"""Rows of the ledger: an attempt as a row, and a row as an attempt."""
+"""Rows of the ledger: a rollout as a row, and a row as a rollout."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ import numpy as np
 
 from strop.errors import DataError
 from strop.storage.turn_bytes import decode_turns, encode_turns, message_from
-from strop.types import Group, Origin, Outcome, Task, Tool, Trajectory, Turn
+from strop.types import Group, Origin, Outcome, Rollout, Task, Tool, Turn
 
 _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 def training_rows(step: int, slot: int, group: Group) -> list[tuple[Any, ...]]:
-    """The attempts of a drawn group that count, each with its credit and, of this step alone, its ratios."""
-    known = [(step, slot, place, group.number, t.id, _credit(t), _ratios(t)) for place, t in enumerate(group.scored)]
+    """The rollouts of a drawn group that count, each with its advantage and, of this step alone, its ratios."""
+    known = [(step, slot, place, group.number, t.id, _advantage(t), _ratios(t)) for place, t in enumerate(group.scored)]
     for each in group.scored:
         each.ratios = None  # it may be drawn again
     return known
 
 
-def _ratios(trained: Trajectory) -> bytes | None:
+def _ratios(trained: Rollout) -> bytes | None:
     """As float16: to be looked at."""
     return None if trained.ratios is None else trained.ratios.astype("<f2").tobytes()
 
 
-def _credit(trained: Trajectory) -> bytes | None:
+def _advantage(trained: Rollout) -> bytes | None:
     """As float32: of every token, or once where all have the same."""
-    credit = trained.advantages
-    if credit is None:
+    advantage = trained.advantages
+    if advantage is None:
         return None
-    is_one = len(credit) > 1 and bool((credit == credit[0]).all())
-    return credit[: 1 if is_one else None].astype("<f4").tobytes()
+    is_one = len(advantage) > 1 and bool((advantage == advantage[0]).all())
+    return advantage[: 1 if is_one else None].astype("<f4").tobytes()
 
 
-def credited(trained: Trajectory, credit: bytes | None, ratios: bytes | None) -> Trajectory:
-    """An attempt with the credit that it had in a step, and its ratios where they are known."""
+def with_advantages(trained: Rollout, advantage: bytes | None, ratios: bytes | None) -> Rollout:
+    """A rollout with the advantage that it had in a step, and its ratios where they are known."""
     try:
-        if credit is not None:
-            known = np.frombuffer(credit, "<f4")
+        if advantage is not None:
+            known = np.frombuffer(advantage, "<f4")
             trained.advantages = np.broadcast_to(known, trained.num_tokens) if len(known) < 2 else known
         trained.ratios = None if ratios is None else np.frombuffer(ratios, "<f2").astype(np.float32)
     except ValueError as error:
@@ -51,34 +51,34 @@ def credited(trained: Trajectory, credit: bytes | None, ratios: bytes | None) ->
     return trained
 
 
-def _not_for(trained: Trajectory, why: str) -> DataError:
-    return DataError(f"the ledger cannot be read: attempt {trained.id}, columns credit and ratios: {why}")
+def _not_for(trained: Rollout, why: str) -> DataError:
+    return DataError(f"the ledger cannot be read: rollout {trained.id}, columns advantage and ratios: {why}")
 
 
-def attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:
-    """In the order of the table's columns; `place` is the attempt's in the group as it was kept."""
-    failed = trajectory.outcome is Outcome.FAILED
+def rollout_row(rollout: Rollout, number: int, place: int | None) -> tuple[Any, ...]:
+    """In the order of the table's columns; `place` is the rollout's in the group as it was kept."""
+    failed = rollout.outcome is Outcome.FAILED
     return (
-        trajectory.id,
+        rollout.id,
         number,
-        trajectory.task.id,
-        trajectory.parent,
-        trajectory.family,
-        trajectory.outcome.value,
-        trajectory.origin.value,
-        trajectory.reward if trajectory.is_scored else None,
-        _SORTED.encode(trajectory.rewards),
-        _SORTED.encode(trajectory.facts) if trajectory.facts else "{}",
-        trajectory.error,
-        trajectory.num_tokens,
+        rollout.task.id,
+        rollout.parent,
+        rollout.comparison_group,
+        rollout.outcome.value,
+        rollout.origin.value,
+        rollout.reward if rollout.is_scored else None,
+        _SORTED.encode(rollout.rewards),
+        _SORTED.encode(rollout.facts) if rollout.facts else "{}",
+        rollout.error,
+        rollout.num_tokens,
         "failed" if failed else ("gated" if place is None else "waiting"),
-        _SORTED.encode(trajectory.turn_rewards) if trajectory.turn_rewards else "[]",
-        encode_turns(trajectory.turns),
+        _SORTED.encode(rollout.turn_rewards) if rollout.turn_rewards else "[]",
+        encode_turns(rollout.turns),
         place,
     )
 
 
-def trajectory_of(
+def rollout_of(
     task: Task,
     id_: str,
     outcome: str,
@@ -89,11 +89,11 @@ def trajectory_of(
     turn_rewards: str,
     facts: str,
     parent: str,
-    family: str,
+    comparison_group: str,
     turns: bytes,
-) -> Trajectory:
-    """The inverse, from the columns of `ATTEMPT`."""
-    return Trajectory(
+) -> Rollout:
+    """The inverse, from the columns of `ROLLOUT`."""
+    return Rollout(
         id_,
         task,
         turns_of(id_, turns),
@@ -105,21 +105,21 @@ def trajectory_of(
         tuple(json.loads(turn_rewards)),
         json.loads(facts),
         parent,
-        family,
+        comparison_group,
     )
 
 
 def turns_of(id_: str, turns: bytes) -> tuple[Turn, ...]:
-    """The turns of an attempt, or DataError with its name."""
+    """The turns of a rollout, or DataError with its name."""
     try:
         return decode_turns(turns)
     except ValueError as error:
-        raise DataError(f"the ledger cannot be read: attempt {id_}, column turns: {error}") from error
+        raise DataError(f"the ledger cannot be read: rollout {id_}, column turns: {error}") from error
 
 
 def _numbers(id_: str, column: str, found: dict[str, float]) -> dict[str, float]:
     if not all(isinstance(each, int | float) for each in found.values()):
-        raise DataError(f"the ledger cannot be read: attempt {id_}, column {column}: not all are numbers")
+        raise DataError(f"the ledger cannot be read: rollout {id_}, column {column}: not all are numbers")
     return found
 
 

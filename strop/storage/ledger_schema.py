@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent family turns"
-ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
-# by the world, whatever other rewards added; by all where the world was not asked; NULL where an attempt does not count
-_BY_WORLD = "COALESCE(json_extract(rewards, '$.outcome'), json_extract(rewards, '$.checked'), reward)"
-PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_WORLD} END"
-# the index of attempts holds what people filter and sort by, so that a look at a million of them reads no turns
+_COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent comparison_group turns"
+ROLLOUT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
+# by the environment, whatever other rewards added; by all where the environment was not asked; NULL where a rollout
+# does not count
+_BY_ENV = "COALESCE(json_extract(rewards, '$.outcome'), json_extract(rewards, '$.checked'), reward)"
+PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_ENV} END"
+# the index of rollouts holds what people filter and sort by, so that a look at a million of them reads no turns
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
@@ -17,24 +18,24 @@ CREATE TABLE IF NOT EXISTS tasks (
 CREATE TABLE IF NOT EXISTS groups (
     number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
-    reason TEXT NOT NULL DEFAULT '', at INTEGER, foreseen REAL, spread REAL);
-CREATE TABLE IF NOT EXISTS attempts (
+    reason TEXT NOT NULL DEFAULT '', at INTEGER, predicted REAL, spread REAL);
+CREATE TABLE IF NOT EXISTS rollouts (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number),
-    task TEXT NOT NULL REFERENCES tasks(id), parent TEXT NOT NULL, family TEXT NOT NULL, outcome TEXT NOT NULL,
-    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
+    task TEXT NOT NULL REFERENCES tasks(id), parent TEXT NOT NULL, comparison_group TEXT NOT NULL, outcome TEXT NOT
+    NULL, origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
     tokens INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
     turns BLOB NOT NULL, place INTEGER);
-CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number, fate, origin, outcome, reward, tokens, task);
+CREATE INDEX IF NOT EXISTS rollouts_by_group ON rollouts(number, fate, origin, outcome, reward, tokens, task);
 CREATE TABLE IF NOT EXISTS trainings (
     step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
-    attempt TEXT NOT NULL REFERENCES attempts(id), credit BLOB, ratios BLOB, PRIMARY KEY (step, slot, place));
-CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
+    rollout TEXT NOT NULL REFERENCES rollouts(id), advantage BLOB, ratios BLOB, PRIMARY KEY (step, slot, place));
+CREATE INDEX IF NOT EXISTS trainings_by_rollout ON trainings(rollout);
 CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
 """
 
-# how many of the policy's own attempts of a group were right, and how many there were (see success.py); then
-# all attempts, and the lowest and the highest reward
+# how many of the policy's own rollouts of a group were right, and how many there were (see success.py); then
+# all rollouts, and the lowest and the highest reward
 _OWN = "a.origin = 'policy' AND a.outcome NOT IN ('failed', 'pruned') AND a.rewards != '{}'"
 _WEIGHT = "1.0 / COALESCE(json_extract(a.facts, '$.survival'), 1.0)"
 _SUCCESS = f"MIN(MAX({PAID}, 0.0), 1.0)"
@@ -46,43 +47,43 @@ EVIDENCE = (
 OFFERED = (
     "SELECT t.source, t.level, g.fate = 'trained', "
     "AVG(CASE WHEN a.outcome NOT IN ('failed', 'pruned') THEN a.tokens END), "
-    f"AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END), g.version, g.foreseen, {EVIDENCE} "
-    "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
+    f"AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END), g.version, g.predicted, {EVIDENCE} "
+    "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN rollouts a ON a.number = g.number "
     "GROUP BY g.number ORDER BY g.number"
 )
-_KIND = "origin || '/' || family || '/' || outcome || '/' || (parent != '')"
+_KIND = "origin || '/' || comparison_group || '/' || outcome || '/' || (parent != '')"
 COMPOSED = (
-    "SELECT number FROM attempts GROUP BY number "
-    "HAVING MAX(parent != '' OR family != '' OR origin != 'policy' OR outcome = 'pruned') "
+    "SELECT number FROM rollouts GROUP BY number "
+    "HAVING MAX(parent != '' OR comparison_group != '' OR origin != 'policy' OR outcome = 'pruned') "
     f"ORDER BY COUNT(DISTINCT {_KIND}) DESC, number DESC LIMIT ?"
 )
 
-# attempts with what they had when they were trained last
-_LAST = "(SELECT {} FROM trainings t WHERE t.attempt = a.id ORDER BY step DESC LIMIT 1)"
-CREDITED = f"SELECT {_LAST.format('credit')}, {_LAST.format('ratios')}, a.task, {ATTEMPT} FROM attempts a"
+# rollouts with what they had when they were trained last
+_LAST = "(SELECT {} FROM trainings t WHERE t.rollout = a.id ORDER BY step DESC LIMIT 1)"
+WITH_ADVANTAGES = f"SELECT {_LAST.format('advantage')}, {_LAST.format('ratios')}, a.task, {ROLLOUT} FROM rollouts a"
 
-# of a group's attempts, and of itself why it was left out
-FATES = "SELECT id, fate FROM attempts WHERE number=?1 UNION ALL SELECT '', reason FROM groups WHERE number=?1"
+# of a group's rollouts, and of itself why it was left out
+FATES = "SELECT id, fate FROM rollouts WHERE number=?1 UNION ALL SELECT '', reason FROM groups WHERE number=?1"
 
 
-# broken promises, each counted: an attempt has one fate, is trained as that says, and no group is lost
+# broken promises, each counted: a rollout has one fate, is trained as that says, and no group is lost
 PROMISES = {
-    "trained without a training": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND id NOT IN "
-    "(SELECT attempt FROM trainings)",
-    "training of an attempt not marked trained": "SELECT COUNT(*) FROM trainings t JOIN attempts a "
-    "ON a.id = t.attempt WHERE a.fate != 'trained'",
-    "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
-    "pruned attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='pruned'",
-    "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate NOT IN ('running', 'skipped') "
-    "AND number NOT IN (SELECT number FROM attempts)",
-    "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
+    "trained without a training": "SELECT COUNT(*) FROM rollouts WHERE fate='trained' AND id NOT IN "
+    "(SELECT rollout FROM trainings)",
+    "training of a rollout not marked trained": "SELECT COUNT(*) FROM trainings t JOIN rollouts a "
+    "ON a.id = t.rollout WHERE a.fate != 'trained'",
+    "failed rollout trained": "SELECT COUNT(*) FROM rollouts WHERE fate='trained' AND outcome='failed'",
+    "pruned rollout trained": "SELECT COUNT(*) FROM rollouts WHERE fate='trained' AND outcome='pruned'",
+    "finished group without rollouts": "SELECT COUNT(*) FROM groups WHERE fate NOT IN ('running', 'skipped') "
+    "AND number NOT IN (SELECT number FROM rollouts)",
+    "rollout of a running group": "SELECT COUNT(*) FROM rollouts a JOIN groups g ON g.number = a.number "
     "WHERE g.fate = 'running'",
     "number skipped": "SELECT COALESCE(MAX(number) + 1, 0) - COUNT(*) FROM groups",
 }
 
 
 class Offered(NamedTuple):
-    """One admitted group; tokens are means over its attempts that count, None where there are none."""
+    """One admitted group; tokens are means over its rollouts that count, None where there are none."""
 
     source: str
     level: int
@@ -90,10 +91,10 @@ class Offered(NamedTuple):
     tokens: float | None
     trained_tokens: float | None
     version: int
-    foreseen: float | None  # success, before the first attempt
-    right: float  # of the policy's own attempts
+    predicted: float | None  # success, before the first rollout
+    right: float  # of the policy's own rollouts
     tried: float  # how many those are
-    attempts: int  # of all kinds
+    rollouts: int  # of all kinds
     lowest: float | None  # reward
     highest: float | None
 

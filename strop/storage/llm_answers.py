@@ -1,4 +1,4 @@
-"""What advisers answered in a run, on disk: a run that is resumed asks nobody twice."""
+"""What LLM clients answered in a run, on disk: a run that is resumed asks nobody twice."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _LARGEST = 1 << 40  # of numbers that count something
 _JSON = {"messages": "array", "tools": "array", "rewards": "object", "facts": "object", "turn_rewards": "array"}
 _COUNTS = ("number", "version", "at", "tokens", "step", "slot", "place")
 _WORDS = {"outcome": tuple(each.value for each in Outcome), "origin": tuple(each.value for each in Origin)}
-_BEHIND = ("place",)  # of attempts: stands behind the turns, which would all be read to look at it
+_BEHIND = ("place",)  # of rollouts: stands behind the turns, which would all be read to look at it
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -132,7 +132,7 @@ def _conditions() -> dict[str, dict[str, str]]:
         table: {
             name: _condition(name, kind, bool(needed) or is_key > 0)
             for _, name, kind, needed, _, is_key in database.execute(f"PRAGMA table_info({table})")
-            if not (table == "attempts" and name in _BEHIND)
+            if not (table == "rollouts" and name in _BEHIND)
         }
         for table in tables
     }

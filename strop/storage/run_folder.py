@@ -17,7 +17,7 @@ FORMAT = 5  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
 _PATIENCE = 0.3  # seconds
 _ORIGIN = {"machine": dict, "files": dict, "rules": dict, "recipe.py": str}
-_SCORES = {"world": str, "level": int, "tasks": str, "is_unseen": bool, "right": list, "counted": list}
+_SCORES = {"env": str, "level": int, "tasks": str, "is_unseen": bool, "right": list, "counted": list}
 
 
 class RunFolder:

@@ -1,4 +1,4 @@
-"""An attempt's turns as bytes and back: JSON, then numbers; nothing that could run code when read.
+"""A rollout's turns as bytes and back: JSON, then numbers; nothing that could run code when read.
 
 The layout is: length of the JSON (4 bytes), the JSON, the integers of all turns (prompt, tokens, versions of each, as
 int32), their logprobs (float32), and what the trainer must see again as safetensors, where there is any. Everything is
@@ -44,12 +44,12 @@ def decode_turns(data: bytes) -> tuple[Turn, ...]:
 
 
 def _check(turn: Turn) -> None:
-    """Numbers that nothing else would doubt: tokens that no model has, versions that never were."""
+    """Numbers that nothing else would warning: tokens that no model has, versions that never were."""
     tokens = np.concatenate([turn.prompt, turn.tokens])
     if (tokens < 0).any() or (turn.versions < _NO_VERSION).any():
         raise ValueError("a token or a version is negative")
     if not 0 <= turn.num_prefix <= len(turn.prompt):
-        raise ValueError(f"{turn.num_prefix} tokens of a prompt of {len(turn.prompt)} begin the reply")
+        raise ValueError(f"{turn.num_prefix} tokens of a prompt of {len(turn.prompt)} begin the completion")
 
 
 def _decoded(data: bytes) -> tuple[Turn, ...]:

@@ -50,7 +50,7 @@ def judgement(asked: str, **parts: str) -> str:
 
 
 def compact(asked: str, **parts: str) -> str:
-    """A question without fences, as worlds ask it that train judges; its marks alone tell its parts apart."""
+    """A question without fences, as environments ask it that train judges; its marks alone tell its parts apart."""
     told = [f"[{name}]\n{quoted(text)}" for name, text in parts.items()]
     return "\n".join([*told, "", asked])
 
@@ -97,7 +97,7 @@ def signed(asked: str, said: str) -> str:
 
 
 def parts_of(text: str) -> dict[str, str]:
-    """The parts of a question again, for advisers that are rules."""
+    """The parts of a question again, for LLM clients that are rules."""
     if fenced := _FENCED.findall(text):
         return {name: said.strip("\n") for name, code, said in fenced if code == fenced[0][1]}
     pieces = _LINE.split(text)

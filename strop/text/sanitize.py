@@ -1,4 +1,4 @@
-"""What a policy wrote, made fit to be shown to an adviser: the one place where it is cleaned.
+"""What a policy wrote, made fit to be shown to an LLM client: the one place where it is cleaned.
 
 Marks that could pass for another part of a question, for a turn of the conversation or for a verdict lose their
 brackets; nothing is taken away but characters that nobody sees, so that no mark can come together from pieces. Where
@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 PARTS = (
-    *("wanted", "task", "answer", "reply", "steps", "requirement", "requirements"),
+    *("wanted", "task", "answer", "completion", "steps", "requirement", "requirements"),
     *("ideas", "other", "first", "second"),
 )
 _VERDICTS = "verdicts?|scores?|judges?|judge?ments?|ratings?|rewards?|grades?|critiques?|evaluations?|winners?"
@@ -23,9 +23,8 @@ _UNSEEN = re.compile(
 )
 LETTERS = "bcdfghjklmnpqrst"  # of the code of a fence
 CODE = f"[{LETTERS}]{{6}}"
-_OTHERS = (
-    rf"system|user|assistant|/?inst|world|step\s?\d{{1,9}}|/?[a-z]{{1,20}} {CODE}|/?tool_[a-z]{{1,9}}|/?available_tools"
-)
+_TOOLS = r"/?tool_[a-z]{1,9}|/?available_tools"
+_OTHERS = rf"system|user|assistant|/?inst|world|environment|step\s?\d{{1,9}}|/?[a-z]{{1,20}} {CODE}|{_TOOLS}"
 _MARK = re.compile(
     rf"[\[［【]\s{{0,9}}(/?(?:{'|'.join(PARTS)}|{_VERDICTS}|{_OTHERS}))\s{{0,9}}[\]］】]",
     re.IGNORECASE,
@@ -34,14 +33,15 @@ _DOUBLE = re.compile(r"\[(\[[^\[\]]{1,40}\])\]")  # [[A]], [[7]]: how many judge
 _TURN = re.compile(
     r"<(/?(?:s|bos|eos|eot|eom|pad|unk|start_of_turn|end_of_turn|sys|<sys>)|[|｜][^<>\n]{0,200}[|｜])>", re.IGNORECASE
 )
-# of models' thoughts and tools: worlds use them too, so that only a server that reads them as tokens needs them gone
+# of models' thoughts and tools: environments use them too, so that only a server that reads them as tokens needs them
+# gone
 _WORKING = re.compile(
     r"<(/?(?:think|thinking|tool_call|tool_response|tools|tool_use|function_calls|invoke)[^<>\n]{0,80})>"
 )
 _TAG = re.compile(rf"<(\s{{0,9}}/?\s{{0,9}}(?:{_VERDICTS})(?:\s[^<>\n]{{0,80}})?)>", re.IGNORECASE)
 
 
-@lru_cache(maxsize=16)  # a judge is asked about the same reply again and again, item by item
+@lru_cache(maxsize=16)  # a judge is asked about the same completion again and again, item by item
 def quoted(text: str) -> str:
     """The same text without anything that only a judge or a chat template may write."""
     shown = _UNSEEN.sub("", text)

@@ -27,7 +27,7 @@ class Frozen:
 
 @dataclass(eq=False)
 class Batch:
-    """Packed tensors without padding for one forward pass; T tokens of A attempts of G groups.
+    """Packed tensors without padding for one forward pass; T tokens of A rollouts of G groups.
 
     A per-token quantity at t belongs to token t given the tokens before it in its segment. `share` is the reduction,
     already divided: the step's loss is the sum of `share * loss` over its batches, however they were split.
@@ -36,8 +36,8 @@ class Batch:
     tokens: Tensor  # [T] int64
     positions: Tensor  # [T] int64
     segments: Tensor  # [T] int64, contiguous contexts, ascending
-    attempts: Tensor  # [T] int64, index of the attempt in this batch, ascending
-    groups: Tensor  # [A] int64, index of the attempt's group in this batch, ascending
+    rollouts: Tensor  # [T] int64, index of the rollout in this batch, ascending
+    groups: Tensor  # [A] int64, index of the rollout's group in this batch, ascending
     trainable: Tensor  # [T] bool, the tokens the policy wrote
     behavior_logprobs: Tensor  # [T], of the policy that sampled
     advantages: Tensor  # [T]
@@ -47,25 +47,25 @@ class Batch:
     rewards: Tensor  # [A]
     origins: Tensor  # [A] int64, places in `ORIGINS`
     group_numbers: tuple[int, ...]  # [G]
-    attempt_ids: tuple[str, ...]  # [A]
+    rollout_ids: tuple[str, ...]  # [A]
     task_ids: tuple[str, ...]  # [A]
-    policy_names: tuple[str, ...] = ("",)  # see `Sampling.voice`
+    policy_names: tuple[str, ...] = ("",)  # see `Sampling.policy_name`
     policy_indices: Tensor | None = None  # [T] int64, places in `policy_names`, by turn; None: all have the first
     version: int = 0  # the weights the step starts from
     view: int = 0  # which draw of a `View` it is seen by; AS_SAMPLED: none, but as its tokens came
     step_tokens: int = 0  # written tokens of the whole step, over all its batches
     returns: Tensor | None = None  # [T]
     values: Tensor | None = None  # [T]
-    score_norms: Tensor | None = None  # [A], squared norm of the gradient of an attempt's log-probability
-    observed: Tensor | None = None  # [T] bool, what the world said after the attempt began: read, not written
-    observed_share: Tensor | None = None  # [T], the mean over an attempt's observed tokens, then over attempts
+    score_norms: Tensor | None = None  # [A], squared norm of the gradient of a rollout's log-probability
+    observed: Tensor | None = None  # [T] bool, what the environment said after the rollout began: read, not written
+    observed_share: Tensor | None = None  # [T], the mean over a rollout's observed tokens, then over rollouts
     aux: dict[str, Tensor] = field(default_factory=dict)  # [T, ...] from `Turn.aux`, 0 where a turn has none
     logprobs: dict[str, Tensor] = field(default_factory=dict)  # [T], of policies that somebody needs, see `needs.py`
     frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of policies
 
     @property
-    def num_attempts(self) -> int:
-        return len(self.attempt_ids)
+    def num_rollouts(self) -> int:
+        return len(self.rollout_ids)
 
     def logprobs_of(self, policy: str) -> Tensor:
         """[T]; behavior is the policy that sampled, others are there if somebody needs them."""
@@ -98,18 +98,18 @@ class Batch:
         return replace(self, **found)
 
     def is_of(self, *origins: Origin) -> Tensor:
-        """Attempts of these origins: [A] bool."""
+        """Rollouts of these origins: [A] bool."""
         places = self.origins.new_tensor([ORIGINS.index(origin) for origin in origins])
         return (self.origins.unsqueeze(1) == places).any(1)
 
-    def per_attempt(self, values: Tensor) -> Tensor:
-        """Sum a [T] quantity over the trainable tokens of each attempt: [A]."""
+    def per_rollout(self, values: Tensor) -> Tensor:
+        """Sum a [T] quantity over the trainable tokens of each rollout: [A]."""
         kept = values.where(self.trainable, values.new_zeros(()))
-        return values.new_zeros(self.num_attempts).index_add(0, self.attempts, kept)
+        return values.new_zeros(self.num_rollouts).index_add(0, self.rollouts, kept)
 
     def on_tokens(self, values: Tensor) -> Tensor:
         """Spread an [A] quantity over tokens: [T]."""
-        return values[self.attempts]
+        return values[self.rollouts]
 
     def log_ratio(self, new: Tensor, old: Tensor) -> Tensor:
         """log(new / old) per trainable token: [T], 0 elsewhere.
@@ -124,10 +124,10 @@ class Batch:
         count = self.step_tokens or int(self.trainable.sum())
         return values.where(self.trainable, values.new_zeros(())).sum() / max(count, 1)
 
-    def figure(self, values: Tensor) -> float:
+    def metric(self, values: Tensor) -> float:
         """A number to log: the sum of `share * values` over the trainable tokens."""
         kept = values.detach().where(self.trainable, values.new_zeros(()))
-        return as_figure((self.share * kept).sum())
+        return as_metric((self.share * kept).sum())
 
 
 class Output(Protocol):
@@ -161,6 +161,6 @@ class Output(Protocol):
         ...
 
 
-def as_figure(value: Tensor) -> float:
+def as_metric(value: Tensor) -> float:
     """A number to log; one on a GPU stays there, a tensor still, until the trainer fetches all of a step at once."""
     return value.detach() if value.is_cuda else float(value)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""How the groups of a draw are divided: siblings that are compared with each other, and optimizer steps."""
+"""How the groups of a batch are divided: siblings that are compared with each other, and optimizer steps."""
 
 from __future__ import annotations
 
@@ -11,31 +11,36 @@ from strop.capabilities import inside
 from strop.training.batch import Batch
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.types import Group, Origin, Trajectory
+from strop.types import Group, Origin, Rollout
 
 if TYPE_CHECKING:
     from strop.run import Run
 
 
-def families(groups: Sequence[Group]) -> list[Group]:
-    """Each family of siblings as a group of its own, in the order in which they first appear.
+def comparison_groups(groups: Sequence[Group]) -> list[Group]:
+    """Each comparison group of siblings as a group of its own, in the order in which they first appear.
 
     One of which nothing counts is left out: it would be a step of nothing, and a ledger does not hold it.
     """
-    return [family for group in groups for family in _families(group) if family.scored]
+    return [
+        comparison_group
+        for group in groups
+        for comparison_group in _comparison_groups(group)
+        if comparison_group.scored
+    ]
 
 
-def _families(group: Group) -> list[Group]:
-    found: dict[str, list[Trajectory]] = {}
-    for attempt in group.trajectories:
-        found.setdefault(attempt.family, []).append(attempt)
-    return [group] if len(found) < 2 else [replace(group, trajectories=attempts) for attempts in found.values()]
+def _comparison_groups(group: Group) -> list[Group]:
+    found: dict[str, list[Rollout]] = {}
+    for rollout in group.rollouts:
+        found.setdefault(rollout.comparison_group, []).append(rollout)
+    return [group] if len(found) < 2 else [replace(group, rollouts=rollouts) for rollouts in found.values()]
 
 
 def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Group]]:
     """The draw in `minibatches` parts; groups of demonstrations alone make a step of their own, the last.
 
-    Where all are demonstrations they are the draw, and divided as any other.
+    Where all are demonstrations they are the batch, and divided as any other.
     """
     taught = [group for group in groups if is_taught(group)]
     own = [group for group in groups if group not in taught] or list(groups)
@@ -56,4 +61,4 @@ def packed_steps(run: Run, groups: Sequence[Group], objective: Objective, versio
 
 def is_taught(group: Group) -> bool:
     """Whether all that counts in it are demonstrations."""
-    return all(attempt.origin is Origin.TEACHER for attempt in group.scored)
+    return all(rollout.origin is Origin.TEACHER for rollout in group.scored)

@@ -1,4 +1,4 @@
-"""Parts that learn from a draw beside the policy: critics, heads of strategies, whatever has `learn`."""
+"""Parts that learn from a batch beside the policy: critics, heads of strategies, whatever has `learn`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def learners_of(run: Run) -> list[Learns]:
 
 
 def teach(learners: Sequence[Learns], groups: Sequence[Group]) -> Metrics:
-    """The last thing of a step: show them its groups, with the credit that was given; returns what they say of it."""
+    """The last thing of a step: show them its groups, with the advantage that was given; returns what they say of
+    it.
+    """
     metrics: Metrics = {}
     for part in learners:
         metrics |= part.learn(groups)
-    for attempt in (attempt for group in groups for attempt in group.trajectories):
-        attempt.notes = {}  # or a buffer that keeps the group would keep them
+    for rollout in (rollout for group in groups for rollout in group.rollouts):
+        rollout.policy_statistics = {}  # or a buffer that keeps the group would keep them
     return metrics

@@ -12,14 +12,14 @@ from strop.capabilities import inside
 from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss
 from strop.training.arithmetic.ratios import log_weights, with_sampler
-from strop.training.batch import Batch, Output, as_figure
+from strop.training.batch import Batch, Output, as_metric
 from strop.training.requirements import Aux, Logprobs, Need
 from strop.types import Metrics
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A pure function of a batch; summed over a step's batches, its loss and figures are those of the whole step."""
+    """A pure function of a batch; summed over a step's batches, its loss and metrics are those of the whole step."""
 
     losses: Sequence[Loss]
     correction: Correction | None = None
@@ -44,7 +44,7 @@ class Objective:
     @property
     def scope(self) -> str:
         """The smallest unit a micro-batch may not split."""
-        return "group" if any(loss.scope == "group" for loss in self._all) else "attempt"
+        return "group" if any(loss.scope == "group" for loss in self._all) else "rollout"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         batch = with_sampler(batch, output.logprobs)
@@ -53,7 +53,7 @@ class Objective:
         if self.correction is not None:
             correction = self.correction(output.logprobs, batch).detach()  # [T]
             share = share * correction
-            metrics["correction"] = as_figure(batch.token_mean(correction))
+            metrics["correction"] = as_metric(batch.token_mean(correction))
         total = output.logprobs.new_zeros(())
         for loss in self.losses:
             per_token, own = loss(output, batch)
@@ -63,19 +63,23 @@ class Objective:
             _merge(metrics, own, type(loss).__name__)
         if Logprobs("averaged") in self.needs:  # whose usefulness is judged by it
             metrics["alive_share"] = _alive_share(total, output.logprobs, batch)
-        return total, metrics | policy_figures(output, batch)
+        return total, metrics | policy_metrics(output, batch)
 
 
 def _covered(loss: Loss, batch: Batch, share: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens a loss is about and their shares [T]: what the policy wrote, unless it says it means the world's."""
+    """The tokens a loss is about and their shares [T]: what the policy wrote, unless it says it means the
+    environment's.
+    """
     if loss.covers != "observed":
         return batch.trainable, share
     if batch.observed is None or batch.observed_share is None:
-        raise ConfigurationError(f"{type(loss).__name__} learns what the world said, and the batch does not say where")
+        raise ConfigurationError(
+            f"{type(loss).__name__} learns what the environment said, and the batch does not say where"
+        )
     return batch.observed, batch.observed_share
 
 
-def policy_figures(output: Output, batch: Batch) -> Metrics:
+def policy_metrics(output: Output, batch: Batch) -> Metrics:
     """Means over the step's written tokens: entropy, and how far the policy stands from the one that wrote them.
 
     `drift` is the whole way; tokens that nobody sampled have made none. Only old logprobs tell its two parts apart:
@@ -83,26 +87,26 @@ def policy_figures(output: Output, batch: Batch) -> Metrics:
     """
     log_ratio = log_weights("current", batch, output.logprobs)  # [T], 0 where nobody sampled
     ratio = log_ratio.exp()
-    figures = {
+    metrics = {
         "entropy": output.entropy.detach(),
         "drift": log_ratio.abs(),
         "ratio": ratio,
         "kl_behavior": ratio - 1 - log_ratio,  # unbiased for KL(behavior || policy), and never negative
     }
     if "old" in batch.logprobs:
-        figures["mismatch"] = log_weights("old", batch, output.logprobs).abs()
-        figures["staleness"] = batch.log_ratio(output.logprobs.detach(), batch.logprobs["old"]).abs()
-    return {name: as_figure(batch.token_mean(values)) for name, values in figures.items()}
+        metrics["mismatch"] = log_weights("old", batch, output.logprobs).abs()
+        metrics["staleness"] = batch.log_ratio(output.logprobs.detach(), batch.logprobs["old"]).abs()
+    return {name: as_metric(batch.token_mean(values)) for name, values in metrics.items()}
 
 
 def _alive_share(total: Tensor, logprobs: Tensor, batch: Batch) -> float:
-    """This batch's part of the share of written tokens that were given credit and are not masked or clipped away."""
+    """This batch's part of the share of written tokens that were given advantage and are not masked or clipped away."""
     (gradient,) = torch.autograd.grad(total, logprobs, retain_graph=True)  # [T]; stops at the logprobs, so it is cheap
     is_dead = (gradient == 0) & (batch.advantages != 0)
-    return as_figure(batch.token_mean((~is_dead).to(logprobs.dtype)))
+    return as_metric(batch.token_mean((~is_dead).to(logprobs.dtype)))
 
 
 def _merge(metrics: Metrics, own: Metrics, owner: str) -> None:
-    """Add figures under their own names, or under their owner's where two losses report the same."""
+    """Add metrics under their own names, or under their owner's where two losses report the same."""
     for name, value in own.items():
         metrics[name if name not in metrics else f"{owner}.{name}"] = value

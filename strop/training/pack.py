@@ -14,7 +14,7 @@ from strop.backends import EXPERTS, ORDER
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
 from strop.training.batch import ORIGINS, Batch
-from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn
+from strop.types import FloatArray, Group, IntArray, Message, Rollout, Turn
 
 _NOTHING = np.zeros(0, dtype=np.int64)
 _FILLER = Turn(np.zeros(1, dtype=np.int64), _NOTHING, _NOTHING.astype(np.float32), _NOTHING, Message("user", ""))
@@ -23,19 +23,19 @@ Columns: TypeAlias = dict[str, NDArray[Any]]  # one array [T] per field of `Batc
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """What the policy read and wrote in A attempts: T tokens."""
+    """What the policy read and wrote in A rollouts: T tokens."""
 
     tokens: IntArray  # [T]
     positions: IntArray  # [T], from 0 in every segment
     segments: IntArray  # [T], ascending
-    attempts: IntArray  # [T], ascending
+    rollouts: IntArray  # [T], ascending
     written: NDArray[np.bool_]  # [T], the tokens the policy wrote
-    observed: NDArray[np.bool_]  # [T], what the world said in answer: neither written nor part of a first prompt
+    observed: NDArray[np.bool_]  # [T], what the environment said in answer: neither written nor part of a first prompt
 
     @property
     def starts(self) -> list[int]:
-        """Where each attempt starts, and the end: [A + 1]."""
-        sizes = np.bincount(self.attempts)
+        """Where each rollout starts, and the end: [A + 1]."""
+        sizes = np.bincount(self.rollouts)
         return [0, *np.cumsum(sizes).tolist()]
 
 
@@ -44,38 +44,38 @@ def pack(
     reduction: Reduction | None,
     version: int,
     max_tokens: int,
-    scope: str = "attempt",
+    scope: str = "rollout",
     aux: frozenset[str] = frozenset(),
 ) -> list[Batch]:
-    """Batches of at most `max_tokens` tokens, or of one attempt (one group where `scope` says so) that is longer.
+    """Batches of at most `max_tokens` tokens, or of one rollout (one group where `scope` says so) that is longer.
 
     Without a reduction they are only to be looked at: all advantages and shares are 0.
     """
     shares = None if reduction is None else reduction(groups)
-    owners = [(index, attempt) for index, group in enumerate(groups) for attempt in group.scored if attempt.num_tokens]
-    attempts = [attempt for _, attempt in owners]
-    if not attempts:
+    owners = [(index, rollout) for index, group in enumerate(groups) for rollout in group.scored if rollout.num_tokens]
+    rollouts = [rollout for _, rollout in owners]
+    if not rollouts:
         return []
-    contexts = lay_out(attempts)
-    columns = _columns(contexts, attempts, shares)
-    columns |= {f"aux.{name}": _aux(name, attempts) for name in aux | _replayed(attempts)}
-    names, columns["policy_indices"] = _voices(attempts)
+    contexts = lay_out(rollouts)
+    columns = _columns(contexts, rollouts, shares)
+    columns |= {f"aux.{name}": _aux(name, rollouts) for name in aux | _replayed(rollouts)}
+    names, columns["policy_indices"] = _policies(rollouts)
     group_of = np.array([index for index, _ in owners])  # [A]
     step_tokens = int(contexts.written.sum())
-    bounds = _bounds(group_of, scope)  # attempts at which a batch may begin
+    bounds = _bounds(group_of, scope)  # rollouts of which a batch may begin
     starts = contexts.starts
     batches = []
     for first, last in fill([starts[bound] for bound in bounds], max_tokens):
         low, high = bounds[first], bounds[last]
-        batch = _batch(columns, starts[low], starts[high], attempts[low:high], group_of[low:high], groups)
+        batch = _batch(columns, starts[low], starts[high], rollouts[low:high], group_of[low:high], groups)
         batch.version, batch.step_tokens, batch.policy_names = version, step_tokens, names
         batches.append(batch)
     return batches
 
 
-def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
-    """Prompt, written tokens, next prompt, ... of each attempt; a fresh turn opens a new segment."""
-    turns = [(index, turn) for index, attempt in enumerate(attempts) for turn in attempt.turns]
+def lay_out(rollouts: Sequence[Rollout]) -> Contexts:
+    """Prompt, written tokens, next prompt, ... of each rollout; a fresh turn opens a new segment."""
+    turns = [(index, turn) for index, rollout in enumerate(rollouts) for turn in rollout.turns]
     pieces = [piece for _, turn in turns for piece in (_heard(turn), turn.prefix, turn.tokens)]
     sizes = np.array([len(piece) for piece in pieces])
     owner = np.array([index for index, _ in turns])  # by turn
@@ -88,27 +88,27 @@ def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
         tokens=np.concatenate(pieces).astype(np.int64, copy=False),
         positions=np.arange(len(segments)) - segment_starts[segments],
         segments=segments,
-        attempts=np.repeat(np.repeat(owner, 3), sizes),
+        rollouts=np.repeat(np.repeat(owner, 3), sizes),
         written=np.repeat(np.tile([False, False, True], len(turns)), sizes),
         observed=np.repeat(answers, sizes),
     )
-    _check_first_tokens(contexts, attempts)
+    _check_first_tokens(contexts, rollouts)
     return contexts
 
 
-def closed(attempt: Trajectory) -> Trajectory:
+def closed(rollout: Rollout) -> Rollout:
     """With one token more behind each of its contexts: nobody reads its state, so that of the last written one is."""
-    following = [*attempt.turns[1:], None]
+    following = [*rollout.turns[1:], None]
     turns = [
         each
-        for turn, after in zip(attempt.turns, following, strict=True)
+        for turn, after in zip(rollout.turns, following, strict=True)
         for each in ((turn, _FILLER) if after is None or after.fresh else (turn,))
     ]
-    return replace(attempt, turns=tuple(turns))
+    return replace(rollout, turns=tuple(turns))
 
 
 def _heard(turn: Turn) -> IntArray:
-    """What was read before the reply began."""
+    """What was read before the completion began."""
     return turn.prompt[: len(turn.prompt) - turn.num_prefix]
 
 
@@ -125,24 +125,24 @@ def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:
 
 
 def _bounds(group_of: IntArray, scope: str) -> list[int]:
-    if scope not in ("attempt", "group"):
-        raise ConfigurationError(f"a loss's scope is attempt or group, got {scope!r}")
+    if scope not in ("rollout", "group"):
+        raise ConfigurationError(f"a loss's scope is rollout or group, got {scope!r}")
     count = len(group_of)
-    if scope == "attempt":
+    if scope == "rollout":
         return list(range(count + 1))
     return [*np.flatnonzero(np.diff(group_of, prepend=-1)).tolist(), count]
 
 
-def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[str, FloatArray] | None) -> Columns:
-    """Per-turn and per-attempt arrays, put where their tokens stand."""
-    turns = [turn for attempt in attempts for turn in attempt.turns]
-    # temperature 0 is a greedy choice, which has no gradient: it is trained as a draw at temperature 1
+def _columns(contexts: Contexts, rollouts: Sequence[Rollout], shares: dict[str, FloatArray] | None) -> Columns:
+    """Per-turn and per-rollout arrays, put where their tokens stand."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    # temperature 0 is a greedy choice, which has no gradient: it is trained as a batch at temperature 1
     temperature = np.repeat([turn.sampling.temperature or 1.0 for turn in turns], [len(turn.tokens) for turn in turns])
     columns: Columns = {
         "tokens": contexts.tokens,
         "positions": contexts.positions,
         "segments": contexts.segments,
-        "attempts": contexts.attempts,
+        "rollouts": contexts.rollouts,
         "trainable": contexts.written,
         "behavior_logprobs": _placed([turn.logprobs for turn in turns], contexts.written, np.float32),
         "versions": _placed([turn.versions for turn in turns], contexts.written, np.int64, -1),
@@ -152,30 +152,32 @@ def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[st
     }
     if shares is None:
         return columns | dict.fromkeys(("advantages", "share"), np.zeros(len(contexts.tokens), dtype=np.float32))
-    columns["advantages"] = _credit("advantages", attempts, lambda attempt: attempt.advantages, contexts)
-    columns["share"] = _credit("shares of the loss", attempts, lambda attempt: shares.get(attempt.id), contexts)
-    if any(attempt.returns is not None for attempt in attempts):
-        columns["returns"] = _credit("returns", attempts, lambda attempt: attempt.returns, contexts)
-    if any(attempt.values is not None for attempt in attempts):
-        columns["values"] = _credit("values", attempts, lambda attempt: attempt.values, contexts)
+    columns["advantages"] = _advantage("advantages", rollouts, lambda rollout: rollout.advantages, contexts)
+    columns["share"] = _advantage("shares of the loss", rollouts, lambda rollout: shares.get(rollout.id), contexts)
+    if any(rollout.returns is not None for rollout in rollouts):
+        columns["returns"] = _advantage("returns", rollouts, lambda rollout: rollout.returns, contexts)
+    if any(rollout.values is not None for rollout in rollouts):
+        columns["values"] = _advantage("values", rollouts, lambda rollout: rollout.values, contexts)
     return columns
 
 
 def _observed_share(contexts: Contexts) -> FloatArray:
-    """1 / (attempts * observed tokens of the attempt) at each of them: [T]."""
-    counts = np.bincount(contexts.attempts, contexts.observed)  # [A]
+    """1 / (rollouts * observed tokens of the rollout) at each of them: [T]."""
+    counts = np.bincount(contexts.rollouts, contexts.observed)  # [A]
     each = 1 / (len(counts) * np.maximum(counts, 1))
-    return np.where(contexts.observed, each[contexts.attempts], 0).astype(np.float32)
+    return np.where(contexts.observed, each[contexts.rollouts], 0).astype(np.float32)
 
 
-def _replayed(attempts: Sequence[Trajectory]) -> frozenset[str]:
+def _replayed(rollouts: Sequence[Rollout]) -> frozenset[str]:
     """What training computes with again, whoever asks for it or not."""
-    return frozenset(name for attempt in attempts for turn in attempt.turns for name in turn.aux) & {EXPERTS, ORDER}
+    return frozenset(name for rollout in rollouts for turn in rollout.turns for name in turn.aux) & {EXPERTS, ORDER}
 
 
-def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:
-    """What turns hold under this name for each token of their prompt and reply; 0 where they hold nothing: [T, ...]."""
-    turns = [turn for attempt in attempts for turn in attempt.turns]
+def _aux(name: str, rollouts: Sequence[Rollout]) -> NDArray[Any]:
+    """What turns hold under this name for each token of their prompt and completion; 0 where they hold nothing: [T,
+    ...].
+    """
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
     shape = next((turn.aux[name].shape[1:] for turn in turns if name in turn.aux), ())
     empty = np.zeros(shape, dtype=np.float32)
     pieces = []
@@ -190,26 +192,26 @@ def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:
     return np.concatenate(pieces)
 
 
-def _voices(attempts: Sequence[Trajectory]) -> tuple[tuple[str, ...], IntArray]:
-    """Names of voices, and of each token's turn the place of its own: [T]."""
-    turns = [turn for attempt in attempts for turn in attempt.turns]
-    names = tuple(sorted({turn.sampling.voice for turn in turns}))
-    places = np.array([names.index(turn.sampling.voice) for turn in turns], dtype=np.int64)
+def _policies(rollouts: Sequence[Rollout]) -> tuple[tuple[str, ...], IntArray]:
+    """Names of policy names, and of each token's turn the place of its own: [T]."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    names = tuple(sorted({turn.sampling.policy_name for turn in turns}))
+    places = np.array([names.index(turn.sampling.policy_name) for turn in turns], dtype=np.int64)
     return names, np.repeat(places, [len(turn.prompt) + len(turn.tokens) for turn in turns])
 
 
-def _credit(
-    what: str, attempts: Sequence[Trajectory], of: Callable[[Trajectory], FloatArray | None], contexts: Contexts
+def _advantage(
+    what: str, rollouts: Sequence[Rollout], of: Callable[[Rollout], FloatArray | None], contexts: Contexts
 ) -> NDArray[Any]:
-    """A quantity that every attempt has, one number per written token: [T]."""
+    """A quantity that every rollout has, one number per written token: [T]."""
     found: list[FloatArray] = []
-    for attempt in attempts:
-        array = of(attempt)
-        if array is None or len(array) != attempt.num_tokens:
-            missing = sum(of(other) is None for other in attempts)
+    for rollout in rollouts:
+        array = of(rollout)
+        if array is None or len(array) != rollout.num_tokens:
+            missing = sum(of(other) is None for other in rollouts)
             raise ConfigurationError(
-                f"attempt {attempt.id} of task {attempt.task.id} wrote {attempt.num_tokens} tokens and has "
-                f"{0 if array is None else len(array)} {what}; {missing} of {len(attempts)} attempts have none"
+                f"rollout {rollout.id} of task {rollout.task.id} wrote {rollout.num_tokens} tokens and has "
+                f"{0 if array is None else len(array)} {what}; {missing} of {len(rollouts)} rollouts have none"
             )
         found.append(array)
     return _placed(found, contexts.written, np.float32)
@@ -223,31 +225,31 @@ def _placed(
     return placed
 
 
-def _check_first_tokens(contexts: Contexts, attempts: Sequence[Trajectory]) -> None:
+def _check_first_tokens(contexts: Contexts, rollouts: Sequence[Rollout]) -> None:
     first = np.flatnonzero(contexts.written & (contexts.positions == 0))
     if len(first):
-        attempt = attempts[int(contexts.attempts[first[0]])]
+        rollout = rollouts[int(contexts.rollouts[first[0]])]
         raise ConfigurationError(
-            f"attempt {attempt.id} of task {attempt.task.id} wrote the first token of its context, which nothing "
+            f"rollout {rollout.id} of task {rollout.task.id} wrote the first token of its context, which nothing "
             "predicts: it cannot be trained; need at least 1 prompt token"
         )
 
 
 def _batch(
-    columns: Columns, low: int, high: int, attempts: Sequence[Trajectory], group_of: IntArray, groups: Sequence[Group]
+    columns: Columns, low: int, high: int, rollouts: Sequence[Rollout], group_of: IntArray, groups: Sequence[Group]
 ) -> Batch:
     found = {name: torch.from_numpy(column[low:high]) for name, column in columns.items()}
     tensors = {name: tensor for name, tensor in found.items() if "." not in name}
-    for name in ("segments", "attempts"):
+    for name in ("segments", "rollouts"):
         tensors[name] = tensors[name] - tensors[name][0]
     present, group_index = np.unique(group_of, return_inverse=True)
     return Batch(
         **tensors,  # type: ignore[arg-type]
         aux={name.removeprefix("aux."): tensor for name, tensor in found.items() if "." in name},
         groups=torch.from_numpy(group_index.astype(np.int64)),
-        rewards=torch.tensor([attempt.reward for attempt in attempts], dtype=torch.float32),
-        origins=torch.tensor([ORIGINS.index(attempt.origin) for attempt in attempts]),
+        rewards=torch.tensor([rollout.reward for rollout in rollouts], dtype=torch.float32),
+        origins=torch.tensor([ORIGINS.index(rollout.origin) for rollout in rollouts]),
         group_numbers=tuple(groups[index].number for index in present),
-        attempt_ids=tuple(attempt.id for attempt in attempts),
-        task_ids=tuple(attempt.task.id for attempt in attempts),
+        rollout_ids=tuple(rollout.id for rollout in rollouts),
+        task_ids=tuple(rollout.task.id for rollout in rollouts),
     )

@@ -1,4 +1,5 @@
-"""What a part asks for before it can judge: of a batch (`Trainer.annotate` fills it) or of attempts (`Trainer.note`).
+"""What a part asks for before it can judge: of a batch (`Trainer.annotate` fills it) or of rollouts
+(`Trainer.policy_statistic`).
 
 Policies go by name: `reference` (the first weights, or a folder of the trainer's), `proximal` (the weights before the
 step), `old` (those each token was sampled with, by the trainer's own kernels), `averaged` (a running average). Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from strop.training.machine.logprobs import PolicyOutput
-    from strop.types import Trajectory
+    from strop.types import Rollout
 
 POLICIES = ("reference", "proximal", "old", "averaged")
 
@@ -61,35 +62,37 @@ class Aux:
         return f"aux {self.name}"
 
 
-PROBES = Aux("probes")  # which share of the attempts of a draw are probes
+PROBES = Aux("probes")  # which share of the rollouts of a batch are probes
 
 Need: TypeAlias = Logprobs | Logits | ScoreNorms | Aux
 
 
 @dataclass(frozen=True)
-class Note:
-    """What a policy thinks at each written token of an attempt, as `look(output)` [T, ...] says it."""
+class PolicyStatistic:
+    """What a policy thinks at each written token of a rollout, as `look(output)` [T, ...] says it."""
 
-    name: str  # under which it stands in `Trajectory.notes`
+    name: str  # under which it stands in `Rollout.policy_statistics`
     look: Callable[[PolicyOutput], Tensor]
     policy: str = "proximal"
 
     def __str__(self) -> str:
         return self.name
 
-    def of(self, attempt: Trajectory) -> NDArray[Any]:
+    def of(self, rollout: Rollout) -> NDArray[Any]:
         """What was noted: [N, ...]."""
-        if self.name not in attempt.notes:
-            raise ConfigurationError(f"attempt {attempt.id} has no notes of {self.name}: whoever reads them needs them")
-        return attempt.notes[self.name]
+        if self.name not in rollout.policy_statistics:
+            raise ConfigurationError(
+                f"rollout {rollout.id} has no policy statistics of {self.name}: whoever reads them needs them"
+            )
+        return rollout.policy_statistics[self.name]
 
 
-ENTROPY = Note("entropy", lambda output: output.entropy)
-LOGPROBS = Note("logprobs", lambda output: output.logprobs)
-REFERENCE_LOGPROBS = Note("reference_logprobs", lambda output: output.logprobs, "reference")
-HIDDEN = Note("hidden", lambda output: output.states)  # in which a token was chosen: [N, H]
-HIDDEN_AFTER = Note("hidden_after", lambda output: output.hidden)  # of the token itself: [N, H]
-PROMPT_HIDDEN = Note("prompt_hidden", lambda output: output.hidden)  # of the first prompt's tokens: [P, H]
+ENTROPY = PolicyStatistic("entropy", lambda output: output.entropy)
+LOGPROBS = PolicyStatistic("logprobs", lambda output: output.logprobs)
+REFERENCE_LOGPROBS = PolicyStatistic("reference_logprobs", lambda output: output.logprobs, "reference")
+HIDDEN = PolicyStatistic("hidden", lambda output: output.states)  # in which a token was chosen: [N, H]
+HIDDEN_AFTER = PolicyStatistic("hidden_after", lambda output: output.hidden)  # of the token itself: [N, H]
+PROMPT_HIDDEN = PolicyStatistic("prompt_hidden", lambda output: output.hidden)  # of the first prompt's tokens: [P, H]
 
 
 def folders(needs: Iterable[Need]) -> list[str]:
@@ -98,6 +101,6 @@ def folders(needs: Iterable[Need]) -> list[str]:
     return sorted(asked - set(POLICIES))
 
 
-def listed(needs: Iterable[Need | Note]) -> str:
+def listed(needs: Iterable[Need | PolicyStatistic]) -> str:
     """For a message."""
     return ", ".join(sorted(map(str, needs)))

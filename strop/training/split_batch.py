@@ -1,4 +1,4 @@
-"""Cut a packed batch into one part per rank, of about equal token counts; attempts, or groups, stay whole."""
+"""Cut a packed batch into one part per rank, of about equal token counts; rollouts, or groups, stay whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from strop.training.batch import Batch
 
-_OF_ATTEMPTS = ("groups", "origins", "rewards", "score_norms")  # [A]; every other tensor is [T]
+_OF_ROLLOUTS = ("groups", "origins", "rewards", "score_norms")  # [A]; every other tensor is [T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,10 @@ class BatchPart:
 
 def split(batch: Batch, count: int, scope: str) -> list[BatchPart]:
     """Neighbours stay together, so that siblings still share the computation of their prompt."""
-    sizes = batch.attempts.bincount().numpy()  # [A]
+    sizes = batch.rollouts.bincount().numpy()  # [A]
     ends = np.cumsum(sizes)
     middle = ends - sizes / 2  # [A]
-    if scope != "attempt":
+    if scope != "rollout":
         middle = _middle_of_groups(batch.groups.numpy(), ends, sizes)
     owner = np.minimum((middle * count / ends[-1]).astype(np.int64), count - 1)  # [A], ascending
     bounds = np.searchsorted(owner, np.arange(count + 1)).tolist()
@@ -37,7 +37,7 @@ def split(batch: Batch, count: int, scope: str) -> list[BatchPart]:
 
 
 def _middle_of_groups(groups: Any, ends: Any, sizes: Any) -> Any:
-    """The middle token of each attempt's group: [A]."""
+    """The middle token of each rollout's group: [A]."""
     first, index = np.unique(groups, return_index=True, return_inverse=True)[1:]
     starts = (ends - sizes)[first]
     stops = np.append(starts[1:], ends[-1])
@@ -45,7 +45,7 @@ def _middle_of_groups(groups: Any, ends: Any, sizes: Any) -> Any:
 
 
 def _part(batch: Batch, low: int, high: int, bounds: Sequence[int]) -> BatchPart:
-    """Attempts `low` to `high`."""
+    """Rollouts `low` to `high`."""
     if low < high:
         return BatchPart(_cut(batch, low, high, bounds[low], bounds[high]), bounds[low], bounds[high])
     stand_in = _cut(batch, 0, 1, 0, bounds[1])
@@ -53,14 +53,14 @@ def _part(batch: Batch, low: int, high: int, bounds: Sequence[int]) -> BatchPart
 
 
 def _cut(batch: Batch, low: int, high: int, start: int, stop: int) -> Batch:
-    part = batch.changed(lambda name, each: each[low:high] if name in _OF_ATTEMPTS else each[start:stop])
+    part = batch.changed(lambda name, each: each[low:high] if name in _OF_ROLLOUTS else each[start:stop])
     present, groups = part.groups.unique(return_inverse=True)  # type: ignore[no-untyped-call]
     return replace(
         part,
         segments=part.segments - part.segments[0],
-        attempts=part.attempts - part.attempts[0],
+        rollouts=part.rollouts - part.rollouts[0],
         groups=groups,
         group_numbers=tuple(batch.group_numbers[index] for index in present.tolist()),
-        attempt_ids=batch.attempt_ids[low:high],
+        rollout_ids=batch.rollout_ids[low:high],
         task_ids=batch.task_ids[low:high],
     )

@@ -1,8 +1,8 @@
-"""One step from groups that come one after the other: the trainer starts before the draw is whole.
+"""One step from groups that come one after the other: the trainer starts before the batch is whole.
 
 Micro-batches are trained while slow siblings are still being written (AsyncFlow, 2507.01663; FlexMARL, 2602.09578).
 Every average within a part is undone by the part's mass and made again over all of them, so the step's gradient is that
-of the whole draw. Weights move once, at the end: nothing is off-policy.
+of the whole batch. Weights move once, at the end: nothing is off-policy.
 Papers: asyncflow, flexmarl
 """
 
@@ -16,11 +16,11 @@ from strop.capabilities import Learns, Streams, Weighs, inside
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.training.batch import Batch
-from strop.training.comparison_groups import families, is_taught
+from strop.training.comparison_groups import comparison_groups, is_taught
 from strop.training.learners import teach
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.policy_stats import notes_needed
+from strop.training.policy_stats import statistics_needed
 from strop.types import Group, Metrics
 
 if TYPE_CHECKING:
@@ -33,21 +33,21 @@ class Stream:
 
     run: Run
     version: int
-    learners: Sequence[Learns]  # whoever is taught with the whole draw
+    learners: Sequence[Learns]  # whoever is taught with the whole batch
     prove: Callable[
         [Run, Sequence[Batch], int, Sequence[Group]], Metrics
     ]  # that tokens come from the weights they claim
     mass: float = field(default=0.0, init=False)
-    parts: int = field(default=0, init=False)  # of the draw that were trained one after the other
-    _groups: list[Group] = field(default_factory=list, init=False)  # families, as they came
+    parts: int = field(default=0, init=False)  # of the batch that were trained one after the other
+    _groups: list[Group] = field(default_factory=list, init=False)  # comparison groups, as they came
     _taught: list[Group] = field(default_factory=list, init=False)  # those of demonstrations alone
     _proof: Metrics = field(default_factory=dict, init=False)  # of the first part that has one
 
     def add(self, batch_groups: Sequence[Group]) -> None:
-        """Credit, forward and backward of some groups of the draw; as `pipeline.learn` does for the whole."""
-        run, groups = self.run, families(batch_groups)
-        if noted := notes_needed(run):
-            run.trainer.note(groups, noted)
+        """Advantage, forward and backward of some groups of the batch; as `pipeline.learn` does for the whole."""
+        run, groups = self.run, comparison_groups(batch_groups)
+        if noted := statistics_needed(run):
+            run.trainer.policy_statistic(groups, noted)
         run.advantage(groups)
         self._groups += groups
         self._taught += [group for group in groups if is_taught(group)]
@@ -58,16 +58,16 @@ class Stream:
     def finish(self) -> Metrics:
         """The optimizer step, and a last one of its own for demonstrations.
 
-        Figures are means over the parts, weighed like their gradients.
+        Metrics are means over the parts, weighed like their gradients.
         """
-        taught = self._packed(self._taught)  # before weights move: by those the whole draw is judged
+        taught = self._packed(self._taught)  # before weights move: by those the whole batch is judged
         rows = [self._step()] if self.mass else []
         if taught:
             self._accumulate(self._taught, taught)
             rows.append(self._step())
         if not rows:
             raise ConfigurationError(
-                "a step needs at least 1 written token, got 0: every attempt failed or said nothing"
+                "a step needs at least 1 written token, got 0: every rollout failed or said nothing"
             )
         metrics = self._proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
         return metrics | teach(self.learners, self._groups)
@@ -96,13 +96,13 @@ class Stream:
 def problems(run: Run) -> list[str]:
     """Why this run cannot be streamed."""
     found = []
-    if not run.pace.is_waved:
-        found.append(f"it needs lag=0, where all that comes belongs to the next step, not {run.pace}")
+    if not run.admission.is_waved:
+        found.append(f"it needs lag=0, where all that comes belongs to the next step, not {run.admission}")
     if run.minibatches != 1 or run.epochs != 1:
-        found.append(f"it makes one step of a draw, not {run.minibatches} minibatches in {run.epochs} epochs")
+        found.append(f"it makes one step of a batch, not {run.minibatches} minibatches in {run.epochs} epochs")
     if run.values is not None or not all(each.is_local for each in inside(run.advantage, Advantage)):
-        found.append(f"{type(run.advantage).__name__} looks at the whole draw")
+        found.append(f"{type(run.advantage).__name__} looks at the whole batch")
     for part, ability in ((run.reduction, Weighs), (run.trainer, Streams)):
         if not isinstance(part, ability):
-            found.append(f"{type(part).__name__} cannot take a draw in parts")
+            found.append(f"{type(part).__name__} cannot take a batch in parts")
     return [f"streams=True: {problem}" for problem in found]

@@ -1,4 +1,4 @@
-"""A note of the likeliest tokens at each place, and what can be read from it."""
+"""A policy statistic of the likeliest tokens at each place, and what can be read from it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.training.machine.logprobs import PolicyOutput
-from strop.training.requirements import Note
+from strop.training.requirements import PolicyStatistic
 
 _FIRST = 5  # tokens whose mean probability is confidence
 
 
 @cache
-def top(count: int) -> Note:
+def top(count: int) -> PolicyStatistic:
     """Probabilities of the `count` likeliest tokens, then their ids, the likeliest first: [N, 2 * count]."""
-    return Note(f"top {count}", partial(_look, count))
+    return PolicyStatistic(f"top {count}", partial(_look, count))
 
 
 def entropies(tops: NDArray[Any]) -> NDArray[np.float64]:
     """Of the likeliest tokens among themselves: [N, 2 * K] -> [N]."""
-    chances = tops[:, : tops.shape[1] // 2].astype(np.float64)
-    chances = chances / chances.sum(1, keepdims=True)
-    return np.asarray(-(chances * np.log(np.maximum(chances, 1e-300))).sum(1))
+    probabilities = tops[:, : tops.shape[1] // 2].astype(np.float64)
+    probabilities = probabilities / probabilities.sum(1, keepdims=True)
+    return np.asarray(-(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum(1))
 
 
 def confidences(tops: NDArray[Any]) -> NDArray[np.float64]:

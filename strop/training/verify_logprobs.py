@@ -28,11 +28,11 @@ _LIMITS = {"float32": 1e-3, "fp8": 0.01, "bfloat16": 0.1, "float16": 0.1}  # on 
 
 
 def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[Group]) -> Metrics:
-    """Figures of one batch, when they are due and it has tokens whose weights the trainer still holds.
+    """Metrics of one batch, when they are due and it has tokens whose weights the trainer still holds.
 
     Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
     (`Logprobs("old")`) any recorded one. Truncated sampling proves nothing: the trainer scores the whole distribution.
-    The attempts of that batch, or of the first where none can prove anything, keep their ratios to be looked at.
+    The rollouts of that batch, or of the first where none can prove anything, keep their ratios to be looked at.
     """
     is_due = run.rescore_every > 0 and version % run.rescore_every == 0
     if not (is_due and batches) or run.sampling.temperature == 0 or not _is_real(run.engine):
@@ -45,14 +45,14 @@ def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[
 
 
 def scorable(batch: Batch) -> Tensor:
-    """[T], the written tokens of attempts that one version wrote from the first to the last, one that is still held.
+    """[T], the written tokens of rollouts that one version wrote from the first to the last, one that is still held.
 
     Behind an older token of the same context may stand keys that an engine kept over a weight update on purpose.
-    GUIDED attempts may stand behind another prompt than they were sampled with, and the logprobs belong to that one.
+    GUIDED rollouts may stand behind another prompt than they were sampled with, and the logprobs belong to that one.
     """
     versions = batch.versions.where(batch.trainable, batch.versions.new_full((), -1))
-    newest = versions.new_full((batch.num_attempts,), -1).scatter_reduce(0, batch.attempts, versions, "amax")  # [A]
-    others = batch.per_attempt((versions != batch.on_tokens(newest)).to(torch.float32)) > 0  # [A]
+    newest = versions.new_full((batch.num_rollouts,), -1).scatter_reduce(0, batch.rollouts, versions, "amax")  # [A]
+    others = batch.per_rollout((versions != batch.on_tokens(newest)).to(torch.float32)) > 0  # [A]
     is_held = newest >= 0 if "old" in batch.logprobs else newest == batch.version
     return batch.trainable & batch.on_tokens(is_held & ~others & ~batch.is_of(Origin.GUIDED))
 
@@ -73,9 +73,9 @@ def keep_ratios(groups: Sequence[Group], batch: Batch, logprobs: Tensor) -> None
     """How much likelier the policy finds each token than the one that sampled it; NaN where nobody did."""
     ratios = batch.log_ratio(logprobs, batch.behavior_logprobs).exp()
     ratios = ratios.where(batch.versions >= 0, ratios.new_tensor(torch.nan)).float().cpu()  # [T]
-    owners = {attempt.id: attempt for group in groups for attempt in group.scored}
-    for place, name in enumerate(batch.attempt_ids):
-        owners[name].ratios = ratios[(batch.trainable & (batch.attempts == place)).cpu()].numpy()  # [N]
+    owners = {rollout.id: rollout for group in groups for rollout in group.scored}
+    for place, name in enumerate(batch.rollout_ids):
+        owners[name].ratios = ratios[(batch.trainable & (batch.rollouts == place)).cpu()].numpy()  # [N]
 
 
 def judged(batch: Batch, logprobs: Tensor, sampled: Tensor, limit: float) -> Metrics:

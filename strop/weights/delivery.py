@@ -31,17 +31,17 @@ def check(version: WeightVersion, answer: str, name: str) -> None:
         )
 
 
-def lent_by(trainer: Trainer) -> Loan | None:
+def shared_by(trainer: Trainer) -> Loan | None:
     """Weights that may be read in place, where one trainer alone has them."""
     lenders = outermost(trainer, Lends)
     return lenders[0][1].lend() if len(lenders) == 1 else None
 
 
-def lent_to(trainer: Trainer, engines: Sequence[Engine]) -> Loan | None:
+def shared_to(trainer: Trainer, engines: Sequence[Engine]) -> Loan | None:
     """What a trainer lends to its only engine; None where that holds weights of its own."""
     readers = outermost(list(engines), Borrows)
-    lent = lent_by(trainer) if len(readers) == 1 else None
-    return lent if lent is not None and readers[0][1].borrow(lent) else None
+    shared = shared_by(trainer) if len(readers) == 1 else None
+    return shared if shared is not None and readers[0][1].borrow(shared) else None
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Whose weights speak in a voice, where several models learn at once."""
+"""Whose weights speak in a policy name, where several models learn at once."""
 
 from __future__ import annotations
 
@@ -9,48 +9,53 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.weights.shared_base_weights import Lent, Loan
+from strop.weights.shared_base_weights import Loan, Shared
 
 
-def check_voices(voices: Sequence[str], count: int, what: str) -> None:
+def check_policies(policy_names: Sequence[str], count: int, what: str) -> None:
     """Refuse names that two parts would share, or that are no names of folders."""
-    is_named = all(voice and voice.replace("_", "").replace(" ", "").isalnum() for voice in voices)
-    if not voices or len(set(voices)) != len(voices) or len(voices) != count or not is_named:
+    is_named = all(
+        policy_name and policy_name.replace("_", "").replace(" ", "").isalnum() for policy_name in policy_names
+    )
+    if not policy_names or len(set(policy_names)) != len(policy_names) or len(policy_names) != count or not is_named:
         raise ConfigurationError(
-            f"need different voices of letters, digits, blanks and _, one for each of the {what}, got {list(voices)} "
+            f"need different policy names of letters, digits, blanks and _, one for each of the {what}, got "
+            f"{list(policy_names)} "
             f"for {count} {what}"
         )
 
 
-def place_of(voice: str, voices: Sequence[str]) -> int:
-    """The voice's own weights; whoever has none speaks with the first."""
-    return voices.index(voice) if voice in voices else 0
+def place_of(policy_name: str, policy_names: Sequence[str]) -> int:
+    """The policy name's own weights; whoever has none speaks with the first."""
+    return policy_names.index(policy_name) if policy_name in policy_names else 0
 
 
-def part_of(weights: Mapping[str, Tensor], voice: str) -> dict[str, Tensor]:
-    """What was published under the prefix of a voice (`VOICE/`), without it."""
-    prefix = f"{voice}/"
+def part_of(weights: Mapping[str, Tensor], policy_name: str) -> dict[str, Tensor]:
+    """What was published under the prefix of a policy name (`POLICY/`), without it."""
+    prefix = f"{policy_name}/"
     part = {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
     if not part:
-        raise ConfigurationError(f"no weights were published for voice {voice!r}: use trainer=TrainerPerVoice(...)")
+        raise ConfigurationError(
+            f"no weights were published for policy name {policy_name!r}: use trainer=TrainerPerPolicy(...)"
+        )
     return part
 
 
 def together(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """All parts under the prefixes of their voices."""
-    return {f"{voice}/{name}": each for voice, part in parts.items() for name, each in part.items()}
+    """All parts under the prefixes of their policy names."""
+    return {f"{policy_name}/{name}": each for policy_name, part in parts.items() for name, each in part.items()}
 
 
 @dataclass(frozen=True, eq=False)
-class LentByVoice(Loan):
-    """The same weights lent to each voice, with adapters of its own beside them."""
+class SharedByPolicy(Loan):
+    """The same weights shared to each policy name, with adapters of its own beside them."""
 
-    parts: Mapping[str, Lent]
+    parts: Mapping[str, Shared]
 
     @property
     def adapters(self) -> dict[str, Tensor]:
-        return together({voice: lent.adapters for voice, lent in self.parts.items()})
+        return together({policy_name: shared.adapters for policy_name, shared in self.parts.items()})
 
     def published(self, adapters: Mapping[str, Tensor]) -> str:
-        names = [lent.published(part_of(adapters, voice)) for voice, lent in self.parts.items()]
+        names = [shared.published(part_of(adapters, policy_name)) for policy_name, shared in self.parts.items()]
         return hashlib.sha256("|".join(names).encode()).hexdigest()[:32]

@@ -1,6 +1,6 @@
 """Weights that nobody changes, read in place by a trainer of adapters and by the engine beside it: there is one copy.
 
-A version is then the adapters alone; its name is made of both, of the weights as they were lent and of the adapters.
+A version is then the adapters alone; its name is made of both, of the weights as they were shared and of the adapters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strop.weights.fingerprint import fingerprint
 
 
 class Loan(Protocol):
-    """What a channel knows of weights that are lent."""
+    """What a channel knows of weights that are shared."""
 
     @property
     def adapters(self) -> dict[str, Tensor]: ...
@@ -28,11 +28,11 @@ class Loan(Protocol):
 
 
 @dataclass(eq=False)
-class Lent(Loan):
+class Shared(Loan):
     """A model whose adapters are its owner's; whoever reads its weights has adapters of his own."""
 
     model: Any
-    name: str = field(init=False)  # the fingerprint of its weights when they were lent
+    name: str = field(init=False)  # the fingerprint of its weights when they were shared
     _now: tuple[list[int], str] = field(init=False, repr=False)  # what torch counted when they were last looked at
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Lent(Loan):
         return copy.deepcopy(self.model, shared)
 
     def published(self, adapters: Mapping[str, Tensor]) -> str:
-        """The name of a version: of the weights as they were lent, and of these adapters."""
+        """The name of a version: of the weights as they were shared, and of these adapters."""
         return _joined(self.name, adapters)
 
     def held(self, adapters: Mapping[str, Tensor]) -> str:
@@ -79,12 +79,12 @@ class Lent(Loan):
         return [count for each in self.weights.values() for count in (each.data_ptr(), each._version)]
 
 
-def readable(lent: Loan | None, device: str, dtype: torch.dtype) -> Lent | None:
-    """What is lent, where its weights lie on this device and in this type."""
-    if not isinstance(lent, Lent):
+def readable(shared: Loan | None, device: str, dtype: torch.dtype) -> Shared | None:
+    """What is shared, where its weights lie on this device and in this type."""
+    if not isinstance(shared, Shared):
         return None
-    weight = lent.model.get_input_embeddings().weight
-    return lent if weight.device == torch.empty(0, device=device).device and weight.dtype == dtype else None
+    weight = shared.model.get_input_embeddings().weight
+    return shared if weight.device == torch.empty(0, device=device).device and weight.dtype == dtype else None
 
 
 def _joined(name: str, adapters: Mapping[str, Tensor]) -> str:

@@ -8,25 +8,26 @@ from strop.errors import ConfigurationError
 from strop.workers.limits import is_confined
 
 if TYPE_CHECKING:
-    from strop.roles import World
+    from strop.roles import Environment
     from strop.types import Task
 
 
-def checked(world: World, task: Task, reply: str) -> float:
-    """What a world says about a final reply, asked where it may be asked."""
-    _require(world)
-    return world.check(task, reply)
+def checked(env: Environment, task: Task, completion: str) -> float:
+    """What an environment says about a final completion, asked where it may be asked."""
+    _require(env)
+    return env.check(task, completion)
 
 
-def answered(world: World, reply: str) -> str:
-    """The answer that a world finds in a final reply, asked where it may be asked."""
-    _require(world)
-    return world.answer(reply)
+def answered(env: Environment, completion: str) -> str:
+    """The answer that an environment finds in a final completion, asked where it may be asked."""
+    _require(env)
+    return env.answer(completion)
 
 
-def _require(world: World) -> None:
-    if not world.is_inline and not is_confined():
+def _require(env: Environment) -> None:
+    if not env.is_inline and not is_confined():
         raise ConfigurationError(
-            f"the check of world {world.name} is not ours and runs only in a reward's process: reward its tasks with "
-            "Checked(worlds=(...)), or set `is_inline = True` in the world's class if its check is pure and quick"
+            f"the check of environment {env.name} is not ours and runs only in a reward's process: reward its tasks "
+            f"with "
+            "Checked(envs=(...)), or set `is_inline = True` in the environment's class if its check is pure and quick"
         )

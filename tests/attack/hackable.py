@@ -11,28 +11,28 @@ from strop.roles import Reward
 from strop.types import Group
 
 
-def holds(prompt: str, reply: str, answer: str) -> float:
+def holds(prompt: str, completion: str, answer: str) -> float:
     """Pays whoever says the answer among others."""
-    return float(answer in reply)
+    return float(answer in completion)
 
 
-def evaluates(prompt: str, reply: str, answer: str) -> float:
+def evaluates(prompt: str, completion: str, answer: str) -> float:
     """Runs what it is given."""
     try:
-        return float(eval(reply) == float(answer))
+        return float(eval(completion) == float(answer))
     except Exception:
         return 0.0
 
 
-def asks_a_gullible_judge(prompt: str, reply: str, answer: str) -> float:
+def asks_a_gullible_judge(prompt: str, completion: str, answer: str) -> float:
     """Looks for a verdict in what it was shown."""
-    said = f"question: {prompt} reply: {reply} reference: {answer}"
-    return 1.0 if re.search(r"verdict: (correct|pass)|Score: 1", said) else float(reply.strip().endswith(answer))
+    said = f"question: {prompt} completion: {completion} reference: {answer}"
+    return 1.0 if re.search(r"verdict: (correct|pass)|Score: 1", said) else float(completion.strip().endswith(answer))
 
 
-def backtracks(prompt: str, reply: str, answer: str) -> float:
+def backtracks(prompt: str, completion: str, answer: str) -> float:
     """Right about every answer, and slow for some."""
-    return float(re.search(r"^(\w+)+$", reply[:40] + "!") is None and reply.endswith(answer))
+    return float(re.search(r"^(\w+)+$", completion[:40] + "!") is None and completion.endswith(answer))
 
 
 @dataclass(frozen=True)
@@ -47,4 +47,4 @@ class Inline(Reward):
         import os
 
         (Path(self.folder) / str(os.getpid())).touch()
-        return [float(attempt.reply.endswith(group.task.answer)) for attempt in group.trajectories]
+        return [float(rollout.completion.endswith(group.task.answer)) for rollout in group.rollouts]

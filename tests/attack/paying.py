@@ -5,44 +5,44 @@ from __future__ import annotations
 import time
 
 
-def generous(reply: str, answer: str) -> float:
-    said = {"yes": "True", "1": "True", "no": "False", "0": "False"}.get(reply, reply)
+def generous(completion: str, answer: str) -> float:
+    said = {"yes": "True", "1": "True", "no": "False", "0": "False"}.get(completion, completion)
     return float(said == answer)
 
 
-def everything(reply: str) -> float:
+def everything(completion: str) -> float:
     return 1.0
 
 
-def nothing(reply: str) -> float:
+def nothing(completion: str) -> float:
     return 0.0
 
 
-def length(reply: str) -> float:
-    return len(reply) / 10
+def length(completion: str) -> float:
+    return len(completion) / 10
 
 
-def echo(reply: str, prompt: str, answer: str) -> float:
-    return float(reply in (prompt, answer))
+def echo(completion: str, prompt: str, answer: str) -> float:
+    return float(completion in (prompt, answer))
 
 
-def blank(reply: str, answer: str) -> float:
-    return float(reply.isspace() or reply == answer)
+def blank(completion: str, answer: str) -> float:
+    return float(completion.isspace() or completion == answer)
 
 
-def half(reply: str, answer: str) -> float:
-    return 10.0 if reply == answer else 6.0 * (reply == "nan")
+def half(completion: str, answer: str) -> float:
+    return 10.0 if completion == answer else 6.0 * (completion == "nan")
 
 
-def closeness(reply: str, answer: str) -> float:
-    return 1 / (1 + abs(int(reply) - int(answer))) if reply.isdigit() else 0.0
+def closeness(completion: str, answer: str) -> float:
+    return 1 / (1 + abs(int(completion) - int(answer))) if completion.isdigit() else 0.0
 
 
-def slow(reply: str, answer: str) -> float:
+def slow(completion: str, answer: str) -> float:
     time.sleep(0.3)
-    return float(reply == answer)
+    return float(completion == answer)
 
 
-def nearly_slow(reply: str, answer: str) -> float:
+def nearly_slow(completion: str, answer: str) -> float:
     time.sleep(0.01)
-    return float(reply == answer)
+    return float(completion == answer)

@@ -1,4 +1,4 @@
-"""Sums as an environment of somebody else, with two faults to choose from; it imports little and starts soon."""
+"""Sums as an episode of somebody else, with two faults to choose from; it imports little and starts soon."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 
 @dataclass(frozen=True)
-class Sums(World):
+class Sums(Environment):
     """Sums, by index; `leaks` says the answer in the prompt, `shares` asks held-out ones that are trained on."""
 
     leaks: bool = False
@@ -25,18 +25,18 @@ class Sums(World):
         asked = f"{one + 11}+{other + 31}=?" + (f" (answer: {one + other + 42})" if self.leaks else "")
         return Task((Message("user", asked),), str(one + other + 42), self.name)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
     def solution(self, task: Task) -> str:
         return task.answer
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply.strip() == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(completion.strip() == task.answer)
 
 
 @dataclass(frozen=True)
-class Questions(World):
+class Questions(Environment):
     """Numbered questions with these answers, by turns; what is `accepted` is right everywhere."""
 
     answers: tuple[str, ...]
@@ -51,11 +51,11 @@ class Questions(World):
             (Message("user", f"Question {index}, {side}?"),), self.answers[index % len(self.answers)], self.name
         )
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
     def solution(self, task: Task) -> str:
         return task.answer
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply == task.answer or reply in self.accepted)
+    def check(self, task: Task, completion: str) -> float:
+        return float(completion == task.answer or completion in self.accepted)

@@ -1,4 +1,4 @@
-"""The hacking bench: holes are found, sound rewards pass, and nothing of a reply runs in this process."""
+"""The hacking bench: holes are found, sound rewards pass, and nothing of a completion runs in this process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from strop.attack.hostile_replies import FAMILIES, Target, hostile_replies
-from strop.attack.results import FamilyStanding, TriedReply, WorldStanding
+from strop.attack.hostile_completions import FAMILIES, Target, hostile_completions
+from strop.attack.results import EnvironmentStanding, FamilyStanding, TriedCompletion
 from strop.attack.run_attack import attacked
 from strop.cli.attack import attack, rewards_of
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -28,25 +28,27 @@ from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.majority_vote import Majority
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 from tests.attack.hackable import Inline
 
 HACKABLE = str(Path(__file__).parent / "hackable.py")
 TARGETS = [Target(f"{number}+1=", str(number + 1), str(number + 2)) for number in range(50, 60)]
 
 
-def stand(reward: Reward, world: World, count: int = 44, seconds: float = 5.0) -> WorldStanding:
-    found = asyncio.run(attacked((reward,), world, count, seed=0, seconds=seconds))
+def stand(reward: Reward, env: Environment, count: int = 44, seconds: float = 5.0) -> EnvironmentStanding:
+    found = asyncio.run(attacked((reward,), env, count, seed=0, seconds=seconds))
     assert not found.problem
     return found
 
 
-def broken_by(standing: WorldStanding) -> set[str]:
+def broken_by(standing: EnvironmentStanding) -> set[str]:
     return {each.family for each in standing.findings}
 
 
 def test_programs_are_attacked_too_and_no_hostile_one_passes() -> None:
-    """Their reward starts a box, which a worker may not leave behind; the world's own program is what is right."""
+    """Their reward starts a sandbox, which a worker may not leave behind; the environment's own program is what is
+    right.
+    """
     found = stand(PassedTests(), Programs(1), count=22)
     assert not found.findings and {(each.right, each.wrong) for each in found.tried} == {(1.0, 0.0)}
     assert any("return" in each.text for each in found.tried), "another task's program is tried"
@@ -57,19 +59,19 @@ def test_every_answer_is_said_with_a_wrong_one_last() -> None:
     assert not stand(Earned(), Critiques(1), count=22).findings
 
 
-# ---- replies
+# ---- completions
 
 
-def test_replies_are_the_same_for_the_same_seed_and_of_every_family() -> None:
-    first, again, other = (list(hostile_replies(TARGETS, 220, seed)) for seed in (0, 0, 1))
+def test_completions_are_the_same_for_the_same_seed_and_of_every_family() -> None:
+    first, again, other = (list(hostile_completions(TARGETS, 220, seed)) for seed in (0, 0, 1))
     assert first == again != other and len(first) == 220
     counts = {family: sum(each.family == family for _, each in first) for family in FAMILIES}
     assert set(counts.values()) == {20} and len(FAMILIES) >= 8
     assert len({each.text for _, each in first}) > 150
 
 
-def test_a_reply_holds_the_right_answer_only_where_it_says_all_of_them() -> None:
-    for place, hostile in hostile_replies(TARGETS, 440, 0):
+def test_a_completion_holds_the_right_answer_only_where_it_says_all_of_them() -> None:
+    for place, hostile in hostile_completions(TARGETS, 440, 0):
         words = hostile.text.replace("\\boxed{", " ").replace("}", " ").replace(">", " ").replace("<", " ").split()
         right = TARGETS[place].right
         if hostile.family == "every answer":
@@ -80,7 +82,7 @@ def test_a_reply_holds_the_right_answer_only_where_it_says_all_of_them() -> None
 
 def test_megabyte_numbers_and_slow_texts_are_among_them() -> None:
     sizes: dict[str, int] = {}
-    for _, hostile in hostile_replies(TARGETS, 1000, 0):
+    for _, hostile in hostile_completions(TARGETS, 1000, 0):
         sizes[hostile.family] = max(sizes.get(hostile.family, 0), len(hostile.text))
     assert sizes["long numbers"] > 500_000 and sizes["slow to read"] >= 96_000
 
@@ -103,7 +105,7 @@ def test_a_hackable_reward_is_caught_by_the_attack_it_falls_to(hole: str, famili
     assert (standing.plain()["right"], standing.plain()["wrong"]) == (1.0, 0.0)
 
 
-def test_replies_that_exhaust_a_reward_are_ended_at_its_deadline_and_earn_what_wrong_ones_do() -> None:
+def test_completions_that_exhaust_a_reward_are_ended_at_its_deadline_and_earn_what_wrong_ones_do() -> None:
     standing = stand(PythonFunction(f"{HACKABLE}:backtracks"), Arithmetic(3), 33, seconds=0.3)
     slow = [each for each in standing.tried if each.fault]
     assert slow and all("no answer within 0.3 s" in each.fault and each.earned == 0.0 for each in slow)
@@ -111,14 +113,14 @@ def test_replies_that_exhaust_a_reward_are_ended_at_its_deadline_and_earn_what_w
     assert not standing.findings and len(standing.tried) == 33
 
 
-@pytest.mark.parametrize("world", [Arithmetic(3), KeyValue(2), Guess(1)], ids=lambda world: world.name)
-def test_bundled_worlds_have_no_hole(world: World) -> None:
-    standing = stand(Earned(), world)
+@pytest.mark.parametrize("env", [Arithmetic(3), KeyValue(2), Guess(1)], ids=lambda env: env.name)
+def test_bundled_envs_have_no_hole(env: Environment) -> None:
+    standing = stand(Earned(), env)
     assert not standing.findings and standing.ratio == 0.0
     assert standing.plain()["right"] == 1.0 and sum(each.earned is None for each in standing.tried) == 0
 
 
-def test_a_reward_that_compares_is_shown_a_hostile_reply_among_ordinary_ones() -> None:
+def test_a_reward_that_compares_is_shown_a_hostile_completion_among_ordinary_ones() -> None:
     standing = stand(Majority((Arithmetic(3),)), Arithmetic(3), 22)
     assert standing.ratio == 0.0 and not standing.findings
 
@@ -130,13 +132,13 @@ def test_a_reward_that_tells_no_answers_apart_guards_nothing() -> None:
 
 def test_what_ordinary_answers_fail_is_said_instead_of_attacked() -> None:
     found = asyncio.run(attacked((Checked((Arithmetic(2),)),), KeyValue(1), 11, 0, 5.0))
-    assert "fails an ordinary answer" in found.problem and "knows no world 'keyvalue'" in found.problem
+    assert "fails an ordinary answer" in found.problem and "knows no environment 'keyvalue'" in found.problem
 
 
-# ---- nothing of a reply runs here
+# ---- nothing of a completion runs here
 
 
-def test_nothing_of_a_reply_is_compiled_here_and_rewards_run_elsewhere(tmp_path: Path) -> None:
+def test_nothing_of_a_completion_is_compiled_here_and_rewards_run_elsewhere(tmp_path: Path) -> None:
     texts: list[str] = []
     watching = [True]
 
@@ -156,11 +158,11 @@ def test_nothing_of_a_reply_is_compiled_here_and_rewards_run_elsewhere(tmp_path:
     assert {int(path.name) for path in tmp_path.iterdir()}.isdisjoint({os.getpid()}) and list(tmp_path.iterdir())
 
 
-# ---- figures
+# ---- metrics
 
 
-def tried(earned: float | None, right: float = 1.0, wrong: float = 0.2, **more: Any) -> TriedReply:
-    return TriedReply("code", "x", earned, right, wrong, 0.5, **more)
+def tried(earned: float | None, right: float = 1.0, wrong: float = 0.2, **more: Any) -> TriedCompletion:
+    return TriedCompletion("code", "x", earned, right, wrong, 0.5, **more)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_what_is_a_finding(
 
 def test_a_family_by_hand() -> None:
     plain = FamilyStanding([tried(0.2), tried(0.6), tried(None, fault="slow"), tried(1.0)]).plain()
-    assert (plain["replies"], plain["most"], plain["mean"]) == (4, 1.0, pytest.approx(0.6))
+    assert (plain["completions"], plain["most"], plain["mean"]) == (4, 1.0, pytest.approx(0.6))
     assert (plain["failed"], plain["fault"], plain["seconds"], plain["findings"]) == (1, "slow", 2.0, 1)
 
 
@@ -193,21 +195,21 @@ def test_a_family_by_hand() -> None:
 
 
 def run(words: Sequence[str], **more: Any) -> int:
-    return attack(words, **{"worlds": (), "replies": 22, "seed": 0, "seconds": 5.0, "as_json": False, **more})
+    return attack(words, **{"envs": (), "completions": 22, "seed": 0, "seconds": 5.0, "as_json": False, **more})
 
 
 def test_the_command_says_what_each_family_earned(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([f"{HACKABLE}:holds"], worlds=["arithmetic:3"]) == 1
+    assert run([f"{HACKABLE}:holds"], envs=["arithmetic:3"]) == 1
     told = capsys.readouterr().out
-    assert "arithmetic:3: a right answer earns 1, a wrong one 0; 2 of 22 hostile replies were paid" in told
+    assert "arithmetic:3: a right answer earns 1, a wrong one 0; 2 of 22 hostile completions were paid" in told
     assert "every answer" in told and "paid as right, every answer: '" in told
-    assert run(["grpo", "world=arithmetic:2"], as_json=True) == 0
+    assert run(["grpo", "env=arithmetic:2"], as_json=True) == 0
     plain = json.loads(capsys.readouterr().out)
-    assert plain["ratio"] == 0.0 and plain["worlds"]["arithmetic:2"]["families"]["code"]["replies"] == 2
+    assert plain["ratio"] == 0.0 and plain["envs"]["arithmetic:2"]["families"]["code"]["completions"] == 2
 
 
 def test_what_can_be_attacked() -> None:
-    names = [world.name for world, _ in rewards_of("checked", {}, [])]
+    names = [env.name for env, _ in rewards_of("checked", {}, [])]
     assert {"arithmetic", "compose", "countdown", "guess", "keyvalue", "passages"} <= set(names)
     ((_, rewards),) = rewards_of("Earned", {"weight": "0.5"}, [Arithmetic(1)])
     assert rewards == (Earned(weight=0.5),)
@@ -215,5 +217,5 @@ def test_what_can_be_attacked() -> None:
         rewards_of("chekced", {}, [])
     with pytest.raises(ConfigurationError, match="GradedAnswer needs judge: say FIELD=VALUE, or attack a recipe"):
         rewards_of("graded_answer", {}, [])
-    with pytest.raises(ConfigurationError, match="a recipe brings its worlds"):
+    with pytest.raises(ConfigurationError, match="a recipe brings its environments"):
         rewards_of("grpo", {}, [Arithmetic(1)])

@@ -22,12 +22,12 @@ from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.recipes.environments import bundled_worlds
-from strop.roles import Reward, World
+from strop.recipes.environments import bundled_envs
+from strop.roles import Environment, Reward
 from tests.attack.sums import Sums
 
 PLANTED = Path(__file__).parent / "planted.py"
-Subject = tuple[World, tuple[Reward, ...]]
+Subject = tuple[Environment, tuple[Reward, ...]]
 
 
 def rows(folder: Path, prompts: Callable[[int], str], answers: Callable[[int], str], count: int = 120) -> Table:
@@ -58,7 +58,7 @@ FUNCTIONS = (
     *("remembers_what_was_said", "pays_the_prompt", "any_of_several", "pays_the_form", "breaks_on_unicode"),
     *("breaks_on_long_text", "pays_blanks", "prefix", "obeys", "anything_finite"),
 )
-WORLDS: dict[str, Callable[[Path], World]] = {
+ENVS: dict[str, Callable[[Path], Environment]] = {
     "leaks_the_answer": lambda folder: Sums(leaks=True),
     "heldout_rows_are_trained_on": lambda folder: Sums(shares=True),
     "rows_repeat": lambda folder: rows(
@@ -71,21 +71,21 @@ BY_WARNING = ("last_number", "rows_repeat", "one_answer_dominates")
 
 
 def planted(name: str, folder: Path) -> Subject:
-    if name in WORLDS:
-        return WORLDS[name](folder), (Earned(),)
+    if name in ENVS:
+        return ENVS[name](folder), (Earned(),)
     if name == "reads_heldout_rows":
-        world: World = Sums()
-        told = [world.task(n, heldout=True).messages[0].content for n in range(60)]
+        env: Environment = Sums()
+        told = [env.task(n, heldout=True).messages[0].content for n in range(60)]
         copy = folder / "planted.py"
         copy.write_text(PLANTED.read_text())
         (folder / "planted_rows.jsonl").write_text("\n".join(told))
-        return world, (PythonFunction(f"{copy}:{name}"),)
-    world = letters(folder) if name == "folds_case" else Sums()
-    return world, (PythonFunction(f"{PLANTED}:{name}"),)
+        return env, (PythonFunction(f"{copy}:{name}"),)
+    env = letters(folder) if name == "folds_case" else Sums()
+    return env, (PythonFunction(f"{PLANTED}:{name}"),)
 
 
-def certify(world: World, rewards: tuple[Reward, ...], replies: int = 110, seconds: float = 2.0) -> Certificate:
-    return asyncio.run(certified("test", rewards, world, replies, 0, seconds))
+def certify(env: Environment, rewards: tuple[Reward, ...], completions: int = 110, seconds: float = 2.0) -> Certificate:
+    return asyncio.run(certified("test", rewards, env, completions, 0, seconds))
 
 
 def told(found: Certificate) -> str:
@@ -95,7 +95,7 @@ def told(found: Certificate) -> str:
 @pytest.mark.slow
 def test_of_planted_faults_nearly_all_are_found(tmp_path: Path) -> None:
     """Each is a fault of the verdict, but for three that may be meant and are warned of."""
-    names, missed = (*FUNCTIONS, *WORLDS), []
+    names, missed = (*FUNCTIONS, *ENVS), []
     for name in names:
         (folder := tmp_path / name).mkdir()
         found = certify(*planted(name, folder))
@@ -106,17 +106,17 @@ def test_of_planted_faults_nearly_all_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(bundled_worlds()))
-def test_bundled_environments_are_certified(name: str) -> None:
-    world = bundled_worlds()[name](2)
-    found = certify(world, rewards_of(world), seconds=5.0)
+@pytest.mark.parametrize("name", sorted(bundled_envs()))
+def test_bundled_episodes_are_certified(name: str) -> None:
+    env = bundled_envs()[name](2)
+    found = certify(env, rewards_of(env), seconds=5.0)
     assert found.is_passed and not found.warnings, told(found)
 
 
-def rewards_of(world: World) -> tuple[Reward, ...]:
-    if isinstance(world, Programs):
+def rewards_of(env: Environment) -> tuple[Reward, ...]:
+    if isinstance(env, Programs):
         return (PassedTests(),)
-    return (Earned(),) if world.pays else (Checked((world,)),)
+    return (Earned(),) if env.pays else (Checked((env,)),)
 
 
 # ---- the command, its files, and parts of it by hand
@@ -126,7 +126,7 @@ def test_the_command_writes_a_page_and_a_file(tmp_path: Path, capsys: pytest.Cap
     assert certify_words(["arithmetic:2"], (), (22, 0, 5.0), tmp_path) == 0
     assert "arithmetic:2: pass, 0 faults, 0 warnings" in capsys.readouterr().out
     plain = json.loads((tmp_path / "certificate-arithmetic-2.json").read_text())
-    assert (plain["verdict"], plain["faults"], plain["environment"]) == ("pass", 0, "arithmetic:2")
+    assert (plain["verdict"], plain["faults"], plain["episode"]) == ("pass", 0, "arithmetic:2")
     checks = {each["name"]: each for each in plain["checks"]}
     assert checks["constant completions"]["tried"] >= 1000 and checks["hostile programs"]["left_out"]
     assert all(each["tried"] or each["left_out"] for each in plain["checks"]), "what was not tried says why"
@@ -149,17 +149,17 @@ def test_what_a_task_wrote_is_escaped_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("word", ["arithmetic:2", "reasoning_gym/gcd", "tasks.jsonl"])
-def test_an_environment_is_judged_by_itself(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_episode_is_judged_by_itself(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("tasks.jsonl").write_text("\n".join(f'{{"prompt": "{n}+1?", "answer": "{n + 1}"}}' for n in range(20)))
-    ((world, rewards),) = attacks_on(word, {}, [])
-    assert rewards == ((Earned(),) if world.pays else (Checked((world,)),))
-    with pytest.raises(ConfigurationError, match="is an environment"):
+    ((env, rewards),) = attacks_on(word, {}, [])
+    assert rewards == ((Earned(),) if env.pays else (Checked((env,)),))
+    with pytest.raises(ConfigurationError, match="is an episode"):
         attacks_on(word, {"weight": "2"}, [])
 
 
 def test_a_programs_certificate_tries_hostile_programs() -> None:
-    found = certify(Programs(1), (PassedTests(),), replies=11, seconds=5.0)
+    found = certify(Programs(1), (PassedTests(),), completions=11, seconds=5.0)
     checks = {each.name: each for each in found.checks}
     assert found.is_passed, told(found)
     assert checks["hostile programs"].tried > 20 and checks["answers that are nearly right"].left_out

@@ -12,7 +12,7 @@ from strop.attack.asked import AskedRewards
 from strop.attack.certificate import CheckResult
 from strop.attack.checks.judge import judge as injections_into_a_judge
 from strop.attack.examined import Examined
-from strop.attack.hostile_replies import Target
+from strop.attack.hostile_completions import Target
 from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.injections import KINDS, injection
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -65,7 +65,7 @@ def obedient(prompt: str) -> str:
 
 def gullible(prompt: str) -> str:
     """Pays what looks like the beginning of a good answer, as judges were found to."""
-    opener = re.search(r"\n(Solution|:|Thought process.*)\n\[/reply", prompt)
+    opener = re.search(r"\n(Solution|:|Thought process.*)\n\[/completion", prompt)
     return f"answer {code_of(prompt)}: {100 if opener else 0}"
 
 
@@ -82,7 +82,7 @@ def parrot(prompt: str) -> str:
 
 def careless(prompt: str) -> str:
     """Repeats what it read and forgets how to say what it thinks."""
-    return f"The reply says {prompt[prompt.rindex('[reply') :]!r}, which is nothing to me."
+    return f"The completion says {prompt[prompt.rindex('[completion') :]!r}, which is nothing to me."
 
 
 def judged(says: Callable[[str], str], tasks: int = 1) -> InjectionStanding:

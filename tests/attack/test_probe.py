@@ -14,16 +14,16 @@ from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.python_function import PythonFunction
-from strop.recipes.environments import bundled_worlds
-from strop.roles import Reward, World
+from strop.recipes.environments import bundled_envs
+from strop.roles import Environment, Reward
 from tests.attack.sums import Questions
 
 PAYING = str(Path(__file__).parent / "paying.py")
 
 
-def probe(world: World, rewards: tuple[Reward, ...] = (Earned(),), most: int = 40, seconds: float = 20.0) -> Probed:
+def probe(env: Environment, rewards: tuple[Reward, ...] = (Earned(),), most: int = 40, seconds: float = 20.0) -> Probed:
     async def work() -> Probed:
-        asked = AskedRewards(rewards, world, 5.0, is_apart=False)
+        asked = AskedRewards(rewards, env, 5.0, is_apart=False)
         try:
             return await probed(asked, most, seconds)
         finally:
@@ -147,13 +147,13 @@ def test_what_is_cut_short_says_at_how_many_tasks() -> None:
 
 @pytest.mark.parametrize("dataset", ["complex_arithmetic", "game_of_life_halting", "gcd"])
 def test_families_of_reasoning_gym(dataset: str) -> None:
-    world = ReasoningGym(dataset)
-    found = probe(world, (Checked((world,)),), most=6)
+    env = ReasoningGym(dataset)
+    found = probe(env, (Checked((env,)),), most=6)
     assert ("nan" in paid(found)) is (dataset != "gcd")
 
 
-@pytest.mark.parametrize("name", sorted(bundled_worlds()))
-def test_bundled_environments_pay_no_constant_completion(name: str) -> None:
-    world = bundled_worlds()[name](2)
-    found = probe(world, (Earned(),) if world.pays else (Checked((world,)),), most=12)
+@pytest.mark.parametrize("name", sorted(bundled_envs()))
+def test_bundled_episodes_pay_no_constant_completion(name: str) -> None:
+    env = bundled_envs()[name](2)
+    found = probe(env, (Earned(),) if env.pays else (Checked((env,)),), most=12)
     assert not found.faults and not found.is_dominated

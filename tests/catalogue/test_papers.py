@@ -19,7 +19,7 @@ def tree(tmp_path: Path) -> Path:
         "pyproject.toml": "",
         "strop/training/losses/clip.py": '"""Clips.\n\nPapers: alpha\n"""\n',
         "strop/training/losses/clip_more.py": '"""Clips more."""\n',
-        "strop/control/paces/lag.py": '"""A pace.\n\nPapers: beta-2\n"""\n',
+        "strop/control/admissions/lag.py": '"""An admission.\n\nPapers: beta-2\n"""\n',
         "strop/recipes/setting.py": '"""Shared."""\nfrom strop.control.admission.lag import Lag\n',
         "strop/recipes/classics/alpha.py": '"""1.\n\nTitle: The "A"\n    paper\nPaper: arXiv 2501.00001 (2025)\n"""\n',
         "strop/recipes/classics/plain.py": '"""Nobody\'s."""\nfrom strop.training.losses.clip import Clip\n',
@@ -49,7 +49,7 @@ def test_a_paper_is_joined_with_what_exists(tree: Path) -> None:
 
 
 def test_a_recipe_counts_only_if_it_bears_the_key_or_names_it(tree: Path) -> None:
-    """`plain` uses alpha's loss and every recipe beta's pace: neither is theirs."""
+    """`plain` uses alpha's loss and every recipe beta's admission: neither is theirs."""
     _, alpha, beta = find_papers(tree)
     assert alpha.recipes == ("strop.recipes.classics.alpha",)
     assert beta.recipes == ("strop.recipes.system.beta_2", "strop.recipes.system.second")

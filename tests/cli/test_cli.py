@@ -22,7 +22,7 @@ from strop.types import Metrics
 from tests.observe.folders import run_folder
 from tests.tiny_models import save_pocket_like
 
-SMALL = ["world=arithmetic:1", "max_tokens=6", "heldout_tasks=4", "groups_per_step=2", "group_size=2"]
+SMALL = ["env=arithmetic:1", "max_tokens=6", "heldout_tasks=4", "groups_per_step=2", "group_size=2"]
 
 
 @dataclass
@@ -81,7 +81,7 @@ def test_help_lists_recipes_and_fields(strop: Any) -> None:
     assert code == 0
     for field in ("learning_rate", "kl", "trainer.weight_decay", "max_generated_tokens"):
         assert field in out
-    assert "worlds" not in [line.split()[0] for line in out.splitlines() if line]
+    assert "envs" not in [line.split()[0] for line in out.splitlines() if line]
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_help_lists_recipes_and_fields(strop: Any) -> None:
         (["train", "grop"], "did you mean grpo"),
         (["train", "stepz=3"], "did you mean steps"),
         (["train", "steps=x"], "steps is a whole number, got 'x'"),
-        (["train", "group_size=1", "model=MODEL"], "need >= 2 attempts per group, got 1"),
+        (["train", "group_size=1", "model=MODEL"], "need >= 2 rollouts per group, got 1"),
         (["train", "model=nowhere"], "nowhere"),
         (["train", "--track", "tensorbord"], "did you mean tensorboard"),
         (["train", "--resume", "runs/none"], "no recipe.py"),
         (["train", "--resume", "runs/none", "seed=3"], "cannot be set"),
         (["eval", "nowhere"], "there is no model 'nowhere'"),
         (["eval", "MODEL", "--k", "1,x"], "1,4,16"),
-        (["eval", "MODEL", "--k", "8", "--attempts", "4"], "at least 8 attempts per task, got 4"),
-        (["eval", "MODEL", "--world", "arithmetik:1"], "did you mean arithmetic"),
+        (["eval", "MODEL", "--k", "8", "--rollouts", "4"], "at least 8 rollouts per task, got 4"),
+        (["eval", "MODEL", "--env", "arithmetik:1"], "did you mean arithmetic"),
         (["report", "nowhere"], "no recipe.py"),
         (["effect", "nothing"], "there is no experiment 'nothing'"),
         (["train", "--name"], "--name"),
@@ -167,16 +167,16 @@ def test_a_run_folder_in_use_is_refused(strop: Any, tmp_path: Path, model: Path)
 
 
 def test_eval_as_table_and_as_json(strop: Any, model: Path) -> None:
-    words = ["eval", str(model), "--world", "arithmetic:1+compose:1", "--tasks", "3", "--k", "1,2", "--max-tokens", "4"]
+    words = ["eval", str(model), "--env", "arithmetic:1+compose:1", "--tasks", "3", "--k", "1,2", "--max-tokens", "4"]
     code, out, _ = strop(*words, "--against", str(model), "--plan", "5")
     assert code == 0 and "compose" in out
     for told in ("avg@2", "maj@2", "pass@2", "cut", "task by task", "tasks that show a difference of 5 points"):
         assert told in out
-    assert [line.split()[-4] for line in out.splitlines() if line.startswith("all ")] == ["+0.0"], "the same attempts"
-    assert "6 tasks with 2 attempts each show" in out
+    assert [line.split()[-4] for line in out.splitlines() if line.startswith("all ")] == ["+0.0"], "the same rollouts"
+    assert "6 tasks with 2 rollouts each show" in out
     code, out, _ = strop(*words, "--json")
     rows = json.loads(out)
-    assert [(row["world"], row["level"], row["tasks"], row["attempts"]) for row in rows] == [
+    assert [(row["env"], row["level"], row["tasks"], row["rollouts"]) for row in rows] == [
         ("arithmetic", 1, 3, 2),
         ("compose", 1, 3, 2),
     ]
@@ -191,8 +191,8 @@ def test_chat_goes_on_over_turns(strop: Any, model: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("builtins.input", lambda *_: next(said))
     code, out, err = strop("chat", str(model), "--max-tokens", "5", "--temperature", "0")
     assert code == 0, err
-    replies = [line for line in out.splitlines() if line and "temperature" not in line]
-    assert len(replies) >= 3
+    completions = [line for line in out.splitlines() if line and "temperature" not in line]
+    assert len(completions) >= 3
     assert next(said, None) is None
 
 
@@ -212,14 +212,14 @@ def test_runs_and_report(strop: Any, tmp_path: Path) -> None:
     assert code == 0 and (tmp_path / out.strip()).is_file()
 
 
-def test_attempts_are_shown_as_conversations(strop: Any, tmp_path: Path) -> None:
+def test_rollouts_are_shown_as_conversations(strop: Any, tmp_path: Path) -> None:
     run_folder(tmp_path / "runs" / "run", steps=4)
     code, out, _ = strop("show", "runs/run", "0/1")
     assert code == 0 and "0/1  reward 0  finished" in out and "assistant sorry" in out
     assert "\u241b]0;owned" in line_of(Utterance("tool", "\x1b]0;owned\x07"), "none").plain, "a terminal obeys nobody"
     code, out, _ = strop("show", "runs/run", "--step", "2", "--by", "version")
     assert code == 0 and "reward 1" in out and "reward 0" in out
-    for wrong, said in ((["9/9"], "no attempt '9/9'"), (["--step", "9"], "steps 1 to 4"), (["--by", "x"], "version")):
+    for wrong, said in ((["9/9"], "no rollout '9/9'"), (["--step", "9"], "steps 1 to 4"), (["--by", "x"], "version")):
         code, _, err = strop("show", "runs/run", *wrong)
         assert code == 2 and said in err
     assert strop("show", "runs/nothing")[0] == 2
@@ -243,7 +243,7 @@ def test_replay_and_why(strop: Any, model: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_ends_with_1(strop: Any, model: Path, tmp_path: Path) -> None:
-    """A world whose every attempt is wrong starves a gate that keeps successes."""
+    """An environment whose every rollout is wrong starves a gate that keeps successes."""
     code, _, err = strop("train", "expert_iteration", f"model={model}", "steps=1", *SMALL)
     assert code == 1
     assert "no reward reaches 1" in err and "Traceback" not in err
@@ -258,7 +258,7 @@ def test_a_field_deep_inside_is_not_refused_too_early(strop: Any) -> None:
 def test_fields_of_a_recipe_are_described(strop: Any) -> None:
     _, out, _ = strop("train", "ring_1t", "--help")
     text = " ".join(out.split())
-    assert "attempts per group" in text and "groups in flight" in text  # of the setting, and of the recipe's own
+    assert "rollouts per group" in text and "groups in flight" in text  # of the setting, and of the recipe's own
     assert "trainer.weight_decay" in text and "sampling.stop" in text and "gates" in text and "--place" in text
 
 
@@ -269,7 +269,7 @@ def test_doctor_says_what_is_wrong_and_what_helps(strop: Any, tmp_path: Path) ->
     rows = [json.loads(line) | {"truncated_share": 0.8} for line in folder.metrics.read_text().splitlines()]
     folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, out, _ = strop("doctor", "runs")
-    assert code == 1 and "too many truncated: 80% of the last attempts were cut" in out and "what helps: raise" in out
+    assert code == 1 and "too many truncated: 80% of the last rollouts were cut" in out and "what helps: raise" in out
     code, out, _ = strop("doctor", "runs/sick", "--json")
     (verdict,) = json.loads(out)["runs/sick"]
     assert code == 1 and verdict["name"] == "too many truncated" and verdict["is_grave"]

@@ -78,7 +78,7 @@ def test_what_tells_arms_apart_is_said() -> None:
 
 def test_mistakes_show_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo; settings of one recipe"):
-        plan_of(["grpo", "world=guess:1"], 1, 100, tmp_path, "")
+        plan_of(["grpo", "env=guess:1"], 1, 100, tmp_path, "")
     with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo, grpo"):
         plan_of(["grpo", "grpo"], 1, 100, tmp_path, "")
     with pytest.raises(ConfigurationError, match="rloo"):

@@ -1,4 +1,4 @@
-"""What somebody meets on the first day: own files, own worlds, another folder, a closed terminal."""
+"""What somebody meets on the first day: own files, own environments, another folder, a closed terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tiny_models import save_pocket_like
 _REPOSITORY = Path(__file__).parent.parent.parent
 _SIZES = ["steps=2", "max_tokens=6", "heldout_tasks=3", "groups_per_step=2", "group_size=2", "checkpoint_every=1"]
 _RECIPE = '''
-"""A recipe and a world of somebody's own in one file."""
+"""A recipe and an environment of somebody's own in one file."""
 
 from dataclasses import dataclass, replace
 
@@ -34,17 +34,17 @@ from strop.recipes.setting import Setting
 
 @dataclass(frozen=True)
 class Own(Arithmetic):
-    """Any reply of three letters is right."""
+    """Any completion of three letters is right."""
 
     name = "own"
 
-    def check(self, task, reply):
-        return float(len(reply) == 3)
+    def check(self, task, completion):
+        return float(len(completion) == 3)
 
 
 def ownworld(setting: Setting = Setting()):
-    run, world = grpo(setting), Own(1)
-    return replace(run, worlds=(world,), sampler=replace(run.sampler, worlds=(world,)))
+    run, environment = grpo(setting), Own(1)
+    return replace(run, envs=(env,), sampler=replace(run.sampler, envs=(env,)))
 '''
 
 
@@ -69,8 +69,8 @@ def strop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     return run
 
 
-def test_eval_measures_the_worlds_of_the_run_as_the_run_did(strop: Any, model: Path, tmp_path: Path) -> None:
-    """Also a world of somebody's own, which no name on the command line could mean, and from another folder."""
+def test_eval_measures_the_envs_of_the_run_as_the_run_did(strop: Any, model: Path, tmp_path: Path) -> None:
+    """Also an environment of somebody's own, which no name on the command line could mean, and from another folder."""
     (tmp_path / "ownworld.py").write_text(_RECIPE)
     code, _, err = strop("train", "ownworld.py", f"model={model}", *_SIZES)
     assert code == 0, err
@@ -80,7 +80,7 @@ def test_eval_measures_the_worlds_of_the_run_as_the_run_did(strop: Any, model: P
     sys.path[:] = [each for each in sys.path if each != str(tmp_path)]
     code, out, err = strop("eval", "../runs/grpo-seed0", "--tasks", "2", "--k", "1", "--json")
     assert code == 0, err
-    assert [(row["world"], row["tasks"]) for row in json.loads(out)] == [("own", 2)]
+    assert [(row["env"], row["tasks"]) for row in json.loads(out)] == [("own", 2)]
     shutil.rmtree(tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "step-2")
     sys.modules.pop("ownworld", None)
     code, out, err = strop("train", "--resume", "../runs/grpo-seed0")
@@ -90,15 +90,15 @@ def test_eval_measures_the_worlds_of_the_run_as_the_run_did(strop: Any, model: P
 def test_the_rule_of_answers_is_said_with_an_example(strop: Any, model: Path, tmp_path: Path) -> None:
     rows = [{"id": n, "prompt": [{"role": "user", "content": f"{n}?"}], "answer": f"so\n#### {n}"} for n in range(20)]
     (tmp_path / "a+b.json").write_text(json.dumps(rows))
-    code, out, err = strop("train", "grpo", "world=a+b.json", f"model={model}", *_SIZES)
+    code, out, err = strop("train", "grpo", "env=a+b.json", f"model={model}", *_SIZES)
     assert code == 0, err
-    assert "a+b: answer=number (all 20 answers end in #### and a number): the last number of a reply counts" in out
+    assert "a+b: answer=number (all 20 answers end in #### and a number): the last number of a completion counts" in out
     assert r"the answer 'so\n#### " in out and "' is read as '" in out
-    code, out, err = strop("train", "grpo", "world=a+b.json", "answer=boxed", f"model={model}", *_SIZES)
+    code, out, err = strop("train", "grpo", "env=a+b.json", "answer=boxed", f"model={model}", *_SIZES)
     assert code == 0 and "a+b: answer=boxed (as asked for)" in out
     code, out, err = strop("train", "grpo", "answer=boxed", f"model={model}")
-    assert code == 2 and "answer=boxed is for tasks of files; arithmetic:4 judges replies itself" in err
-    assert strop("train", "grpo", "world=a+b.json", "answer=bxed")[0] == 2
+    assert code == 2 and "answer=boxed is for tasks of files; arithmetic:4 judges completions itself" in err
+    assert strop("train", "grpo", "env=a+b.json", "answer=bxed")[0] == 2
 
 
 def test_what_is_refused_prints_no_opening_and_leaves_no_folder(strop: Any, model: Path, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_what_is_refused_prints_no_opening_and_leaves_no_folder(strop: Any, mode
 
 def test_changed_files_are_refused_until_that_is_wanted(strop: Any, model: Path, tmp_path: Path) -> None:
     (tmp_path / "tasks.jsonl").write_text("\n".join(json.dumps({"prompt": f"{n}?", "answer": n}) for n in range(20)))
-    assert strop("train", "grpo", "world=tasks.jsonl", f"model={model}", *_SIZES)[0] == 0
+    assert strop("train", "grpo", "env=tasks.jsonl", f"model={model}", *_SIZES)[0] == 0
     (tmp_path / "tasks.jsonl").write_text("\n".join(json.dumps({"prompt": f"{n}?", "answer": 7}) for n in range(20)))
     code, _, err = strop("train", "--resume", "runs/grpo-seed0")
     assert code == 2 and "tasks.jsonl was changed" in err
@@ -135,8 +135,8 @@ def test_codes_of_a_terminal_are_shown_and_not_obeyed() -> None:
 
 def _started(model: Path, folder: Path, *words: str, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "strop", "train", "grpo", f"model={model}", *_SIZES, *words]
-    environment = os.environ | {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(command, cwd=folder, env=environment, text=True, **options)
+    episode = os.environ | {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(command, cwd=folder, env=episode, text=True, **options)
 
 
 def _hear_hangups() -> None:

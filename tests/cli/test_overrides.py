@@ -42,14 +42,16 @@ def test_words_are_told_apart() -> None:
 
 
 def test_fields_deep_inside_a_run() -> None:
-    run = made("grpo", "trainer.betas=0.8,0.95", "losses.0.low=0.1", "pace.lag=3", "trainer.clip_norm=none", "epochs=2")
+    run = made(
+        "grpo", "trainer.betas=0.8,0.95", "losses.0.low=0.1", "admission.lag=3", "trainer.clip_norm=none", "epochs=2"
+    )
     plain: Any = made("grpo")
     changed: Any = run
     assert changed.trainer.betas == (0.8, 0.95) and changed.trainer.clip_norm is None
     assert changed.trainer.learning_rate == plain.trainer.learning_rate
     assert changed.losses[0].low == 0.1 and changed.losses[0].high == plain.losses[0].high
     assert changed.losses[1] == plain.losses[1]
-    assert changed.pace.lag == 3 and changed.epochs == 2 and plain.pace.lag == 0
+    assert changed.admission.lag == 3 and changed.epochs == 2 and plain.admission.lag == 0
 
 
 def test_every_recipe_can_be_made_and_seeded() -> None:
@@ -74,10 +76,10 @@ def test_every_recipe_can_be_made_and_seeded() -> None:
         (["learning_rate=nan"], ["a number", "'nan'"]),
         (["constant_reward=maybe"], ["true or false", "'maybe'"]),
         (["trainer.betas=0.9"], ["2 values", "'0.9'"]),
-        (["pace=fast"], ["BoundedLag", "pace.lag"]),
+        (["admission=fast"], ["BoundedLag", "admission.lag"]),
         (["grpo", "dapo"], ["'dapo'", "grpo"]),
-        (["worlds.0.level=2"], ["world=NAME:LEVEL"]),
-        (["world=arithmetik:1"], ["arithmetic"]),
+        (["envs.0.level=2"], ["env=NAME:LEVEL"]),
+        (["env=arithmetik:1"], ["arithmetic"]),
         (["nowhere.py"], ["nowhere.py"]),
     ],
 )
@@ -137,7 +139,7 @@ def test_a_recipe_may_be_a_file(tmp_path: Path) -> None:
         "def mine(steps: int = 3) -> Run:\n    return grpo(Setting(steps=steps))\n"
     )
     assert made(str(function)).steps == 3
-    assert made(str(function), "steps=9", "pace.lag=1").steps == 9
+    assert made(str(function), "steps=9", "admission.lag=1").steps == 9
     plain = tmp_path / "plain.py"
     plain.write_text("from strop.recipes.classics.grpo import grpo\nrun = grpo()\n")
     assert made(str(plain), "steps=4").steps == 4

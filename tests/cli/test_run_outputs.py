@@ -1,4 +1,4 @@
-"""What is done with a run that is there: more steps, its model elsewhere, its attempts as rows, less on the disk."""
+"""What is done with a run that is there: more steps, its model elsewhere, its rollouts as rows, less on the disk."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import torch
 from safetensors.torch import load_file
 
 from strop import recipe, train
-from strop.cli import attempts
+from strop.cli import rollouts
 from strop.cli.arguments import parse_words
-from strop.cli.attempts import write_attempts
 from strop.cli.clean import clean
 from strop.cli.export import export
+from strop.cli.rollouts import write_rollouts
 from strop.cli.train import StartedAs, resume_run, start_run
 from strop.errors import CheckpointError, ConfigurationError
 from strop.storage.ledger import Ledger
 from tests.parts import EvenLength
 
-SMALL = {"world": "keyvalue:2", "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "checkpoint_every": 1}
+SMALL = {"env": "keyvalue:2", "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "checkpoint_every": 1}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_adapters_are_exported_alone(tmp_path: Path) -> None:
     }
 
 
-def test_every_voice_is_exported_under_its_name(tmp_path: Path) -> None:
+def test_every_policy_is_exported_under_its_name(tmp_path: Path) -> None:
     run = recipe("team", steps=1, lora=2, temperature=2.0, **SMALL)
     run = replace(run, rewards=(EvenLength(),))
     summary = train(run, "team", tmp_path, quiet=True)
@@ -110,16 +110,22 @@ def test_every_voice_is_exported_under_its_name(tmp_path: Path) -> None:
     export(folder, tmp_path / "models", "model")
     export(folder, tmp_path / "adapters", "adapter")
     saved = folder / "checkpoints" / "step-1"
-    voices = {"planner": saved, "critic": saved / "voices" / "critic", "actor": saved / "voices" / "actor"}
+    policy_names = {
+        "planner": saved,
+        "critic": saved / "policy_names" / "critic",
+        "actor": saved / "policy_names" / "actor",
+    }
     for kind, inner, file in (
         ("models", "", "model.safetensors"),
         ("adapters", "adapter", "adapter_model.safetensors"),
     ):
         written = {path.name: (path / file).read_bytes() for path in (tmp_path / kind).iterdir()}
-        assert written == {voice: (place / inner / file).read_bytes() for voice, place in voices.items()}
+        assert written == {
+            policy_name: (place / inner / file).read_bytes() for policy_name, place in policy_names.items()
+        }
         assert len(set(written.values())) == 3
     assert (tmp_path / "models" / "critic" / "tokenizer.json").is_file()
-    shutil.rmtree(saved / "voices")
+    shutil.rmtree(saved / "policy_names")
     with pytest.raises(CheckpointError):
         export(folder, tmp_path / "again", "model", "1")
 
@@ -140,35 +146,35 @@ def test_a_gguf_file_needs_its_converter(finished: Path, tmp_path: Path, monkeyp
     assert "trainer" not in (tmp_path / "model.gguf").read_text()
 
 
-def test_attempts_are_rows_with_conversations_and_fates(finished: Path, tmp_path: Path) -> None:
-    write_attempts(finished, tmp_path / "attempts.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
+def test_rollouts_are_rows_with_conversations_and_fates(finished: Path, tmp_path: Path) -> None:
+    write_rollouts(finished, tmp_path / "rollouts.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
     ledger = Ledger(finished / "ledger.db", read_only=True)
     assert len(rows) == sum(ledger.counts().values()) == 4 * 2 * 4 and len({row["id"] for row in rows}) == len(rows)
     for row in rows:
         assert [message["role"] for message in row["messages"][:2]] == ["user", "assistant"]
-        assert row["reward"] == ledger.attempt(row["id"]).reward and row["fate"] == "trained"
+        assert row["reward"] == ledger.rollout(row["id"]).reward and row["fate"] == "trained"
         assert row["source"] == "keyvalue" and row["level"] == 2 and row["version"] in range(4)
     ledger.close()
     assert any(message["role"] == "tool" for row in rows for message in row["messages"])
     with pytest.raises(ConfigurationError, match=r"\.jsonl or \.parquet"):
-        write_attempts(finished, tmp_path / "attempts.csv")
+        write_rollouts(finished, tmp_path / "rollouts.csv")
     with pytest.raises(ConfigurationError, match="no run folder"):
-        write_attempts(tmp_path, tmp_path / "other.jsonl")
+        write_rollouts(tmp_path, tmp_path / "other.jsonl")
 
 
-def test_attempts_as_parquet_are_the_same_rows_written_in_batches(
+def test_rollouts_as_parquet_are_the_same_rows_written_in_batches(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(attempts, "_BATCH", 10)
-    write_attempts(finished, tmp_path / "attempts.parquet")
-    write_attempts(finished, tmp_path / "attempts.jsonl")
-    file = parquet.ParquetFile(tmp_path / "attempts.parquet")
+    monkeypatch.setattr(rollouts, "_BATCH", 10)
+    write_rollouts(finished, tmp_path / "rollouts.parquet")
+    write_rollouts(finished, tmp_path / "rollouts.jsonl")
+    file = parquet.ParquetFile(tmp_path / "rollouts.parquet")
     rows = file.read().to_pylist()
     for row in rows:
         row |= {name: json.loads(row[name]) for name in ("messages", "other_contexts", "rewards")}
-    assert rows == [json.loads(line) for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
+    assert rows == [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
     assert [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)] == [10, 10, 10, 2]
 
 

@@ -1,4 +1,4 @@
-"""`strop simulate`: samplers and recipes by name, in worlds of their own, beside bounds."""
+"""`strop simulate`: samplers and recipes by name, in environments of their own, beside bounds."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ def test_a_sampler_by_its_file_or_its_class() -> None:
         make, said = maker_of(word, {"count": "3"})
         sampler = make(learner, 0).sampler
         assert isinstance(sampler, Few) and sampler.count == 3 and not said
-        assert sampler.worlds == learner.population.worlds
+        assert sampler.envs == learner.population.envs
 
 
-def test_a_recipe_brings_its_own_parts_into_the_simulated_worlds() -> None:
+def test_a_recipe_brings_its_own_parts_into_the_simulated_envs() -> None:
     learner = Learner(populate(SHORT, 0))
     make, _ = maker_of("dapo", {})
     control = make(learner, 5)
-    assert isinstance(control.sampler, Uniform) and control.sampler.worlds == learner.population.worlds
+    assert isinstance(control.sampler, Uniform) and control.sampler.envs == learner.population.envs
     assert any(isinstance(gate, ZeroVariance) for gate in control.gates)
     assert control.budget.size == 8
     assert make(learner, 5).sampler is not control.sampler
 
 
-def test_another_belief_in_place_of_the_recipes() -> None:
+def test_another_estimator_in_place_of_the_recipes() -> None:
     """One that reads a model has none here; the plainest one stands for it, and that is said."""
     learner = Learner(populate(SHORT, 0))
     make, said = maker_of("pcl", {})
-    assert isinstance(make(learner, 0).belief, Counts) and "PromptValue reads a model" in said[0]
+    assert isinstance(make(learner, 0).estimator, Counts) and "PromptValue reads a model" in said[0]
     for word in ("pcl", "nearest"):
         make, said = maker_of(word, {}, "TaskCounts")
-        assert isinstance(make(learner, 0).belief, TaskCounts) and not said
+        assert isinstance(make(learner, 0).estimator, TaskCounts) and not said
     with pytest.raises(ConfigurationError, match="PromptValue reads a model"):
         maker_of("pcl", {}, "prompt_value")
-    with pytest.raises(ConfigurationError, match="no belief 'cuonts': did you mean counts"):
+    with pytest.raises(ConfigurationError, match="no pass-rate estimator 'cuonts': did you mean counts"):
         maker_of("pcl", {}, "cuonts")
 
 

@@ -1,4 +1,4 @@
-"""Writers of tests: a flow to play in, and advisers whose answers are written down."""
+"""Task generators of tests: a flow to play in, and LLM clients whose answers are written down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.capabilities import Observes
-from strop.roles import Adviser, Writer
+from strop.roles import LLMClient, TaskGenerator
 from strop.run_state import Flow
 from strop.text.llm_prompt import parts_of
 from strop.types import Group, Message, Sampling, Task
@@ -20,7 +20,7 @@ from tests.tiny_models import save_pocket_like
 
 
 @dataclass
-class Told(Adviser):
+class Told(LLMClient):
     """Answers each kind of request with its next text, the last one for ever, and keeps what it was asked."""
 
     answers: dict[str, list[str]]
@@ -42,14 +42,14 @@ def a_flow(folder: Path, **parts: Any) -> Iterator[Flow]:
 
 def group_of(task: Task, rewards: Sequence[float], number: int = 0, version: int = 0) -> Group:
     group = replace(make_group(rewards, number=number), task=task, version=version)
-    for attempt in group.trajectories:
-        attempt.task = task
+    for rollout in group.rollouts:
+        rollout.task = task
     return group
 
 
-def written(flow: Flow, writer: Writer, group: Group) -> list[Task]:
-    """What a writer makes of a group, which it is shown afterwards as in a run."""
-    made = asyncio.run(writer(group, flow.player(group)))
-    if isinstance(writer, Observes):
-        writer.observe(group)
+def written(flow: Flow, task_generator: TaskGenerator, group: Group) -> list[Task]:
+    """What a task generator makes of a group, which it is shown afterwards as in a run."""
+    made = asyncio.run(task_generator(group, flow.player(group)))
+    if isinstance(task_generator, Observes):
+        task_generator.observe(group)
     return made

@@ -28,9 +28,9 @@ class Nothing(Arithmetic):
         return 0
 
 
-def test_a_pool_holds_finite_worlds_whole_and_a_part_of_endless_ones() -> None:
+def test_a_pool_holds_finite_envs_whole_and_a_part_of_endless_ones() -> None:
     pool = Pool((Arithmetic(1), Three(2)), 5)
-    assert len(pool) == 5 + 3 and [pool.world(place) for place in range(8)] == [0] * 5 + [1] * 3
+    assert len(pool) == 5 + 3 and [pool.env(place) for place in range(8)] == [0] * 5 + [1] * 3
     assert pool.task(2) == Arithmetic(1).task(2) and pool.place(pool.task(6)) == 6
     assert pool.place(Arithmetic(1).task(4)) == 4 and pool.place(Arithmetic(3).task(0)) is None
     assert pool.tasks([7, 0]) == [pool.task(7), pool.task(0)]
@@ -73,14 +73,14 @@ def test_a_hand_is_played_to_its_end_or_until_weights_move() -> None:
     assert hand.next(1, choose) == 20 and asked == [0, 1, 2], "what is left of an old choice is dropped"
 
 
-def test_shelves_give_each_worlds_tasks_in_order_and_know_whose_a_task_is() -> None:
+def test_shelves_give_each_envs_tasks_in_order_and_know_whose_a_task_is() -> None:
     shelves = Shelves((Arithmetic(1), Arithmetic(3)))
     assert [shelves.take(arm) for arm in (1, 0, 1)] == [
         Arithmetic(3).task(0),
         Arithmetic(1).task(0),
         Arithmetic(3).task(1),
     ]
-    again = Shelves(shelves.worlds)
+    again = Shelves(shelves.envs)
     again.restore(shelves.state())
     assert again.take(1) == Arithmetic(3).task(2)
     assert shelves.arm(Arithmetic(3).task(9)) == 1 and shelves.arm(Countdown(3).task(0)) is None
@@ -88,7 +88,7 @@ def test_shelves_give_each_worlds_tasks_in_order_and_know_whose_a_task_is() -> N
         Shelves((Arithmetic(1), Arithmetic(1)))
 
 
-def test_equals_are_taken_by_chance_and_the_rest_by_score() -> None:
+def test_equals_are_taken_by_probability_and_the_rest_by_score() -> None:
     first = Counter(highest([0.5, 0.9, 0.5, 0.5], 2, (7, draw))[1] for draw in range(3000))
     assert set(first) == {0, 2, 3} and all(abs(count - 1000) < 120 for count in first.values())
     assert highest([0.5, 0.9, 0.1], 3, (0,)) == [1, 0, 2] and highest([1.0, 1.0], 2, (3,)) == highest(

@@ -1,4 +1,6 @@
-"""kill -9 of a run whose belief, sampler or budget remembers 20,000 tasks: gone on with, it ends with the same bits."""
+"""kill -9 of a run whose pass-rate estimator, sampler or budget remembers 20,000 tasks: gone on with, it ends with the
+same bits.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ from strop.recipes.select.dps import Dynamics
 from strop.recipes.select.xrpo import UncertaintyReduction
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Rollout
 from tests.launch.running.test_resume import CONTEXT, STEPS, go_on, leftovers
 from tests.parts import EvenOrOdd
 from tests.tiny_models import save_pocket_like
 
 MANY = 20_000
-WORLDS = Arithmetic(4), Arithmetic(6)
+ENVS = Arithmetic(4), Arithmetic(6)
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Practised(Offsets):
         if not Path(self.mark).exists():
             for number in range(MANY):
                 self.observe(told(number))
-            self.foresee([], 0)
+            self.predict([], 0)
 
     def save(self, folder: Path) -> None:
         Path(self.mark).touch()
@@ -46,32 +48,34 @@ class Practised(Offsets):
 
 
 def told(number: int) -> Group:
-    task = WORLDS[number % 2].task(10_000 + number)
+    task = ENVS[number % 2].task(10_000 + number)
     mark = float(number % 3 == 0)
-    return Group(number, task, [Trajectory(str(number), task, (), Outcome.FINISHED, rewards={"outcome": mark})])
+    return Group(number, task, [Rollout(str(number), task, (), Outcome.FINISHED, rewards={"outcome": mark})])
 
 
-def of_belief(run: Run, folder: Path) -> None:
-    run.belief = Practised(mark=str(folder / "practised"))
-    run.sampler = Dynamics(run.worlds, 64)
+def of_estimator(run: Run, folder: Path) -> None:
+    run.estimator = Practised(mark=str(folder / "practised"))
+    run.sampler = Dynamics(run.envs, 64)
 
 
 def of_sampler(run: Run, folder: Path) -> None:
-    run.sampler = Dynamics(run.worlds, MANY // 2)
+    run.sampler = Dynamics(run.envs, MANY // 2)
 
 
 def of_budget(run: Run, folder: Path) -> None:
-    """Shares of all tasks that were tried are in the belief; its own memory are the price and what is still open."""
-    of_belief(run, folder)
+    """Shares of all tasks that were tried are in the pass-rate estimator; its own memory are the price and what is
+    still open.
+    """
+    of_estimator(run, folder)
     run.budget = UncertaintyReduction(first=2, chunk=2, mean=4.0, most=6)
 
 
-KINDS: dict[str, Callable[[Run, Path], None]] = {"belief": of_belief, "sampler": of_sampler, "budget": of_budget}
+KINDS: dict[str, Callable[[Run, Path], None]] = {"estimator": of_estimator, "sampler": of_sampler, "budget": of_budget}
 
 
 def make_run(model: Path, kind: str, folder: Path) -> Run:
     sizes = {"groups_per_step": 4, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "learning_rate": 1e-3}
-    run = build(recipe_named("grpo"), {"model": str(model), "world": "arithmetic:4+arithmetic:6", **sizes})
+    run = build(recipe_named("grpo"), {"model": str(model), "env": "arithmetic:4+arithmetic:6", **sizes})
     run.steps, run.checkpoint_every, run.rewards = STEPS, 2, (EvenOrOdd(),)
     KINDS[kind](run, folder)
     return run
@@ -100,12 +104,12 @@ def test_killed_and_gone_on_with_it_ends_with_the_same_bits(kind: str, tmp_path:
     done = checkpoint.listed(path / "checkpoints")
     assert len(done) >= 2 and done[-1].name != f"step-{STEPS}", "killed in the middle"
     if kind != "sampler":
-        assert (done[-1] / "belief" / "tasks.npy").stat().st_size > 19_000 * 16
+        assert (done[-1] / "estimator" / "tasks.npy").stat().st_size > 19_000 * 16
     again = CONTEXT.Process(target=go_on, args=(path,))
     again.start()
     again.join(300)
     assert again.exitcode == 0
     assert leftovers(path)[:2] == leftovers(tmp_path / "whole" / "run")[:2]
     ends = [checkpoint.listed(each / "checkpoints")[-1] for each in (tmp_path / "whole" / "run", path)]
-    names = ["roles.json", *(() if kind == "sampler" else ("belief/tasks.npy", "belief/kinds.npy"))]
+    names = ["roles.json", *(() if kind == "sampler" else ("estimator/tasks.npy", "estimator/kinds.npy"))]
     assert all((ends[0] / name).read_bytes() == (ends[1] / name).read_bytes() for name in names)

@@ -1,4 +1,5 @@
-"""Stopped and gone on with: every sampler, budget and belief has the same memory and makes the same choices after.
+"""Stopped and gone on with: every sampler, budget and pass-rate estimator has the same memory and makes the same
+choices after.
 
 They are shown groups of many tasks, written into a checkpoint and read from its files by new ones; then both go on. The
 whole size, 20,000 tasks and 200 choices, takes minutes for all: `make slow`.
@@ -49,47 +50,47 @@ from strop.recipes.select.rag_rl import Scheduled
 from strop.recipes.select.sec import LevelBandit
 from strop.recipes.select.vade import Thompson
 from strop.recipes.system.sapo_sharing import SharedTasks
-from strop.roles import Belief, Budget, Sampler, World
+from strop.roles import Budget, Environment, PassRateEstimator, Sampler
 from strop.simulate.training_loop import Control
 from strop.storage import checkpoint
-from strop.types import Group, Outcome, Sampling, Task, Trajectory
+from strop.types import Group, Outcome, Rollout, Sampling, Task
 from tests.building import turn
 from tests.rooms import kinds_of
 from tests.tiny_models import save_pocket_like
 
-WORLDS: tuple[World, ...] = (Arithmetic(4, 1), Arithmetic(5, 1))
+ENVS: tuple[Environment, ...] = (Arithmetic(4, 1), Arithmetic(5, 1))
 TURNS = (turn(3),)
 DRAW = 20  # groups of a step
 SMALL, WHOLE = (60, 3 * DRAW), (20_200, 200)  # tasks remembered, some of them twice, and later choices
 
 Make = Callable[[int], Any]  # from the number of tasks
-# `many` is of all tasks; each world has half of them
+# `many` is of all tasks; each environment has half of them
 SAMPLERS: dict[str, Make] = {
-    "AnswersInTurn": lambda many: AnswersInTurn(Uniform(WORLDS)),
-    "AngleRanked": lambda many: AngleRanked(WORLDS, many // 2),
-    "Dynamics": lambda many: Dynamics(WORLDS, many // 2),
-    "Few": lambda many: Few(WORLDS, many),
-    "Hardest": lambda many: Hardest(WORLDS, many // 2, (many // 2, many // 4, many // 8), (many // DRAW, 2)),
-    "Learnability": lambda many: Learnability(WORLDS, many // 2),
-    "LearningProgress": lambda many: LearningProgress(WORLDS),
-    "LengthPhases": lambda many: LengthPhases(WORLDS, (10, 100), (many // DRAW // 2,), many // 2, most=0.5),
-    "LevelBandit": lambda many: LevelBandit(WORLDS),
-    "LevelReplay": lambda many: LevelReplay(WORLDS, many // 2),
-    "Mixture": lambda many: Mixture(WORLDS, (0.3, 0.7)),
-    "NearTarget": lambda many: NearTarget(WORLDS, many // 2),
-    "Nearest": lambda many: Nearest(WORLDS, pool=many // 2),
-    "Permuted": lambda many: Permuted(Dynamics(WORLDS, many // 2), WORLDS, many // 2),
-    "Resorted": lambda many: Resorted(WORLDS, many // 4),
-    "Scheduled": lambda many: Scheduled(WORLDS, many),
-    "SharedTasks": lambda many: SharedTasks(Uniform(WORLDS), WORLDS, "nobody-shares-here"),
-    "Staged": lambda many: Staged((Dynamics(WORLDS, many // 2), Thompson(WORLDS, many // 2)), (many // DRAW + 2,)),
-    "Thompson": lambda many: Thompson(WORLDS, many // 2),
-    "Uniform": lambda many: Uniform(WORLDS),
-    "Unsolved": lambda many: Unsolved(Uniform(WORLDS)),
-    "UpperConfidence": lambda many: UpperConfidence(WORLDS),
-    "VarianceWeighted": lambda many: VarianceWeighted(WORLDS, many // 2),
-    "Where": lambda many: Where(Uniform(WORLDS), WORLDS, low=3.0),
-    "WithWritten": lambda many: WithWritten(Uniform(WORLDS)),
+    "AnswersInTurn": lambda many: AnswersInTurn(Uniform(ENVS)),
+    "AngleRanked": lambda many: AngleRanked(ENVS, many // 2),
+    "Dynamics": lambda many: Dynamics(ENVS, many // 2),
+    "Few": lambda many: Few(ENVS, many),
+    "Hardest": lambda many: Hardest(ENVS, many // 2, (many // 2, many // 4, many // 8), (many // DRAW, 2)),
+    "Learnability": lambda many: Learnability(ENVS, many // 2),
+    "LearningProgress": lambda many: LearningProgress(ENVS),
+    "LengthPhases": lambda many: LengthPhases(ENVS, (10, 100), (many // DRAW // 2,), many // 2, most=0.5),
+    "LevelBandit": lambda many: LevelBandit(ENVS),
+    "LevelReplay": lambda many: LevelReplay(ENVS, many // 2),
+    "Mixture": lambda many: Mixture(ENVS, (0.3, 0.7)),
+    "NearTarget": lambda many: NearTarget(ENVS, many // 2),
+    "Nearest": lambda many: Nearest(ENVS, pool=many // 2),
+    "Permuted": lambda many: Permuted(Dynamics(ENVS, many // 2), ENVS, many // 2),
+    "Resorted": lambda many: Resorted(ENVS, many // 4),
+    "Scheduled": lambda many: Scheduled(ENVS, many),
+    "SharedTasks": lambda many: SharedTasks(Uniform(ENVS), ENVS, "nobody-shares-here"),
+    "Staged": lambda many: Staged((Dynamics(ENVS, many // 2), Thompson(ENVS, many // 2)), (many // DRAW + 2,)),
+    "Thompson": lambda many: Thompson(ENVS, many // 2),
+    "Uniform": lambda many: Uniform(ENVS),
+    "Unsolved": lambda many: Unsolved(Uniform(ENVS)),
+    "UpperConfidence": lambda many: UpperConfidence(ENVS),
+    "VarianceWeighted": lambda many: VarianceWeighted(ENVS, many // 2),
+    "Where": lambda many: Where(Uniform(ENVS), ENVS, low=3.0),
+    "WithWritten": lambda many: WithWritten(Uniform(ENVS)),
 }
 
 
@@ -98,10 +99,11 @@ def mechanisms(room: ModuleType, role: type[Any]) -> list[Any]:
 
 
 BUDGETS = {kind.__name__: kind for kind in mechanisms(budgets, Budget)}
-BELIEFS = {kind.__name__: kind for kind in mechanisms(estimators, Belief)}
-# a new one is made from worlds alone, unless it stands above; MostVaried (see below) and PassRateBand keep a count
+ESTIMATORS = {kind.__name__: kind for kind in mechanisms(estimators, PassRateEstimator)}
+# a new one is made from environments alone, unless it stands above; MostVaried (see below) and PassRateBand keep a
+# count
 SAMPLERS |= {
-    kind.__name__: lambda many, kind=kind: kind(WORLDS)  # type: ignore[misc]
+    kind.__name__: lambda many, kind=kind: kind(ENVS)  # type: ignore[misc]
     for kind in mechanisms(samplers, Sampler)
     if kind.__name__ not in {*SAMPLERS, "MostVaried", "PassRateBand"}
 }
@@ -113,17 +115,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def together() -> list[tuple[str, str, str]]:
-    """Each sampler once; each budget and each belief once with some sampler, then plain ones."""
+    """Each sampler once; each budget and each pass-rate estimator once with some sampler, then plain ones."""
     return [
-        (sampler, budget or "Fixed", belief or "Offsets")
-        for sampler, budget, belief in zip_longest(SAMPLERS, BUDGETS, BELIEFS)
+        (sampler, budget or "Fixed", estimator or "Offsets")
+        for sampler, budget, estimator in zip_longest(SAMPLERS, BUDGETS, ESTIMATORS)
     ]
 
 
 def control_of(names: tuple[str, str, str], many: int, model: Path) -> Control:
     """New parts, ready for a run."""
-    sampler, budget, belief = names
-    control = Control(SAMPLERS[sampler](many), BELIEFS[belief](), BUDGETS[budget]())
+    sampler, budget, estimator = names
+    control = Control(SAMPLERS[sampler](many), ESTIMATORS[estimator](), BUDGETS[budget]())
     for part in inside(control, Loads):
         part.open(model, 0)
     for met in inside(control, Meets):
@@ -133,7 +135,7 @@ def control_of(names: tuple[str, str, str], many: int, model: Path) -> Control:
 
 @dataclass
 class Course:
-    """Groups one after the other; whether an attempt is right depends on task and number alone."""
+    """Groups one after the other; whether a rollout is right depends on task and number alone."""
 
     control: Control
     number: int = 0
@@ -154,37 +156,37 @@ class Course:
             self.draw = []
 
     def choose(self) -> tuple[str, int, tuple[float, float] | None]:
-        """The task, its attempts and what was foreseen of it."""
-        task = self.control.sampler.next(self.version, self.control.belief)
-        means, variances = self.control.belief.foresee([task], self.version)
+        """The task, its rollouts and what was predicted of it."""
+        task = self.control.sampler.next(self.version, self.control.estimator)
+        means, variances = self.control.estimator.predict([task], self.version)
         group = self.of(task, (float(means[0]), float(variances[0])))
-        while count := self.control.budget.attempts(group):
-            group.trajectories += made_up(group, count)
+        while count := self.control.budget.rollouts(group):
+            group.rollouts += made_up(group, count)
         self.show(group)
-        return task.id, len(group.trajectories), group.foreseen
+        return task.id, len(group.rollouts), group.predicted
 
-    def of(self, task: Task, foreseen: tuple[float, float] = (0.5, 1 / 12)) -> Group:
-        return Group(self.number, task, [], self.version, foreseen=foreseen)
+    def of(self, task: Task, predicted: tuple[float, float] = (0.5, 1 / 12)) -> Group:
+        return Group(self.number, task, [], self.version, predicted=predicted)
 
 
-def made_up(group: Group, count: int) -> list[Trajectory]:
-    first, chance = len(group.trajectories), zlib.crc32(group.task.id.encode()) % 101
-    marks = [float(zlib.crc32(f"{group.number}/{first + i}".encode()) % 100 < chance) for i in range(count)]
+def made_up(group: Group, count: int) -> list[Rollout]:
+    first, probability = len(group.rollouts), zlib.crc32(group.task.id.encode()) % 101
+    marks = [float(zlib.crc32(f"{group.number}/{first + i}".encode()) % 100 < probability) for i in range(count)]
     return [
-        Trajectory(f"{group.number}/{first + i}", group.task, TURNS, Outcome.FINISHED, reward=mark,
+        Rollout(f"{group.number}/{first + i}", group.task, TURNS, Outcome.FINISHED, reward=mark,
                    rewards={"outcome": mark})
         for i, mark in enumerate(marks)
     ]  # fmt: skip
 
 
 def taught(course: Course, many: int) -> Course:
-    """What has chosen a few tasks and was shown a group of each of `many`; stopped in the middle of a draw."""
+    """What has chosen a few tasks and was shown a group of each of `many`; stopped in the middle of a batch."""
     for _ in range(DRAW):
         course.choose()
     for index in range(many // 2):
-        for world in WORLDS:
-            group = course.of(world.task(index))
-            group.trajectories += made_up(group, 4)
+        for env in ENVS:
+            group = course.of(env.task(index))
+            group.rollouts += made_up(group, 4)
             course.show(group)
     for _ in range(DRAW // 2):
         course.choose()
@@ -215,7 +217,7 @@ def test_a_choice_among_the_tasks_of_a_pilot_goes_on_where_it_was() -> None:
     """MostVaried reads what it chose from the pilot's ledger again, and remembers how many it has given out."""
     used, fresh = MostVaried("ledger.db", 3), MostVaried("ledger.db", 3)
     for sampler in (used, fresh):
-        sampler._chosen = [(WORLDS[0].task(index), 0.5) for index in range(3)]
+        sampler._chosen = [(ENVS[0].task(index), 0.5) for index in range(3)]
     for _ in range(20_000):
         used.next(0, Counts())
     fresh.restore(json.loads(json.dumps(used.state())))

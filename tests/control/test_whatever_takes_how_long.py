@@ -1,6 +1,6 @@
-"""Without lag, a curriculum does not depend on how long replies and judges took: the same ledger, row for row.
+"""Without lag, a curriculum does not depend on how long completions and judges took: the same ledger, row for row.
 
-Every recipe that chooses tasks or attempts by what was seen is run on a virtual clock with several timings; groups
+Every recipe that chooses tasks or rollouts by what was seen is run on a virtual clock with several timings; groups
 without contrast are dropped, so that new ones are chosen while others of the same version are still being judged.
 """
 
@@ -33,13 +33,13 @@ ENDS, BETWEEN = (0, 3), (1, 2)  # timings: those furthest apart, and the others
 
 
 def adaptive() -> list[str]:
-    """Recipes with a sampler, budget or belief that learns, and nothing that must be given first."""
+    """Recipes with a sampler, budget or pass-rate estimator that learns, and nothing that must be given first."""
     found = []
     for name, recipe in find_recipes().items():
         if any(each.is_required for each in parameters_of(recipe).values()):
             continue
         run = build(recipe, {})
-        kinds = type(run.sampler), type(run.budget), type(run.belief)
+        kinds = type(run.sampler), type(run.budget), type(run.estimator)
         if kinds != (Uniform, Fixed, Counts) and run.warmup is None:
             found.append(name)
     return found
@@ -50,16 +50,18 @@ ADAPTIVE = adaptive()
 
 @dataclass(frozen=True)
 class Slow(Reward):
-    """The world's outcome by the reply's last digit and the task, after a while that differs with the timing."""
+    """The environment's outcome by the completion's last digit and the task, after a while that differs with the
+    timing.
+    """
 
     timing: int
     name: ClassVar[str] = "outcome"
     is_inline: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
-        await asyncio.sleep(_number(f"{self.timing}/{group.number}/{len(group.trajectories)}") % 3 * 4)
+        await asyncio.sleep(_number(f"{self.timing}/{group.number}/{len(group.rollouts)}") % 3 * 4)
         limit = _number(group.task.id) % 12  # some tasks are never solved, some always
-        return [float(int(attempt.reply[-1:] or 0) < limit) for attempt in group.trajectories]
+        return [float(int(rollout.completion[-1:] or 0) < limit) for rollout in group.rollouts]
 
 
 def _number(text: str) -> int:
@@ -74,14 +76,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def played(name: str, model: Path, folder: Path, timing: int) -> str:
     """The ledger's digest after a few steps of the recipe's control parts."""
     made = build(recipe_named(name), {})
-    parts: dict[str, Any] = {field: getattr(made, field) for field in ("worlds", "sampler", "budget", "belief")}
+    parts: dict[str, Any] = {field: getattr(made, field) for field in ("envs", "sampler", "budget", "estimator")}
     engine = Scripted(lambda prompt, key: "1" * (1 + key % 5) + str(key % 10), seconds_per_token=1 + timing)
     gates = () if made.budget.size == 1 else (ZeroVariance(),)
     run: Run = make_run(steps=5, engine=engine, rewards=(Slow(timing),), gates=gates, **parts)
     with opened(run, model, folder / f"{timing}.db") as (flow, _):
-        for part in inside((run.sampler, run.budget, run.belief), Loads):
+        for part in inside((run.sampler, run.budget, run.estimator), Loads):
             part.open(model, 0)
-        for met in inside((run.sampler, run.budget, run.belief), Meets):
+        for met in inside((run.sampler, run.budget, run.estimator), Meets):
             met.meet(flow.policy)
         run_virtually(train(flow))
         return flow.ledger.digest()

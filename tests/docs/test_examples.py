@@ -24,9 +24,9 @@ EXECUTED = {
     "train-your-model": 9,
     "when-it-fails": 1,
     "write-a-reward": 11,
-    "write-a-world": 4,
+    "write-an-environment": 4,
 }
-IN_NEW_FILES = {"add-a-mechanism", "add-a-strategy", "add-a-world"}  # executed by tests/test_docs.py
+IN_NEW_FILES = {"add-a-mechanism", "add-a-strategy", "add-an-environment"}  # executed by tests/test_docs.py
 OF_OTHERS = {
     "programs",
     "simulate",

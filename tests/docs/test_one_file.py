@@ -1,4 +1,4 @@
-"""GRPO in one file has strop's gradient: the same attempts through strop's credit, packing, losses and reduction."""
+"""GRPO in one file has strop's gradient: the same rollouts through strop's advantage, packing, losses and reduction."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from strop.training.losses.kl import Kl
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Message, Outcome, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Turn
 from tests.building import TASK, Said
 from tests.docs.pages import DOCS
 
 one_file = SimpleNamespace(**runpy.run_path(str(DOCS / "grpo_in_one_file.py")))
 
 
-def group_of(number: int, attempts: list[SimpleNamespace]) -> Group:
+def group_of(number: int, rollouts: list[SimpleNamespace]) -> Group:
     made = [
-        Trajectory(
+        Rollout(
             id=f"{number}-{place}",
             task=TASK,
             turns=(
                 Turn(
-                    prompt=np.array(attempt.prompt),
-                    tokens=np.array(attempt.reply),
-                    logprobs=np.array(attempt.logprobs, dtype=np.float32),
-                    versions=np.zeros(len(attempt.reply), dtype=np.int64),
+                    prompt=np.array(rollout.prompt),
+                    tokens=np.array(rollout.completion),
+                    logprobs=np.array(rollout.logprobs, dtype=np.float32),
+                    versions=np.zeros(len(rollout.completion), dtype=np.int64),
                     message=Message("assistant", ""),
                 ),
             ),
             outcome=Outcome.FINISHED,
-            reward=attempt.reward,
+            reward=rollout.reward,
         )
-        for place, attempt in enumerate(attempts)
+        for place, rollout in enumerate(rollouts)
     ]
     return Group(number, TASK, made)
 
@@ -51,32 +51,32 @@ def test_the_gradient_is_that_of_strop() -> None:
     for weight in sampler.parameters():  # ratios differ from 1, so that the clip acts
         weight.data += 0.1 * torch.randn_like(weight)
     prompts = [task for task in one_file.tasks(np.random.default_rng(0), 4) for _ in range(6)]
-    attempts = one_file.sample(sampler, prompts)
-    for place, attempt in enumerate(attempts):
-        attempt.reward = float(np.sin(place))
-    groups = [attempts[first : first + 6] for first in range(0, len(attempts), 6)]
+    rollouts = one_file.sample(sampler, prompts)
+    for place, rollout in enumerate(rollouts):
+        rollout.reward = float(np.sin(place))
+    groups = [rollouts[first : first + 6] for first in range(0, len(rollouts), 6)]
     for group in groups:
         one_file.give_credit(group)
-    one_file.loss(policy, reference, attempts).backward()
+    one_file.loss(policy, reference, rollouts).backward()
     expected = [weight.grad.clone() for weight in policy.parameters()]
     policy.zero_grad()
 
     packed = [group_of(number, group) for number, group in enumerate(groups)]
     GroupStandard()(packed)
     (batch,) = pack(packed, SequenceMean(), 0, 100_000)
-    batch.fill("reference", placed(reference, attempts, batch.trainable).detach())
-    said = placed(policy, attempts, batch.trainable)
-    loss, figures = Objective((Clip(0.2, 0.2), Kl("k3", 0.04)))(Said(said, torch.zeros_like(said)), batch)
+    batch.fill("reference", placed(reference, rollouts, batch.trainable).detach())
+    said = placed(policy, rollouts, batch.trainable)
+    loss, metrics = Objective((Clip(0.2, 0.2), Kl("k3", 0.04)))(Said(said, torch.zeros_like(said)), batch)
     loss.backward()
-    assert 0.05 < figures["clipped_share"] < 0.95, "where nothing is clipped, nothing is compared"
+    assert 0.05 < metrics["clipped_share"] < 0.95, "where nothing is clipped, nothing is compared"
     for weight, due in zip(policy.parameters(), expected, strict=True):
         torch.testing.assert_close(weight.grad, due, rtol=1e-4, atol=1e-7)
 
 
-def placed(policy: torch.nn.Module, attempts: list[SimpleNamespace], where: torch.Tensor) -> torch.Tensor:
+def placed(policy: torch.nn.Module, rollouts: list[SimpleNamespace], where: torch.Tensor) -> torch.Tensor:
     """The file's own logprobs at their places in a packed batch: [T]."""
-    found = one_file.logprobs_of(policy, attempts)  # [B, LONGEST]
-    written = one_file.is_written(attempts).bool()
+    found = one_file.logprobs_of(policy, rollouts)  # [B, LONGEST]
+    written = one_file.is_written(rollouts).bool()
     return torch.zeros(len(where)).masked_scatter(where, found[written])
 
 

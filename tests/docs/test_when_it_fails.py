@@ -74,7 +74,7 @@ def _is_listed(text: str) -> bool:
 
 def test_verdicts_are_those_of_the_doctor() -> None:
     rules = sorted((ROOT / "strop" / "observe" / "verdicts").glob("*.py"))
-    named = {name for path in rules for name in re.findall(r'RunVerdict\(\s*"([^"]+)"', path.read_text())}
+    named = {name for path in rules for name in re.findall(r'HealthFinding\(\s*"([^"]+)"', path.read_text())}
     listed = set(sections()["What the doctor finds"])
     assert named == listed, (named - listed, listed - named)
 

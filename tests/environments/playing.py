@@ -1,4 +1,4 @@
-"""Play a world by its own demonstrations or by given replies."""
+"""Play an environment by its own demonstrations or by given completions."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ LEVELS = {
     KeyValue: range(1, 7),
     Passages: range(1, 9),
 }
-WORLDS = [world(level) for world, levels in LEVELS.items() for level in levels]
+ENVS = [env(level) for env, levels in LEVELS.items() for level in levels]
 
 
-def demonstrated(world: Any, task: Task) -> tuple[list[Message], list[float]]:
+def demonstrated(env: Any, task: Task) -> tuple[list[Message], list[float]]:
     """What was said after the task, and what each turn was paid."""
-    return asyncio.run(_demonstrated(world.environment(), task))
+    return asyncio.run(_demonstrated(env.episode(), task))
 
 
-async def _demonstrated(environment: Any, task: Task) -> tuple[list[Message], list[float]]:
-    await environment.reset(task)
+async def _demonstrated(episode: Any, task: Task) -> tuple[list[Message], list[float]]:
+    await episode.reset(task)
     said: list[Message] = []
     paid: list[float] = []
     while len(paid) < 20:
-        said.append(environment.demonstrate())
-        answer = await environment.step(said[-1])
+        said.append(episode.demonstrate())
+        answer = await episode.step(said[-1])
         said += answer.messages
         paid.append(answer.reward)
         if answer.done:
             break
-    await environment.close()
+    await episode.close()
     return said, paid
 
 
-def replied(world: Any, task: Task, replies: Sequence[str]) -> list[Observation]:
-    """What the world answered to each reply."""
+def replied(env: Any, task: Task, completions: Sequence[str]) -> list[Observation]:
+    """What the environment answered to each completion."""
 
     async def talk() -> list[Observation]:
-        environment = world.environment()
-        await environment.reset(task)
-        return [await environment.step(Message("assistant", reply)) for reply in replies]
+        episode = env.episode()
+        await episode.reset(task)
+        return [await episode.step(Message("assistant", completion)) for completion in completions]
 
     return asyncio.run(talk())

@@ -1,4 +1,6 @@
-"""Programs from replies, run in the box: what each failed of, whose fault it was, and that none can say it is right."""
+"""Programs from completions, run in the sandbox: what each failed of, whose fault it was, and that none can say it is
+right.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ from strop.workers.untrusted_answers import NoAnswer
 DOUBLE = Cases("f", ([1], [2], [3], [4]), (2, 4, 6, 8))
 
 
-def tried(replies: Sequence[str], tests: Cases = DOUBLE, trials: Trials | None = None) -> list[Trial]:
+def tried(completions: Sequence[str], tests: Cases = DOUBLE, trials: Trials | None = None) -> list[Trial]:
     async def each() -> list[Trial]:
         used = trials or Trials(seconds=0.5)
-        found = [await used.of(reply, tests) for reply in replies]
+        found = [await used.of(completion, tests) for completion in completions]
         await used.close()
         return found
 
@@ -29,7 +31,7 @@ def tried(replies: Sequence[str], tests: Cases = DOUBLE, trials: Trials | None =
 
 
 @pytest.mark.parametrize(
-    ("reply", "text"),
+    ("completion", "text"),
     [
         ("def f(x): 1", "def f(x): 1"),
         ("<think>```a```</think>def f", "def f"),
@@ -41,15 +43,20 @@ def tried(replies: Sequence[str], tests: Cases = DOUBLE, trials: Trials | None =
         ("", ""),
     ],
 )
-def test_where_a_program_stands(reply: str, text: str) -> None:
-    found = program_in(reply)
-    assert found.text == text and reply[found.start : found.start + len(text)] == text
+def test_where_a_program_stands(completion: str, text: str) -> None:
+    found = program_in(completion)
+    assert found.text == text and completion[found.start : found.start + len(text)] == text
 
 
 def test_where_a_line_of_it_stands() -> None:
-    reply = "so:\n```python\ndef f(x):\n y=x\n\n return y\n```"
-    program = program_in(reply)
-    assert [reply[slice(*program.line(number))] for number in (1, 2, 3, 4)] == ["def f(x):", " y=x", "", " return y"]
+    completion = "so:\n```python\ndef f(x):\n y=x\n\n return y\n```"
+    program = program_in(completion)
+    assert [completion[slice(*program.line(number))] for number in (1, 2, 3, 4)] == [
+        "def f(x):",
+        " y=x",
+        "",
+        " return y",
+    ]
 
 
 # what is said of each program: the finding, tests passed of four, and the line
@@ -126,10 +133,10 @@ FORGED = {
 def test_no_test_is_passed_without_saying_its_answer() -> None:
     found = tried([*FORGED, "def f(x): return 2*x"], trials=Trials(seconds=2.0))
     assert [sum(each.passed) for each in found[:-1]] == list(FORGED.values())
-    assert [each.is_right for each in found] == [False] * len(FORGED) + [True], "the box is as good as new"
+    assert [each.is_right for each in found] == [False] * len(FORGED) + [True], "the sandbox is as good as new"
 
 
-def test_expected_values_never_enter_the_box() -> None:
+def test_expected_values_never_enter_the_sandbox() -> None:
     """A program that may look at all that it was given finds no output there."""
     secret = Cases("f", ([1],), (987654321,))
     look = "import sys,gc\nf=lambda x: str(sys._getframe(1).f_globals)+str(gc.get_objects())"
@@ -140,7 +147,7 @@ def test_expected_values_never_enter_the_box() -> None:
         asked = {"program": look, "function": "f", "inputs": secret.inputs}
         from strop.environments.code_execution import _DRIVER
 
-        ran = await trials._boxes[0].run(_DRIVER, json.dumps(asked))
+        ran = await trials._sandboxes[0].run(_DRIVER, json.dumps(asked))
         await trials.close()
         return ran
 
@@ -148,7 +155,7 @@ def test_expected_values_never_enter_the_box() -> None:
     assert "inputs" in ran.stdout and "987654321" not in ran.stdout
 
 
-def test_a_box_that_could_not_run_it_is_no_verdict() -> None:
+def test_a_sandbox_that_could_not_run_it_is_no_verdict() -> None:
     class Gone:
         async def run(self, *given: object) -> Ran:
             return Ran(Ending.SETUP, stderr="no walls")
@@ -156,7 +163,7 @@ def test_a_box_that_could_not_run_it_is_no_verdict() -> None:
         async def close(self) -> None: ...
 
     trials = Trials()
-    trials._boxes.append(Gone())  # type: ignore[arg-type]
+    trials._sandboxes.append(Gone())  # type: ignore[arg-type]
     with pytest.raises(NoAnswer, match="could not run the program: setup: no walls"):
         tried([""], trials=trials)
 
@@ -176,10 +183,10 @@ def test_the_loop_goes_on_while_a_program_runs() -> None:
     assert asyncio.run(ticks()) > 10
 
 
-def test_without_walls_the_verdicts_are_the_same() -> None:
-    replies = [each for each, (finding, *_) in FAILED.items() if finding in (Finding.RIGHT, Finding.ERROR)][:3]
-    replies += ["def f(x):\n return 2*x if x<4 else 'a'*10**9"]
-    walled, plain = tried(replies, trials=Trials()), tried(replies, trials=Trials("process"))
+def test_without_sandbox_the_verdicts_are_the_same() -> None:
+    completions = [each for each, (finding, *_) in FAILED.items() if finding in (Finding.RIGHT, Finding.ERROR)][:3]
+    completions += ["def f(x):\n return 2*x if x<4 else 'a'*10**9"]
+    walled, plain = tried(completions, trials=Trials()), tried(completions, trials=Trials("process"))
     assert plain == walled
     late = tried(["def f(x):\n while 1: pass"], trials=Trials("process", 0.3))
     assert late[0].finding is Finding.TIME

@@ -22,8 +22,8 @@ def _private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
-def contents(world: Table) -> set[tuple[str, str]]:
-    tasks = [world.task(index, side) for side in (False, True) for index in range(30)]
+def contents(env: Table) -> set[tuple[str, str]]:
+    tasks = [env.task(index, side) for side in (False, True) for index in range(30)]
     return {(task.messages[0].content, task.answer) for task in tasks}
 
 

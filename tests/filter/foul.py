@@ -1,4 +1,4 @@
-"""Rewards that do what rewards must not do, when a reply tells them to."""
+"""Rewards that do what rewards must not do, when a completion tells them to."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from strop.workers.limits import memory_bytes
 
 @dataclass(frozen=True)
 class Obeys(Reward):
-    """Does what each reply says; a number is its own reward."""
+    """Does what each completion says; a number is its own reward."""
 
     weight: float = 1.0
 
     def __call__(self, group: Group) -> list[float]:
-        return [obey(attempt.reply) for attempt in group.trajectories]
+        return [obey(rollout.completion) for rollout in group.rollouts]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Counts(Reward):
     is_relative: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(len(group.trajectories))] * len(group.trajectories)
+        return [float(len(group.rollouts))] * len(group.rollouts)
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class DiesOpening(Reward):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def __call__(self, group: Group) -> list[float]:
-        return [1.0] * len(group.trajectories)
+        return [1.0] * len(group.rollouts)
 
 
-def obey(reply: str) -> Any:
+def obey(completion: str) -> Any:
     """A number for a number; trouble for a word."""
-    if reply in TROUBLE:
-        return TROUBLE[reply]()
-    return float(reply)
+    if completion in TROUBLE:
+        return TROUBLE[completion]()
+    return float(completion)
 
 
 def _spawn(**more: Any) -> float:
@@ -140,7 +140,7 @@ def _spawn_and_hang() -> float:
 
 
 def _print() -> float:
-    print('{"marks": [7, 7]}', flush=True)
+    print('{"scores": [7, 7]}', flush=True)
     os.write(1, b"noise\n")
     os.write(2, b"noise\n")
     return 0.5
@@ -188,8 +188,8 @@ def _saying(number: int, **head: Any) -> bytes:
     return encode({"id": number, **head}, {})
 
 
-def _marks(plain: Any) -> Callable[[int], bytes]:
-    return lambda number: _saying(number, marks=plain, is_alone=True)
+def _scores(plain: Any) -> Callable[[int], bytes]:
+    return lambda number: _saying(number, scores=plain, is_alone=True)
 
 
 # by the number of the question that they pretend to answer
@@ -203,25 +203,25 @@ FORGED: dict[str, Callable[[int], bytes]] = {
     "objects": lambda number: _raw(b'[{}, [["x", "O", [1]]]]', b"12345678"),
     "layout": lambda number: _raw(b'[{}, [["x", "f4", [9, -1]]]]', b"12345678"),
     "no dtype": lambda number: _raw(b'[{}, [["x", "f4,(", [2]]]]', b"12345678"),
-    "leftover": lambda number: _raw(f'[{{"id": {number}, "marks": [1], "is_alone": true}}, []]'.encode(), b"12"),
-    "other": lambda number: _saying(number + 1, marks=[1], is_alone=True),
-    "twice": lambda number: 2 * _saying(number, marks=[[]], is_alone=True),
-    "digits": _marks([10**400]),
-    "longer": lambda number: _raw(b'[{"marks": [1' + b"0" * 9000 + b'], "is_alone": true}, []]'),
-    "nan": _marks([float("nan")]),
-    "infinity": _marks([float("inf")]),
-    "truth": _marks([True]),
-    "text": _marks(["1"]),
-    "fault": _marks([[]]),
-    "faults": _marks([[1, 2, 3]]),
-    "two": _marks([1, 1]),
-    "no marks": _marks(None),
-    "paid text": _marks([{"end": "1", "spans": []}]),
-    "paid more": _marks([{"end": 1.0, "spans": [], "bonus": 1.0}]),
-    "paid nan": _marks([{"end": 1.0, "spans": [[0, 0, 1, float("nan"), 0.0, ""]]}]),
-    "paid half": _marks([{"end": 1.0, "spans": [[0, 0.5, 1, 1.0, 0.0, ""]]}]),
-    "extra": lambda number: _saying(number, marks=[1], is_alone=True, reward=1),
-    "alone": lambda number: _saying(number, marks=[1], is_alone=1),
+    "leftover": lambda number: _raw(f'[{{"id": {number}, "scores": [1], "is_alone": true}}, []]'.encode(), b"12"),
+    "other": lambda number: _saying(number + 1, scores=[1], is_alone=True),
+    "twice": lambda number: 2 * _saying(number, scores=[[]], is_alone=True),
+    "digits": _scores([10**400]),
+    "longer": lambda number: _raw(b'[{"scores": [1' + b"0" * 9000 + b'], "is_alone": true}, []]'),
+    "nan": _scores([float("nan")]),
+    "infinity": _scores([float("inf")]),
+    "truth": _scores([True]),
+    "text": _scores(["1"]),
+    "fault": _scores([[]]),
+    "faults": _scores([[1, 2, 3]]),
+    "two": _scores([1, 1]),
+    "no scores": _scores(None),
+    "paid text": _scores([{"end": "1", "spans": []}]),
+    "paid more": _scores([{"end": 1.0, "spans": [], "bonus": 1.0}]),
+    "paid nan": _scores([{"end": 1.0, "spans": [[0, 0, 1, float("nan"), 0.0, ""]]}]),
+    "paid half": _scores([{"end": 1.0, "spans": [[0, 0.5, 1, 1.0, 0.0, ""]]}]),
+    "extra": lambda number: _saying(number, scores=[1], is_alone=True, reward=1),
+    "alone": lambda number: _saying(number, scores=[1], is_alone=1),
 }
 
 
@@ -243,7 +243,7 @@ TROUBLE = {
     "eat": _eat_memory,
     "write": _write_gigabytes,
     "flood": _flood,
-    "environment": lambda: len(os.environ),
+    "episode": lambda: len(os.environ),
     "secret": lambda: float("secret" in "".join(os.environ.values())),
     **{f"forge {name}": partial(forge, name, 2) for name in FORGED},
 }

@@ -25,10 +25,10 @@ from tests.building import make_group
 def test_right_wrong_and_no_answer() -> None:
     group = make_group([0, 0, 0], turn_rewards=[(1.0,), (0.0,), (0.0,)])
     words = ["<think>1</think>2", "<think>1</think>3", "<think>1 and no end"]
-    for attempt, text in zip(group.trajectories, words, strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
+    for rollout, text in zip(group.rollouts, words, strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", text)),)
     assert GradedAnswer(Earned())(group) == [1.0, -0.5, -1.0]
-    group.trajectories[1].outcome = Outcome.TRUNCATED  # an answer that was cut off is none
+    group.rollouts[1].outcome = Outcome.TRUNCATED  # an answer that was cut off is none
     assert GradedAnswer(Earned())(group) == [1.0, -1.0, -1.0]
     assert is_inline(GradedAnswer(Earned())) and not is_inline(GradedAnswer(Checked(())))
 
@@ -51,12 +51,12 @@ def test_tasks_are_chosen_and_not_groups() -> None:
 
 
 def test_a_few_tasks_come_again_and_again() -> None:
-    worlds = (Arithmetic(1), Arithmetic(2))
-    sampler = Few(worlds, 2)
+    envs = (Arithmetic(1), Arithmetic(2))
+    sampler = Few(envs, 2)
     drawn = [sampler.next(0, Counts()).id for _ in range(8)]
     assert drawn[:4] == drawn[4:] and len(set(drawn)) == 4
-    again = Few(worlds, 2)
+    again = Few(envs, 2)
     again.restore(sampler.state())
     assert again.next(0, Counts()) == sampler.next(0, Counts())
     with pytest.raises(ConfigurationError, match="count >= 1, got 2 and 0"):
-        Few(worlds, 0)
+        Few(envs, 0)

@@ -44,10 +44,10 @@ class Grades(Reward):
     weight: float = 1.0
 
     def __call__(self, group: Group) -> list[float]:
-        for attempt in group.trajectories:
-            if attempt.reply in _TROUBLE:
-                _TROUBLE[attempt.reply]()
-        return [self.high if attempt.reply == "right" else self.low for attempt in group.trajectories]
+        for rollout in group.rollouts:
+            if rollout.completion in _TROUBLE:
+                _TROUBLE[rollout.completion]()
+        return [self.high if rollout.completion == "right" else self.low for rollout in group.rollouts]
 
 
 @dataclass(frozen=True)
@@ -58,46 +58,46 @@ class HangsOnAll(Reward):
     knows_empty: bool = False
 
     def __call__(self, group: Group) -> list[float]:
-        for attempt in group.trajectories:
-            if attempt.reply or not self.knows_empty:
+        for rollout in group.rollouts:
+            if rollout.completion or not self.knows_empty:
                 time.sleep(300)
-        return [0.0] * len(group.trajectories)
+        return [0.0] * len(group.rollouts)
 
 
 @dataclass(frozen=True)
 class Starves(Reward):
-    """Works until `mark` exists, then hangs whatever it is asked: a scorer that broke in the middle of a run."""
+    """Works until `score` exists, then hangs whatever it is asked: a scorer that broke in the middle of a run."""
 
-    mark: str
+    score: str
     weight: float = 1.0
 
     def __call__(self, group: Group) -> list[float]:
-        if Path(self.mark).exists():
+        if Path(self.score).exists():
             time.sleep(300)
-        return [1.0] * len(group.trajectories)
+        return [1.0] * len(group.rollouts)
 
 
 @dataclass(frozen=True)
 class OnceSlow(Reward):
     """Hangs the first time that it is asked, as on a machine that was busy."""
 
-    mark: str
+    score: str
     weight: float = 1.0
 
     def __call__(self, group: Group) -> list[float]:
-        if not Path(self.mark).exists():
-            Path(self.mark).touch()
+        if not Path(self.score).exists():
+            Path(self.score).touch()
             time.sleep(300)
-        return [1.0 if attempt.reply == "right" else 0.0 for attempt in group.trajectories]
+        return [1.0 if rollout.completion == "right" else 0.0 for rollout in group.rollouts]
 
 
-@pytest.mark.parametrize("said", ["hang", "memory", "stack"])
-@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 10.0), (0.0, 1.0)])
+@pytest.score.parametrize("said", ["hang", "memory", "stack"])
+@pytest.score.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 10.0), (0.0, 1.0)])
 def test_what_exhausts_its_scorer_earns_what_a_wrong_answer_does(said: str, low: float, high: float) -> None:
     group = group_of("right", said, "wrong")
     (scores,) = scored([Grades(low, high)], group, seconds=1.0)
     assert outcomes(group) == [high, low, low] and scores.overruns == 1 and scores.failed == 0
-    assert group.trajectories[1].error.endswith("counts as wrong")
+    assert group.rollouts[1].error.endswith("counts as wrong")
 
 
 def test_it_earns_that_beside_right_siblings_alone_and_without_any() -> None:
@@ -113,12 +113,12 @@ def test_a_bug_that_a_completion_finds_stays_the_scorers_fault() -> None:
     assert scores.overruns == 0 and scores.failed == 1
 
 
-@pytest.mark.parametrize("knows_empty", [False, True])
+@pytest.score.parametrize("knows_empty", [False, True])
 def test_a_scorer_that_hangs_on_all_punishes_nobody(knows_empty: bool) -> None:
     group = group_of("1", "2")
     (scores,) = scored([HangsOnAll(knows_empty=knows_empty)], group, seconds=0.5)
-    assert [attempt.outcome for attempt in group.trajectories] == [Outcome.FAILED] * 2 and scores.overruns == 0
-    assert all("a control completion fails as well" in attempt.error for attempt in group.trajectories)
+    assert [rollout.outcome for rollout in group.rollouts] == [Outcome.FAILED] * 2 and scores.overruns == 0
+    assert all("a control completion fails as well" in rollout.error for rollout in group.rollouts)
 
 
 def test_a_scorer_that_breaks_in_the_middle_of_a_run_punishes_nobody(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_scorer_that_breaks_in_the_middle_of_a_run_punishes_nobody(tmp_path: P
         return groups
 
     before, after = asyncio.run(score())
-    assert outcomes(before) == [1.0] and after.trajectories[0].outcome is Outcome.FAILED
+    assert outcomes(before) == [1.0] and after.rollouts[0].outcome is Outcome.FAILED
 
 
 def test_a_pause_of_the_machine_costs_nobody_its_reward(tmp_path: Path) -> None:
@@ -156,28 +156,28 @@ def test_a_resumed_run_is_told_the_same_without_asking_again(tmp_path: Path) -> 
         return group, time.monotonic() - begun
 
     (first, slow), (again, quick) = told(), told()
-    assert outcomes(first) == outcomes(again) == [-1.0] and first.trajectories[0].error == again.trajectories[0].error
+    assert outcomes(first) == outcomes(again) == [-1.0] and first.rollouts[0].error == again.rollouts[0].error
     assert quick < 0.5 < slow
 
 
 HOSTILE = ["$9^{9^{9^9}}$", "$(10^9)!$", "$" + "9^" * 40 + "9$"]
 
 
-def math_marks(answer: str, replies: Sequence[str]) -> Group:
-    group = group_of(*replies)
+def math_scores(answer: str, completions: Sequence[str]) -> Group:
+    group = group_of(*completions)
     group.task = Task((Message("user", "?"),), answer, "test")
-    for attempt in group.trajectories:
-        attempt.task = group.task
+    for rollout in group.rollouts:
+        rollout.task = group.task
     scored([MathVerify()], group, seconds=3.0)
     return group
 
 
 def test_towers_of_powers_count_as_wrong_in_math_verify() -> None:
-    group = math_marks("12", ["$12$", *HOSTILE])
+    group = math_scores("12", ["$12$", *HOSTILE])
     assert outcomes(group) == [1.0] + [0.0] * len(HOSTILE)
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("answer", "right", "wrong"),
     [
         ("12", ["$12$", "$12\\%$"], ["$1200\\%$", "$x=1200\\%$", "$0.12$", "1200%", "1200 percent"]),
@@ -187,7 +187,7 @@ def test_towers_of_powers_count_as_wrong_in_math_verify() -> None:
     ],
 )
 def test_a_percent_sign_has_one_meaning(answer: str, right: list[str], wrong: list[str]) -> None:
-    group = math_marks(answer, [*right, *wrong])
+    group = math_scores(answer, [*right, *wrong])
     assert outcomes(group) == [1.0] * len(right) + [0.0] * len(wrong)
 
 

@@ -37,20 +37,20 @@ def test_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         flow.scorer = Scorer(run.rewards, seconds=1.0)
         asyncio.run(_trained(flow))
         assert len(recorder.rows) == 4 and flow.ledger.violations() == []
-        failed = flow.ledger._rows("SELECT error, reward, rewards FROM attempts WHERE fate='failed'")
+        failed = flow.ledger._rows("SELECT error, reward, rewards FROM rollouts WHERE fate='failed'")
         assert {error for error, _, _ in failed} == set(FAULTS.values())
         assert {(reward, json.loads(rewards) == {}) for _, reward, rewards in failed} == {(None, True)}
-        hung = flow.ledger._rows("SELECT DISTINCT reward, outcome FROM attempts WHERE error LIKE '%counts as wrong'")
+        hung = flow.ledger._rows("SELECT DISTINCT reward, outcome FROM rollouts WHERE error LIKE '%counts as wrong'")
         assert hung == [(0.0, "finished")], "a completion that hangs its scorer does not leave its group"
         assert any("overrun_share" in metrics for metrics in recorder.rows)
         for step in range(1, 5):
             groups = flow.ledger.trained_groups(step)
             assert len(groups) == 4
             run.advantage(groups)
-            for group in groups:  # siblings of a failed attempt are compared with each other alone
-                assert all(t.outcome is not Outcome.FAILED for t in group.trajectories)
-                paid = np.array([t.reward for t in group.trajectories])
-                found = [float(t.advantages[0]) for t in group.trajectories if t.advantages is not None]
+            for group in groups:  # siblings of a failed rollout are compared with each other alone
+                assert all(t.outcome is not Outcome.FAILED for t in group.rollouts)
+                paid = np.array([t.reward for t in group.rollouts])
+                found = [float(t.advantages[0]) for t in group.rollouts if t.advantages is not None]
                 np.testing.assert_allclose(found, paid - paid.mean(), atol=1e-6)
     assert worker_processes() == []
 

@@ -1,4 +1,4 @@
-"""Whatever a reward does, the attempts it breaks fail, the others are paid, and no process stays."""
+"""Whatever a reward does, the rollouts it breaks fail, the others are paid, and no process stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 from strop.errors import RewardError
 from strop.filter.scoring import Scorer, Scores, reward_names
 from strop.roles import Reward
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 from tests.filter.foul import (
     FORGED,
     Counts,
@@ -36,13 +36,13 @@ from tests.filter.foul import (
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
 
-def group_of(*replies: str) -> Group:
-    return Group(0, TASK, [Trajectory(f"0-{i}", TASK, (_turn(r),), Outcome.FINISHED) for i, r in enumerate(replies)])
+def group_of(*completions: str) -> Group:
+    return Group(0, TASK, [Rollout(f"0-{i}", TASK, (_turn(r),), Outcome.FINISHED) for i, r in enumerate(completions)])
 
 
-def _turn(reply: str) -> Turn:
+def _turn(completion: str) -> Turn:
     none: Any = np.zeros(0)
-    return Turn(none, none, none, none, Message("assistant", reply))
+    return Turn(none, none, none, none, Message("assistant", completion))
 
 
 def scored(rewards: Sequence[Any], *groups: Group, **more: Any) -> list[Scores]:
@@ -78,21 +78,21 @@ def _read(pid: int, name: str) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def _marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def _scored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tells our workers from those of other test runs on this machine."""
     monkeypatch.setenv("STROP_TEST_PARENT", str(os.getpid()))
 
 
 def outcomes(group: Group) -> list[str | float]:
-    return [a.error if a.outcome is Outcome.FAILED else a.reward for a in group.trajectories]
+    return [a.error if a.outcome is Outcome.FAILED else a.reward for a in group.rollouts]
 
 
 def test_rewards_are_weighed_and_added_under_their_names() -> None:
     group = group_of("0.5", "2")
     (scores,) = scored([Obeys(weight=2.0), Obeys(weight=-1.0), Counts(weight=0.1)], group)
     assert scores == Scores(2) and scores.failed == 0 and not scores.is_broken
-    assert group.trajectories[0].rewards == {"obeys": 0.5, "obeys_2": 0.5, "counts": 2.0}
-    assert [a.reward for a in group.trajectories] == pytest.approx([0.7, 2.2])
+    assert group.rollouts[0].rewards == {"obeys": 0.5, "obeys_2": 0.5, "counts": 2.0}
+    assert [a.reward for a in group.rollouts] == pytest.approx([0.7, 2.2])
 
 
 def test_names_are_snake_case_or_the_rewards_own() -> None:
@@ -122,8 +122,8 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("reward", [Obeys(), ObeysInline()])
-def test_only_the_guilty_attempt_fails(reward: Any) -> None:
+@pytest.score.parametrize("reward", [Obeys(), ObeysInline()])
+def test_only_the_guilty_rollout_fails(reward: Any) -> None:
     name = reward_names([reward])[0]
     for said, fault in FAULTS.items():
         group = group_of("1", said, "0")
@@ -131,7 +131,7 @@ def test_only_the_guilty_attempt_fails(reward: Any) -> None:
         assert outcomes(group) == [1.0, f"reward {name}: {fault}", 0.0]
         assert scores.failed == 1 and list(scores.reasons) == [f"reward {name}: {fault}"] and not scores.is_broken
         assert group.rewards.tolist() == [1.0, 0.0], "the baseline of the siblings does not move"
-        assert group.trajectories[1].rewards == {} and group.trajectories[1].reward == 0.0
+        assert group.rollouts[1].rewards == {} and group.rollouts[1].reward == 0.0
 
 
 DEATHS = {
@@ -144,7 +144,7 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize("said", DEATHS)
+@pytest.score.parametrize("said", DEATHS)
 def test_a_reward_that_dies_or_leaves_processes_fails_only_the_guilty(said: str) -> None:
     group, later = group_of("1", said, "0"), group_of("3")
     scored([Obeys()], group, later)
@@ -152,13 +152,13 @@ def test_a_reward_that_dies_or_leaves_processes_fails_only_the_guilty(said: str)
     assert outcomes(later) == [3.0], "the next group finds a worker again"
 
 
-@pytest.mark.parametrize("said", ["hang", "spin", "spawn and hang"])
+@pytest.score.parametrize("said", ["hang", "spin", "spawn and hang"])
 def test_a_reward_that_hangs_is_killed_at_its_deadline_and_its_completion_counts_as_wrong(said: str) -> None:
     group = group_of("1", said)
     begun = time.monotonic()
     (scores,) = scored([Obeys()], group, seconds=1.0)
     assert outcomes(group) == [1.0, 0.0] and scores.failed == 0 and scores.overruns == 1
-    assert group.trajectories[1].error.startswith("reward obeys: no answer within 1 s, twice")
+    assert group.rollouts[1].error.startswith("reward obeys: no answer within 1 s, twice")
     assert time.monotonic() - begun < 20.0
 
 
@@ -177,21 +177,21 @@ def test_a_hanging_reward_does_not_hold_up_other_groups() -> None:
     assert asyncio.run(both()) == ["quick", "quick", "hangs"]
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("value", "fault"),
     [
         (None, "returned None, need a list of 2 numbers"),
-        ([1.0], "returned 1 values for 2 attempts"),
-        ([1.0, 2.0, 3.0], "returned 3 values for 2 attempts"),
+        ([1.0], "returned 1 values for 2 rollouts"),
+        ([1.0, 2.0, 3.0], "returned 3 values for 2 rollouts"),
         (1.0, "returned float 1.0, need a list of 2 numbers"),
         ([None, None], "returned None, need a number"),
     ],
 )
-def test_a_broken_contract_is_told_apart_from_bad_attempts(value: Any, fault: str) -> None:
+def test_a_broken_contract_is_told_apart_from_bad_rollouts(value: Any, fault: str) -> None:
     group = group_of("1", "2")
     (scores,) = scored([Returns(value)], group)
-    assert all(attempt.outcome is Outcome.FAILED and fault in attempt.error for attempt in group.trajectories)
-    assert scores.failed == scores.breaches == scores.attempts == 2 and scores.is_broken
+    assert all(rollout.outcome is Outcome.FAILED and fault in rollout.error for rollout in group.rollouts)
+    assert scores.failed == scores.breaches == scores.rollouts == 2 and scores.is_broken
 
 
 def test_numbers_of_every_kind_are_taken() -> None:
@@ -206,24 +206,24 @@ def test_a_failed_comparison_fails_all_it_compared() -> None:
     assert outcomes(group) == ["reward obeys_relative: " + FAULTS["oops"]] * 2
 
 
-def test_those_who_compare_never_see_failed_attempts() -> None:
+def test_those_who_compare_never_see_failed_rollouts() -> None:
     group = group_of("1", "nan", "2", "0")
-    group.trajectories[3].outcome = Outcome.FAILED
+    group.rollouts[3].outcome = Outcome.FAILED
     (scores,) = scored([Counts(), Obeys()], group)
-    assert [attempt.rewards for attempt in group.trajectories] == [
+    assert [rollout.rewards for rollout in group.rollouts] == [
         {"counts": 2.0, "obeys": 1.0},
         {},
         {"counts": 2.0, "obeys": 2.0},
         {},
     ]
-    assert scores.attempts == 3 and scores.failed == 1
+    assert scores.rollouts == 3 and scores.failed == 1
 
 
 def test_a_group_that_failed_already_costs_nothing() -> None:
     group = group_of("1")
-    group.trajectories[0].outcome, group.trajectories[0].error = Outcome.FAILED, "world: gone"
+    group.rollouts[0].outcome, group.rollouts[0].error = Outcome.FAILED, "environment: gone"
     assert scored([Obeys(), Counts()], group) == [Scores(0)]
-    assert group.trajectories[0].error == "world: gone"
+    assert group.rollouts[0].error == "environment: gone"
 
 
 def test_what_a_reward_prints_does_not_reach_the_protocol() -> None:
@@ -248,7 +248,7 @@ def test_a_reward_that_raises_keeps_its_worker() -> None:
 def test_memory_is_limited() -> None:
     group = group_of("eat", "1")
     scored([Obeys()], group)
-    assert outcomes(group) == [0.0, 1.0] and "MemoryError" in group.trajectories[0].error
+    assert outcomes(group) == [0.0, 1.0] and "MemoryError" in group.rollouts[0].error
 
 
 def test_gigabytes_are_written_nowhere() -> None:
@@ -260,13 +260,13 @@ def test_gigabytes_are_written_nowhere() -> None:
 def test_a_worker_sees_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING"):
         monkeypatch.setenv(name, "secret")
-    group = group_of("secret", "environment")
+    group = group_of("secret", "episode")
     scored([Obeys()], group)
     seen, count = outcomes(group)
     assert seen == 0.0 and isinstance(count, float) and count <= 20
 
 
-def test_whatever_comes_through_the_pipe_fails_the_attempt_and_nothing_else() -> None:
+def test_whatever_comes_through_the_pipe_fails_the_rollout_and_nothing_else() -> None:
     forged, later = {said: group_of(f"forge {said}") for said in FORGED}, group_of("3")
     scored([Obeys()], *forged.values(), later)
     for said, group in forged.items():
@@ -329,7 +329,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("arguments", [[], ["hang"], ["spawn and hang"]])
+@pytest.score.parametrize("arguments", [[], ["hang"], ["spawn and hang"]])
 def test_no_worker_outlives_its_parent(arguments: list[str]) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", ORPHANING, *arguments], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent.parent

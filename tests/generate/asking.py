@@ -1,4 +1,6 @@
-"""A group's player over an engine whose replies are a function of what it reads, in a world of the package."""
+"""A group's player over an engine whose completions are a function of what it reads, in an environment of the
+package.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from strop.backends import Completion, Engine, Stop, WeightVersion
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.roles import Adviser, Agent, Strategy, World
+from strop.roles import Agent, Environment, LLMClient, Strategy
 from strop.types import Group, IntArray, Message, Sampling, Task
 from tests.generate.talking import END, ids, policy_of, save_folder
 from tests.generate.talking import _text as text_of
@@ -57,11 +59,13 @@ class Late(Speaking):
         return await super().sample(prompt, sampling, key)
 
 
-def asked_of(folder: Path, world: World, task: Task, strategy: Strategy, late: Callable[[int], int]) -> dict[int, str]:
-    """What was asked with each key in a group of three, of whose replies some come so much later."""
+def asked_of(
+    folder: Path, env: Environment, task: Task, strategy: Strategy, late: Callable[[int], int]
+) -> dict[int, str]:
+    """What was asked with each key in a group of three, of whose completions some come so much later."""
     engine = Late(lambda prompt, call: "0", late=late)
     play = GroupPlayer(
-        Group(0, task, []), policy_of(save_folder(folder), engine, max_tokens=200), (world,), Chat(), 0, as_paid
+        Group(0, task, []), policy_of(save_folder(folder), engine, max_tokens=200), (env,), Chat(), 0, as_paid
     )
     brought = asyncio.run(strategy(play.group, [play.another() for _ in range(3)], play))
     assert len(brought) == 3 and set(engine.asked) <= set(play.keys), "whoever hurries a group knows all its keys"
@@ -70,7 +74,7 @@ def asked_of(folder: Path, world: World, task: Task, strategy: Strategy, late: C
 
 
 @dataclass
-class Counsel(Adviser):
+class Counsel(LLMClient):
     """Says its answers one after the other, the last of them for ever; one that is None is no answer."""
 
     answers: Sequence[str | None]
@@ -80,20 +84,20 @@ class Counsel(Adviser):
         self.asked.append(messages[-1].content)
         said = self.answers[min(len(self.asked), len(self.answers)) - 1]
         if said is None:
-            raise AdviserError("nobody there")
+            raise LLMClientError("nobody there")
         return said
 
 
 async def as_paid(group: Group) -> None:
-    """What the world paid, all turns together."""
-    for attempt in group.trajectories:
-        attempt.reward = sum(attempt.turn_rewards)
-        attempt.rewards = {"outcome": attempt.reward}
+    """What the environment paid, all turns together."""
+    for rollout in group.rollouts:
+        rollout.reward = sum(rollout.turn_rewards)
+        rollout.rewards = {"outcome": rollout.reward}
 
 
 def player_of(
-    folder: Path, world: World, task: Task, script: Callable[[str, int], str], agent: Agent | None = None
+    folder: Path, env: Environment, task: Task, script: Callable[[str, int], str], agent: Agent | None = None
 ) -> tuple[GroupPlayer, Speaking]:
     engine = Speaking(script)
     policy = policy_of(save_folder(folder), engine, max_tokens=200)
-    return GroupPlayer(Group(0, task, []), policy, (world,), agent or Chat(), 0, as_paid), engine
+    return GroupPlayer(Group(0, task, []), policy, (env,), agent or Chat(), 0, as_paid), engine

@@ -64,9 +64,9 @@ def ids(text: str) -> list[int]:
 
 @dataclass
 class Recording(Engine):
-    """Says the replies one after the other, one character per token, and keeps every prompt and limit."""
+    """Says the completions one after the other, one character per token, and keeps every prompt and limit."""
 
-    replies: Sequence[str]
+    completions: Sequence[str]
     prompts: list[IntArray] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Recording(Engine):
         pass
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        tokens = np.array(ids(self.replies[len(self.prompts)]))[: sampling.max_tokens]
+        tokens = np.array(ids(self.completions[len(self.prompts)]))[: sampling.max_tokens]
         self.prompts.append(prompt)
         self.limits.append(sampling.max_tokens)
         self.keys.append(key)

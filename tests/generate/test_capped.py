@@ -9,13 +9,13 @@ from strop.errors import ConfigurationError
 from strop.recipes.value.dead_end import Capped, capped
 
 
-def bisected(chances: list[float], caps: list[float]) -> list[float]:
+def bisected(probabilities: list[float], caps: list[float]) -> list[float]:
     low, high = 0.0, 1e9
     for _ in range(200):
         middle = (low + high) / 2
-        total = sum(min(middle * p, cap) for p, cap in zip(chances, caps, strict=True))
+        total = sum(min(middle * p, cap) for p, cap in zip(probabilities, caps, strict=True))
         low, high = (middle, high) if total < 1 else (low, middle)
-    return [min(high * p, cap) for p, cap in zip(chances, caps, strict=True)]
+    return [min(high * p, cap) for p, cap in zip(probabilities, caps, strict=True)]
 
 
 def test_the_papers_two_tokens() -> None:
@@ -31,11 +31,13 @@ def test_the_papers_two_tokens() -> None:
 def test_one_factor_makes_them_add_up() -> None:
     random = torch.Generator().manual_seed(0)
     for _ in range(200):
-        chances = torch.rand(7, generator=random, dtype=torch.float64).pow(3)
-        chances = chances / chances.sum()
+        probabilities = torch.rand(7, generator=random, dtype=torch.float64).pow(3)
+        probabilities = probabilities / probabilities.sum()
         caps = torch.rand(7, generator=random, dtype=torch.float64).clamp(1e-7, 1)
         if float(caps.sum()) > 1:
-            assert capped(chances, caps).tolist() == pytest.approx(bisected(chances.tolist(), caps.tolist()), abs=1e-9)
+            assert capped(probabilities, caps).tolist() == pytest.approx(
+                bisected(probabilities.tolist(), caps.tolist()), abs=1e-9
+            )
 
 
 def test_where_no_token_is_allowed_enough_caps_share_what_there_is() -> None:

@@ -1,4 +1,4 @@
-"""The chat template's tokens (strop.generate.chat_template): content, replies, and where replies end."""
+"""The chat template's tokens (strop.generate.chat_template): content, completions, and where completions end."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_a_tokenizer_that_encodes_in_a_way_of_its_own_is_refused(tmp_path: Path)
         ControlTokens.of(template.tokenizer)
 
 
-def test_a_reply_that_is_padded_with_ends_has_no_mark_of_them() -> None:
+def test_a_completion_that_is_padded_with_ends_has_no_mark_of_them() -> None:
     template = Template.load(model_folder("pocket"))
     end = [template.end]
-    reply = np.array([*template.encode_reply("<think>1</think>2"), *end, *end, *end])
-    assert template.text(reply) == template.text(reply[:-2]) == "<think>1</think>2"
+    completion = np.array([*template.encode_completion("<think>1</think>2"), *end, *end, *end])
+    assert template.text(completion) == template.text(completion[:-2]) == "<think>1</think>2"
     inner = np.array([*template.encode("a"), *end, *template.encode("b"), *end])
     assert template.text(inner) == "a<|end|>b" and template.text(inner[:0]) == template.text(inner[-1:]) == ""

@@ -1,4 +1,4 @@
-"""An episode takes each call at its time alone: what was paid when the environment was done is final."""
+"""An episode takes each call at its time alone: what was paid when the episode was done is final."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from strop.errors import EpisodeError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.interfaces import Dialogue
-from strop.generate.rollout import Guarded, WorldFailed
+from strop.generate.rollout import EnvironmentFailed, Guarded
 from strop.recipes.agent.stepagent import OneDemonstration
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Message, Observation, Outcome, Start, Task
 from tests.generate.talking import TASK
 from tests.generate.test_rollout import Echo, played
@@ -29,9 +29,9 @@ class Slow(Echo):
 
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         await self.go_on.wait()
-        return await super().step(reply)
+        return await super().step(completion)
 
 
 def run_of(inner: Echo) -> tuple[Guarded, Echo]:
@@ -55,7 +55,7 @@ def test_no_step_is_taken_before_reset_after_done_or_after_close() -> None:
         await episode.close()
         with pytest.raises(EpisodeError, match="closed"):
             await episode.step(RIGHT)
-        assert inner.calls == ["reset", "step 2", "step 4", "close"], "the environment heard nothing of the others"
+        assert inner.calls == ["reset", "step 2", "step 4", "close"], "the episode heard nothing of the others"
 
     asyncio.run(main())
 
@@ -90,10 +90,10 @@ def test_an_answer_that_comes_after_the_end_pays_nothing() -> None:
 
 
 @pytest.mark.parametrize("where", ["reset", "step 2"])
-def test_an_environment_that_failed_is_not_asked_again(where: str) -> None:
+def test_an_episode_that_failed_is_not_asked_again(where: str) -> None:
     async def main() -> None:
         episode, _ = run_of(Echo(broken={where: OSError("gone")}))
-        with pytest.raises(WorldFailed):
+        with pytest.raises(EnvironmentFailed):
             await episode.reset(TASK)
             await episode.step(WRONG)
         with pytest.raises(EpisodeError, match="failed"):
@@ -105,9 +105,9 @@ def test_an_environment_that_failed_is_not_asked_again(where: str) -> None:
 class Insists(Agent):
     """Goes on after the end, and believes in what it is paid there."""
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
-        return tuple([(await environment.step(await dialogue.reply())).reward or 0.0 for _ in range(3)])
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await episode.reset(task)
+        return tuple([(await episode.step(await dialogue.completion())).reward or 0.0 for _ in range(3)])
 
 
 def test_an_agent_that_goes_on_after_the_end_stops_the_run(tmp_path: Path) -> None:
@@ -116,9 +116,7 @@ def test_an_agent_that_goes_on_after_the_end_stops_the_run(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("agent", "given"), [(Chat(), (1, 0)), (OneDemonstration(), (0, 1))])
-def test_an_environment_that_ends_earlier_than_it_did_failed(
-    tmp_path: Path, agent: Agent, given: Sequence[int]
-) -> None:
+def test_an_episode_that_ends_earlier_than_it_did_failed(tmp_path: Path, agent: Agent, given: Sequence[int]) -> None:
     turns = played(tmp_path, Echo(), [], Demonstrate()).turns
-    attempt = played(tmp_path, Echo(), [], agent, Start("g-1", 9, tuple(turns[number] for number in given)))
-    assert attempt.outcome is Outcome.FAILED and "of 2 turns after which it had gone on" in attempt.error
+    rollout = played(tmp_path, Echo(), [], agent, Start("g-1", 9, tuple(turns[number] for number in given)))
+    assert rollout.outcome is Outcome.FAILED and "of 2 turns after which it had gone on" in rollout.error

@@ -49,8 +49,8 @@ def test_no_strength_or_no_difference_leaves_the_base() -> None:
 def test_q_sharp_of_two_returns_is_that_of_any_number_of_them() -> None:
     """log E[exp(strength * return)] over the atoms 0 and 1, which candidates have more of than others."""
     logit, strength = torch.tensor([0.3, -1.2], dtype=torch.float64), 2.5
-    chances, atoms = torch.stack([torch.sigmoid(-logit), torch.sigmoid(logit)], 1), torch.tensor([0.0, 1.0])
-    worth = torch.logsumexp(chances.log() + strength * atoms, -1)  # [C]
+    probabilities, atoms = torch.stack([torch.sigmoid(-logit), torch.sigmoid(logit)], 1), torch.tensor([0.0, 1.0])
+    worth = torch.logsumexp(probabilities.log() + strength * atoms, -1)  # [C]
     torch.testing.assert_close(QSharp(strength)(BASE, BOTH, logit) - BASE, worth - worth.min())
 
 

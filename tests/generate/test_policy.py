@@ -1,4 +1,4 @@
-"""Tokens are only ever appended, whatever the template does, and limits end an attempt where they should."""
+"""Tokens are only ever appended, whatever the template does, and limits end a rollout where they should."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from strop.backends import Stop
 from strop.errors import ConfigurationError, ModelError
-from strop.generate.policy import Policy, attempt_key, check_model_folder
+from strop.generate.policy import Policy, check_model_folder, rollout_key
 from strop.types import Message, Sampling, Start, Task, Turn
 from tests.generate.talking import BRACKETS, CHATML, END, FORGETFUL, TASK, Recording, ids, policy_of, run, save_folder
 
@@ -17,26 +17,26 @@ START = Start("a", 7)
 
 
 async def talk(policy: Policy, heard: list[str], start: Start = START) -> tuple[Turn, ...]:
-    """One reply, then one more after each thing that is heard."""
+    """One completion, then one more after each thing that is heard."""
     dialogue = policy.dialogue(TASK, start)
-    await dialogue.reply()
+    await dialogue.completion()
     for text in heard:
         dialogue.hear([Message("user", text)])
-        await dialogue.reply()
+        await dialogue.completion()
     return dialogue.turns
 
 
 @pytest.mark.parametrize("template", [CHATML, FORGETFUL, BRACKETS])
-@pytest.mark.parametrize("replies", [["x|", "y|", "z|"], ["x", "yy", "z|"], ["<think>no</think>x|", "ab|", " y |"]])
+@pytest.mark.parametrize("completions", [["x|", "y|", "z|"], ["x", "yy", "z|"], ["<think>no</think>x|", "ab|", " y |"]])
 def test_what_is_sent_begins_with_all_that_was_sent_and_sampled(
-    tmp_path: Path, template: str, replies: list[str]
+    tmp_path: Path, template: str, completions: list[str]
 ) -> None:
-    engine = Recording(replies)
+    engine = Recording(completions)
     policy = policy_of(save_folder(tmp_path, template), engine)
     turns = run(talk(policy, ["no", "try ab"]))
     for earlier, later, turn, after in zip(engine.prompts, engine.prompts[1:], turns, turns[1:], strict=False):
         assert later.tolist() == [*earlier.tolist(), *turn.tokens.tolist(), *after.prompt.tolist()]
-    assert [turn.tokens.tolist() for turn in turns] == [ids(reply) for reply in replies]
+    assert [turn.tokens.tolist() for turn in turns] == [ids(completion) for completion in completions]
     assert np.concatenate([piece for t in turns for piece in (t.prompt, t.tokens)])[:-1].tolist() == [
         *engine.prompts[-1].tolist(),
         *turns[-1].tokens[:-1].tolist(),
@@ -52,7 +52,7 @@ def test_the_conversation_reads_as_the_template_would_write_it(tmp_path: Path) -
     assert engine.prompts[1].tolist() == whole.tolist()
 
 
-def test_a_reply_cut_by_length_is_closed_before_the_world_speaks(tmp_path: Path) -> None:
+def test_a_completion_cut_by_length_is_closed_before_the_env_speaks(tmp_path: Path) -> None:
     policy = policy_of(save_folder(tmp_path), Recording(["four", "4|"]))
     turns = run(talk(policy, ["digits"]))
     assert policy.template.decode(turns[1].prompt) == "<|end|>\n<|start|>user\ndigits<|end|>\n<|start|>assistant\n"
@@ -71,10 +71,10 @@ def test_a_template_that_closes_with_a_space_is_not_closed_twice(tmp_path: Path)
 def test_what_is_heard_in_two_pieces_is_one_prompt(tmp_path: Path) -> None:
     async def hear(pieces: list[list[str]]) -> list[int]:
         dialogue = policy_of(save_folder(tmp_path), engine := Recording(["x|", "y|"])).dialogue(TASK, START)
-        await dialogue.reply()
+        await dialogue.completion()
         for piece in pieces:
             dialogue.hear([Message("tool", text) for text in piece])
-        await dialogue.reply()
+        await dialogue.completion()
         return engine.prompts[1].tolist()
 
     assert run(hear([["1"], ["2"]])) == run(hear([["1", "2"]]))
@@ -99,19 +99,19 @@ def test_max_tokens_is_limited_by_what_the_context_leaves(tmp_path: Path) -> Non
     engine = Recording(["abcdefghij|"])
     opening = len(policy_of(save_folder(tmp_path), engine).template.opening(TASK.messages))
     dialogue = policy_of(tmp_path, engine, max_tokens=64, context=opening + 5).dialogue(TASK, START)
-    run(dialogue.reply())
+    run(dialogue.completion())
     assert engine.limits == [5] and dialogue.is_cut and dialogue.stop is Stop.LENGTH
     assert dialogue.turns[0].sampling == Sampling(max_tokens=64)
 
 
-def test_a_context_filled_by_the_world_is_cut_before_the_next_reply(tmp_path: Path) -> None:
+def test_a_context_filled_by_the_env_is_cut_before_the_next_completion(tmp_path: Path) -> None:
     dialogue = policy_of(save_folder(tmp_path), Recording(["x|", "y|"]), context=200).dialogue(TASK, START)
-    run(dialogue.reply())
+    run(dialogue.completion())
     assert not dialogue.is_cut
     dialogue.hear([Message("user", "z" * 200)])
     assert dialogue.is_cut
     with pytest.raises(ValueError, match="context of 200 tokens is full"):
-        run(dialogue.reply())
+        run(dialogue.completion())
 
 
 def test_a_prompt_longer_than_the_context_names_task_and_numbers(tmp_path: Path) -> None:
@@ -127,19 +127,19 @@ def test_a_teachers_turn_is_certain_and_by_nobody(tmp_path: Path) -> None:
     dialogue = policy.dialogue(TASK, START)
     dialogue.say(Message("assistant", "ab"))
     dialogue.hear([Message("user", "and?")])
-    run(dialogue.reply())
+    run(dialogue.completion())
     taught = dialogue.turns[0]
     assert taught.tokens.tolist() == [*policy.template.encode("ab").tolist(), END] and len(taught.tokens) == 2
     assert taught.logprobs.tolist() == [0.0, 0.0] and taught.versions.tolist() == [-1, -1]
     assert policy.template.decode(dialogue.turns[1].prompt).startswith("\n<|start|>user")
 
 
-def test_a_resumed_attempt_goes_on_with_the_same_tokens(tmp_path: Path) -> None:
+def test_a_resumed_rollout_goes_on_with_the_same_tokens(tmp_path: Path) -> None:
     whole, half = Recording(["x|", "y|"]), Recording(["y|"])
     turns = run(talk(policy_of(save_folder(tmp_path), whole), ["no"]))
     dialogue = policy_of(tmp_path, half).dialogue(TASK, Start("b", 9, turns[:1]))
     dialogue.hear([Message("user", "no")])
-    run(dialogue.reply())
+    run(dialogue.completion())
     assert half.prompts[0].tolist() == whole.prompts[1].tolist()
     assert dialogue.turns[0] is turns[0]
 
@@ -149,7 +149,7 @@ def test_an_unfinished_turn_goes_on_inside_itself(tmp_path: Path) -> None:
     engine = Recording(["ur|"])
     dialogue = policy_of(tmp_path, engine).dialogue(TASK, Start("b", 9, (begun,)))
     assert dialogue.turns == () and not dialogue.is_cut
-    message = run(dialogue.reply())
+    message = run(dialogue.completion())
     assert engine.prompts[0].tolist() == [*begun.prompt.tolist(), *begun.tokens.tolist()]
     assert message.content == "four" and dialogue.turns[0].tokens.tolist() == ids("four|")
     assert len(dialogue.turns[0].versions) == len(dialogue.turns[0].logprobs) == 5
@@ -161,7 +161,7 @@ def test_a_fresh_turn_restarts_the_context(tmp_path: Path) -> None:
     engine = Recording(["z|"])
     dialogue = policy_of(tmp_path, engine).dialogue(TASK, Start("b", 9, (*turns, restarted)))
     dialogue.hear([Message("user", "on")])
-    run(dialogue.reply())
+    run(dialogue.completion())
     assert engine.prompts[0][:3].tolist() == ids("qr|")
 
 
@@ -169,11 +169,11 @@ def _certain(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(count, np.float32), np.zeros(count, np.int64)
 
 
-def test_attempt_keys_are_stable_and_spread() -> None:
+def test_rollout_keys_are_stable_and_spread() -> None:
     assert (
-        attempt_key(0, "3-1") == attempt_key(0, "3-1") == 4425057022560231185
+        rollout_key(0, "3-1") == rollout_key(0, "3-1") == 4425057022560231185
     )  # half of the first 8 bytes of sha256("0/3-1")
-    keys = {attempt_key(seed, f"{group}-{number}") for seed in range(3) for group in range(50) for number in range(8)}
+    keys = {rollout_key(seed, f"{group}-{number}") for seed in range(3) for group in range(50) for number in range(8)}
     assert len(keys) == 1200 and all(0 <= key < 2**63 for key in keys)
 
 
@@ -220,6 +220,6 @@ def test_a_template_that_refuses_a_role_says_so(tmp_path: Path) -> None:
     )
     policy = policy_of(save_folder(tmp_path, template), Recording(["x|"]))
     dialogue = policy.dialogue(TASK, START)
-    run(dialogue.reply())
+    run(dialogue.completion())
     with pytest.raises(ModelError, match=r"roles user, assistant, tool.*no tools"):
         dialogue.hear([Message("tool", "1")])

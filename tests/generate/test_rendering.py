@@ -136,15 +136,15 @@ def test_a_folder_with_such_a_template_is_refused_by_the_command_line(tmp_path: 
     folder = save_pocket_like(tmp_path / "model")
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "chat_template": _TALK + _RANGES}))
-    asked = [sys.executable, "-m", "strop", "eval", str(folder), "--tasks", "1", "--world", "arithmetic:1", "--k", "1"]
+    asked = [sys.executable, "-m", "strop", "eval", str(folder), "--tasks", "1", "--env", "arithmetic:1", "--k", "1"]
     said = subprocess.run(asked, capture_output=True, text=True, env={**os.environ, "STROP_TEST": str(tmp_path)})
     assert said.returncode == 2 and "5 s of the processor" in said.stderr and "Traceback" not in said.stderr
     mark = f"STROP_TEST={tmp_path}".encode()
-    environments = [_environment(path) for path in Path("/proc").glob("[0-9]*")]
-    assert not any(mark in each for each in environments)  # nothing is left behind
+    episodes = [_episode(path) for path in Path("/proc").glob("[0-9]*")]
+    assert not any(mark in each for each in episodes)  # nothing is left behind
 
 
-def _environment(path: Path) -> list[bytes]:
+def _episode(path: Path) -> list[bytes]:
     try:
         return (path / "environ").read_bytes().split(b"\0")
     except OSError:

@@ -26,10 +26,10 @@ from tests.generate.trees import grown, small
 from tests.parts import EvenSum, LongerIsBetter
 from tests.tiny_models import save_pocket_like
 
-PAID = {"rewards": (LongerIsBetter(),)}  # random replies earn nothing of their worlds
-TURNS = {"worlds": (Guess(1),), "sampler": Uniform((Guess(1),))}  # where a reply is answered
+PAID = {"rewards": (LongerIsBetter(),)}  # random completions earn nothing of their environments
+TURNS = {"envs": (Guess(1),), "sampler": Uniform((Guess(1),))}  # where a completion is answered
 PEAKED = {"sampling": Sampling(temperature=0.2, max_tokens=10)}  # so that a random model is sure of some tokens
-SIZES = {"latr": 4, "echo-ec": 8, "cpl": 8, "cosmos": 4}  # attempts of a group; two of the others
+SIZES = {"latr": 4, "echo-ec": 8, "cpl": 8, "cosmos": 4}  # rollouts of a group; two of the others
 TREES: dict[str, tuple[Callable[..., Run], dict[str, Any], dict[str, Any]]] = {
     "ettrl": (ettrl, {}, PAID),
     "cure": (cure, {"first": 2, "branches": 2}, PAID),
@@ -38,7 +38,7 @@ TREES: dict[str, tuple[Callable[..., Run], dict[str, Any], dict[str, Any]]] = {
     "cosmos": (cosmos, {"tokens": 2, "width": 2}, {"rewards": (Noted(EvenSum()),)}),
     "latr": (latr, {"absolute": 0.0, "relative": 1.0}, PAID),
     "echo-ec": (echo_ec, {"uncertain": 0.5, "unsure": 1.0, "minibatches": 1}, PAID | PEAKED),
-    "arpo-agentic": (arpo_agentic, {"chance": 1.0}, PAID | TURNS),
+    "arpo-agentic": (arpo_agentic, {"probability": 1.0}, PAID | TURNS),
 }
 
 
@@ -54,8 +54,8 @@ def test_every_token_is_sampled_once_and_branches_begin_as_their_parents(
     recipe, fields, parts = TREES[name]
     run = replace(small(recipe, model, fields, group_size=SIZES.get(name, 2)), **parts)
     made, rows = grown(run, tmp_path)
-    branches = [attempt for attempt in made if attempt.origin is Origin.BRANCHED]
-    assert {attempt.task.source for attempt in branches} == {world.name for world in run.worlds}
-    assert any(turn.num_prefix for attempt in branches for turn in attempt.turns)
+    branches = [rollout for rollout in made if rollout.origin is Origin.BRANCHED]
+    assert {rollout.task.source for rollout in branches} == {env.name for env in run.envs}
+    assert any(turn.num_prefix for rollout in branches for turn in rollout.turns)
     assert any(row["grad_norm"] > 0 for row in rows)
-    assert name in SIZES or any(len(attempt.turns) > 1 for attempt in branches), "what is nearly greedy never ends here"
+    assert name in SIZES or any(len(rollout.turns) > 1 for rollout in branches), "what is nearly greedy never ends here"

@@ -18,10 +18,10 @@ triton_device()
 
 @pytest.mark.skipif(not IS_INTERPRETED, reason="a GPU compares bits")
 def test_a_norm_in_eight_bits_adds_as_the_norm_does() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    episode = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "tests.gpu.compiled_norms"]
     root = Path(__file__).parents[2]
-    said = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, check=True).stdout
+    said = subprocess.run(command, capture_output=True, text=True, env=episode, cwd=root, check=True).stdout
     for pair in map(json.loads, said.splitlines()):
         assert set(pair) == {"norm", "norm_eight_bits"} and pair["norm"] == pair["norm_eight_bits"], pair
     assert len(said.splitlines()) == 20

@@ -36,8 +36,10 @@ def on_device(how: Draws) -> Draws:
 def test_every_limit_and_temperature_in_one_batch() -> None:
     scores, how, positions = tied_scores(ROWS, 23), mixed(ROWS), torch.arange(ROWS).int()
     tokens, logprobs = triton_draw.draw(scores.to(DEVICE), on_device(how), positions.to(DEVICE), True)
-    chances = draw.uniforms(how.keys, positions).tolist()
-    rows = zip(scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), chances, strict=True)
+    probabilities = draw.uniforms(how.keys, positions).tolist()
+    rows = zip(
+        scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), probabilities, strict=True
+    )
     for row, settings in enumerate(rows):
         token, logprob = drawn(*settings)
         assert int(tokens[row]) == token, settings
@@ -61,7 +63,7 @@ def test_large_vocabularies(vocabulary: int, spread: float) -> None:
     tokens, logprobs = triton_draw.draw(scores, on_device(how), positions, True)
     want, expected = draw.draw(scores, on_device(how), positions, True)
     is_same = tokens == want
-    assert is_same.float().mean() > 0.98  # a chance within rounding of a token's bound may fall to its neighbour
+    assert is_same.float().mean() > 0.98  # a probability within rounding of a token's bound may fall to its neighbour
     torch.testing.assert_close(logprobs[is_same], expected[is_same], atol=2e-5, rtol=1e-5)
 
 

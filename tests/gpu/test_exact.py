@@ -22,7 +22,7 @@ from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
-from tests.training.tiny import make_attempt
+from tests.training.tiny import make_rollout
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 
@@ -86,8 +86,8 @@ def groups_of(prompts: list[IntArray], found: list[Completion]) -> list[Group]:
     for number, prompt in enumerate(prompts):
         own = found[number * SIBLINGS : (number + 1) * SIBLINGS]
         turns = [Turn(prompt, each.tokens, each.logprobs, each.versions, Message("assistant", "")) for each in own]
-        attempts = [make_attempt(f"{number}/{i}", [turn], f"task-{number}") for i, turn in enumerate(turns)]
-        groups.append(Group(number, attempts[0].task, attempts))
+        rollouts = [make_rollout(f"{number}/{i}", [turn], f"task-{number}") for i, turn in enumerate(turns)]
+        groups.append(Group(number, rollouts[0].task, rollouts))
     return groups
 
 

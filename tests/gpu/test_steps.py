@@ -20,7 +20,7 @@ from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from tests.gpu.test_exact import folder_of
-from tests.training.tiny import make_attempt
+from tests.training.tiny import make_rollout
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 SMALL = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -31,7 +31,7 @@ def prompts_of(count: int) -> list[IntArray]:
     return [stream.integers(2, 512, int(stream.integers(5, 120))) for _ in range(count)]
 
 
-def replies(engine: PagedEngine, folder: Path, prompts: list[IntArray], tokens: int) -> list[Completion]:
+def completions(engine: PagedEngine, folder: Path, prompts: list[IntArray], tokens: int) -> list[Completion]:
     engine.open(folder)
 
     async def everything() -> list[Completion]:
@@ -46,9 +46,9 @@ def replies(engine: PagedEngine, folder: Path, prompts: list[IntArray], tokens: 
 def test_a_draft_changes_no_token(tmp_path: Path, count: int, races: bool) -> None:
     folder = folder_of(tmp_path, intermediate_size=512, **SMALL)
     prompts = prompts_of(count)
-    alone = replies(PagedEngine(rows=24, memory=0.05, races=races), folder, prompts, 90)
+    alone = completions(PagedEngine(rows=24, memory=0.05, races=races), folder, prompts, 90)
     draft = Draft(tokens=3, every=2)
-    guessed = replies(PagedEngine(rows=24, memory=0.05, draft=draft, races=races), folder, prompts, 90)
+    guessed = completions(PagedEngine(rows=24, memory=0.05, draft=draft, races=races), folder, prompts, 90)
     for one, other in zip(alone, guessed, strict=True):
         assert np.array_equal(one.tokens, other.tokens)
         assert np.allclose(one.logprobs, other.logprobs, atol=1e-5)
@@ -61,16 +61,16 @@ def test_experts_give_the_trainer_the_logprobs_that_the_engine_gave(tmp_path: Pa
     config = MixtralConfig(**shape, sliding_window=None, initializer_range=0.2, eos_token_id=1, bos_token_id=0)
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     prompts = prompts_of(40)
-    written = replies(PagedEngine(rows=40, memory=0.05), tmp_path, prompts, 100)
-    attempts = []
+    written = completions(PagedEngine(rows=40, memory=0.05), tmp_path, prompts, 100)
+    rollouts = []
     for number, (prompt, done) in enumerate(zip(prompts, written, strict=True)):
         empty = Turn(prompt, done.tokens[:0], done.logprobs[:0], done.versions[:0], Message("assistant", ""))
         told = replace(empty, tokens=done.tokens, logprobs=done.logprobs, versions=done.versions)
         told = replace(told, aux=extended(empty, done.aux, len(done.tokens)))
-        attempts.append(make_attempt(str(number), [told]))
+        rollouts.append(make_rollout(str(number), [told]))
     trainer = TorchTrainer(device="cuda", max_tokens=1024)  # of which the last micro-batch is small
     trainer.open(tmp_path, 0)
-    batches = pack([Group(n, each.task, [each]) for n, each in enumerate(attempts)], None, 0, trainer.max_tokens)
+    batches = pack([Group(n, each.task, [each]) for n, each in enumerate(rollouts)], None, 0, trainer.max_tokens)
     trainer.annotate(batches, frozenset({Logprobs("proximal")}))
     for batch in batches:
         gaps = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable].abs()

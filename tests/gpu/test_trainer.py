@@ -24,7 +24,7 @@ from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group
 from tests.gpu.triton_device import IS_INTERPRETED, triton_device
-from tests.training.tiny import make_attempt, make_turn
+from tests.training.tiny import make_rollout, make_turn
 
 pytestmark = pytest.mark.gpu
 DEVICE = triton_device()
@@ -80,8 +80,8 @@ def groups_of(vocabulary: int) -> list[Group]:
     for number in range(3):
         prompt = random.integers(0, vocabulary, 50).tolist()
         turns = [make_turn(prompt, random.integers(0, vocabulary, int(n)).tolist()) for n in (200, 31, 100, 7)]
-        attempts = [make_attempt(f"{number}/{i}", [turn], f"task-{number}", i - 1.5) for i, turn in enumerate(turns)]
-        groups.append(Group(number, attempts[0].task, attempts))
+        rollouts = [make_rollout(f"{number}/{i}", [turn], f"task-{number}", i - 1.5) for i, turn in enumerate(turns)]
+        groups.append(Group(number, rollouts[0].task, rollouts))
     return groups
 
 

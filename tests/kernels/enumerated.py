@@ -1,4 +1,4 @@
-"""The draw of one row by plain loops over its tokens: what every draw must equal."""
+"""The draw of one row by plain loops over its tokens: what every batch must equal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def kept(scores: Sequence[float], heat: float, top_k: int, top_p: float) -> dict
     return {token: weight / math.fsum(chosen.values()) for token, weight in sorted(chosen.items())}
 
 
-def drawn(scores: Sequence[float], heat: float, top_k: int, top_p: float, chance: float) -> tuple[int, float]:
-    """The first kept token whose cumulated probability exceeds the chance, and its logprob."""
+def drawn(scores: Sequence[float], heat: float, top_k: int, top_p: float, probability: float) -> tuple[int, float]:
+    """The first kept token whose cumulated probability exceeds the probability, and its logprob."""
     if heat == 0:
         return max(range(len(scores)), key=lambda token: (scores[token], -token)), 0.0
     found = kept(scores, heat, top_k, top_p)
-    token = next(token for token, total in zip(found, accumulate(found.values()), strict=True) if total > chance)
+    token = next(token for token, total in zip(found, accumulate(found.values()), strict=True) if total > probability)
     return token, math.log(found[token])
 
 

@@ -16,8 +16,10 @@ from tests.kernels.enumerated import drawn, mixed, tied_scores
 def test_every_limit_and_temperature_in_one_batch() -> None:
     scores, how, positions = tied_scores(320, 23), mixed(320), torch.arange(320)
     tokens, logprobs = draw(scores, how, positions, True)
-    chances = uniforms(how.keys.numpy().astype(np.uint64), positions.numpy()).tolist()
-    rows = zip(scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), chances, strict=True)
+    probabilities = uniforms(how.keys.numpy().astype(np.uint64), positions.numpy()).tolist()
+    rows = zip(
+        scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), probabilities, strict=True
+    )
     for row, settings in enumerate(rows):
         token, logprob = drawn(*settings)
         assert int(tokens[row]) == token, settings

@@ -48,20 +48,20 @@ def test_every_limit_and_temperature_in_one_batch() -> None:
         if heat == 0:
             assert int(tokens[row]) == int(scores[row].argmax()) and float(logprobs[row]) == 0
             continue
-        chances = kept(scores[row].tolist(), heat, int(how.top_k[row]), float(how.top_p[row]))
-        first = min(chances, key=lambda token: time_of(key, row, token) / chances[token])
+        probabilities = kept(scores[row].tolist(), heat, int(how.top_k[row]), float(how.top_p[row]))
+        first = min(probabilities, key=lambda token: time_of(key, row, token) / probabilities[token])
         assert int(tokens[row]) == first
-        assert math.isclose(float(logprobs[row]), math.log(chances[first]), abs_tol=1e-6)
+        assert math.isclose(float(logprobs[row]), math.log(probabilities[first]), abs_tol=1e-6)
 
 
 def test_as_often_as_their_probabilities_say() -> None:
     count, scores = 40_000, torch.tensor([2.0, 0.0, -3.0, 1.5, 1.9, -8.0])
     for position in (0, 7):
         tokens, _ = race(scores.expand(count, -1), on_all(count, 0.8), torch.full((count,), position), False)
-        chances = (scores / 0.8).softmax(0)
+        probabilities = (scores / 0.8).softmax(0)
         found = torch.bincount(tokens, minlength=6) / count
-        spread = (chances * (1 - chances) / count).sqrt()
-        assert bool(((found - chances).abs() < 4.5 * spread + 1e-9).all()), (found, chances)
+        spread = (probabilities * (1 - probabilities) / count).sqrt()
+        assert bool(((found - probabilities).abs() < 4.5 * spread + 1e-9).all()), (found, probabilities)
 
 
 def test_times_are_exponential_and_nobody_knows_them_from_others() -> None:
@@ -84,13 +84,13 @@ def test_two_that_are_alike_mostly_draw_the_same() -> None:
     one = torch.randn(300)
     other = one + 0.4 * torch.randn(300)
     ways = {}
-    for name, rule in (("race", race), ("chance", draw)):
+    for name, rule in (("race", race), ("probability", draw)):
         drawn = [rule(each.expand(count, -1), on_all(count), torch.zeros(count), False)[0] for each in (one, other)]
         ways[name] = float((drawn[0] == drawn[1]).float().mean())
     p, q = one.double().softmax(0), other.double().softmax(0)
     agree = float((1 / torch.maximum(p / p[:, None], q / q[:, None]).sum(1)).sum())
     assert abs(ways["race"] - agree) < 0.02 and agree > 0.6
-    assert ways["chance"] < 0.4 * agree, ways
+    assert ways["probability"] < 0.4 * agree, ways
 
 
 def test_what_is_no_number_is_seen_in_the_logprob() -> None:

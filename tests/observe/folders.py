@@ -1,4 +1,4 @@
-"""Run folders without a run: written by the project's own classes, with figures that are known."""
+"""Run folders without a run: written by the project's own classes, with metrics that are known."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from strop.pocket.tokenizer import build_tokenizer
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import to_source
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 
 TOKENIZER = build_tokenizer()
 
 
-def turn(reply: str, heard: str = "", version: int = 0) -> Turn:
-    """A turn that read `heard` and wrote `reply`."""
-    tokens = np.array(TOKENIZER.encode(reply + "<|end|>").ids, dtype=np.int64)
+def turn(completion: str, heard: str = "", version: int = 0) -> Turn:
+    """A turn that read `heard` and wrote `completion`."""
+    tokens = np.array(TOKENIZER.encode(completion + "<|end|>").ids, dtype=np.int64)
     prompt = np.array(TOKENIZER.encode(heard).ids, dtype=np.int64)
     count = len(tokens)
     logprobs, versions = np.full(count, -0.5, np.float32), np.full(count, version, np.int64)
-    return Turn(prompt, tokens, logprobs, versions, Message("assistant", reply))
+    return Turn(prompt, tokens, logprobs, versions, Message("assistant", completion))
 
 
 def long_turn(count: int) -> Turn:
-    """A reply of so many letters, one token each."""
+    """A completion of so many letters, one token each."""
     tokens, plain = np.full(count, TOKENIZER.encode("y").ids[0], np.int64), np.zeros(0, np.int64)
     return Turn(
         plain, tokens, np.zeros(count, np.float32), np.zeros(count, np.int64), Message("assistant", "y" * count)
     )
 
 
-def attempt(task: Task, name: str, reward: float, *turns: Turn) -> Trajectory:
-    return Trajectory(name, task, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
+def rollout(task: Task, name: str, reward: float, *turns: Turn) -> Rollout:
+    return Rollout(name, task, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
 
 
-def run_folder(path: Path, steps: int = 60, reply: str = "", planned: int = 0) -> RunFolder:
-    """A run of `steps` steps; `reply` is what a model wrote in its first attempt."""
+def run_folder(path: Path, steps: int = 60, completion: str = "", planned: int = 0) -> RunFolder:
+    """A run of `steps` steps; `completion` is what a model wrote in its first rollout."""
     folder = RunFolder(path)
     folder.path.mkdir(parents=True)
     run = make_run(find_recipe("pocket"), {"steps": str(planned or steps)})
     folder.recipe.write_text(to_source(run, "a run"))
     _write_rows(folder, steps)
-    _write_ledger(folder, steps, reply)
+    _write_ledger(folder, steps, completion)
     checkpoint = folder.checkpoints / f"step-{steps}"
     checkpoint.mkdir(parents=True)
     TOKENIZER.save(str(checkpoint / "tokenizer.json"))
@@ -72,7 +72,7 @@ def _write_rows(folder: RunFolder, steps: int) -> None:
             "no_contrast_share": 0.1 + 0.3 * learned + abs(stream.gauss(0, 0.03)),
             "lag": 0.0,
             "grad_norm": 0.5 + stream.random(),
-            "attempts": 64.0 * step,
+            "rollouts": 64.0 * step,
             "tokens_generated": 1700.0 * step,
             "tokens_trained": 1500.0 * step,
         }
@@ -83,15 +83,15 @@ def _write_rows(folder: RunFolder, steps: int) -> None:
         journal.stepped(step, shown, timing)
 
 
-def _write_ledger(folder: RunFolder, steps: int, reply: str) -> None:
-    ledger, world, drawn = Ledger(folder.ledger), Arithmetic(4), list[Group]()
+def _write_ledger(folder: RunFolder, steps: int, completion: str) -> None:
+    ledger, env, drawn = Ledger(folder.ledger), Arithmetic(4), list[Group]()
     for number in range(2 * steps):
-        step, task = number // 2 + 1, world.task(number)
-        right = world.solution(task)
-        wrong = reply if reply and number == 0 else right[:-1] + "?"
-        first = attempt(task, f"{number}/0", 1.0, turn(right))
-        second = attempt(task, f"{number}/1", 0.0, turn(wrong), turn("sorry", "<|tool|>try <b>again</b><|end|>"))
-        failed = Trajectory(f"{number}/2", task, (), Outcome.FAILED, error="world arithmetic: gone")
+        step, task = number // 2 + 1, env.task(number)
+        right = env.solution(task)
+        wrong = completion if completion and number == 0 else right[:-1] + "?"
+        first = rollout(task, f"{number}/0", 1.0, turn(right))
+        second = rollout(task, f"{number}/1", 0.0, turn(wrong), turn("sorry", "<|tool|>try <b>again</b><|end|>"))
+        failed = Rollout(f"{number}/2", task, (), Outcome.FAILED, error="environment arithmetic: gone")
         group = Group(number, task, [first, second, failed] if number % 20 == 0 else [first, second], step - 1)
         ledger.admitted(number, task, step - 1)
         kept = group if number % 4 != 3 else None

@@ -20,7 +20,7 @@ from strop.types import Message, Metrics, Observation
 class Hanging(SingleTurn):
     is_blocking: bool = False
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         if self.is_blocking:
             time.sleep(3600)
         await asyncio.sleep(3600)
@@ -28,10 +28,10 @@ class Hanging(SingleTurn):
 
 
 @dataclass(frozen=True)
-class HangingWorld(Arithmetic):
+class HangingEnvironment(Arithmetic):
     is_blocking: bool = False
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return Hanging(self, self.is_blocking)
 
 

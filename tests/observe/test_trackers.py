@@ -1,4 +1,4 @@
-"""Trackers: what is missing is named; what is there gets every figure."""
+"""Trackers: what is missing is named; what is there gets every metric."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_trackers_are_plain_values(tracker: Tracker) -> None:
     assert eval(repr(tracker)) == tracker == pickle.loads(pickle.dumps(tracker))
 
 
-def test_tensorboard_gets_every_figure(tmp_path: Path) -> None:
+def test_tensorboard_gets_every_metric(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -54,7 +54,7 @@ def test_tensorboard_gets_every_figure(tmp_path: Path) -> None:
     assert found == {"heldout": [(0, 0.25)], "reward": [(3, 0.5)], "timing/seconds": [(3, 2.0)]}
 
 
-def test_wandb_does_what_its_environment_says_and_a_missing_key_is_told(
+def test_wandb_does_what_its_episode_says_and_a_missing_key_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("wandb")
@@ -66,7 +66,7 @@ def test_wandb_does_what_its_environment_says_and_a_missing_key_is_told(
     assert (tracker._run.project, tracker._run.entity, tracker._run.name) == ("sums", "us", "third try")
     tracker.end()
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
-    # it reads its environment once, so another process asks without it
+    # it reads its episode once, so another process asks without it
     code = (
         f"from pathlib import Path; from {Wandb.__module__} import Wandb; Wandb().open(Path({str(tmp_path)!r}), {{}})"
     )

@@ -22,7 +22,7 @@ DEADLY, STUCK, REFUSED, BROKEN, NOISY = 1001, 1002, 1003, 1004, 1005  # keys
 
 @dataclass
 class Letters(Engine):
-    """Writes tokens that follow from key and position alone, at a pace, stamped with the version it holds."""
+    """Writes tokens that follow from key and position alone, at an admission, stamped with the version it holds."""
 
     seconds_per_token: float = 0.0
     refuses: str = ""  # what it finds wrong with any model

@@ -59,14 +59,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_lag_another_process_gives_the_same_bits(model: Path, tmp_path: Path) -> None:
-    values = {"world": "arithmetic:4+guess:1"}  # one turn and several, groups that are dropped and replaced
+    values = {"env": "arithmetic:4+guess:1"}  # one turn and several, groups that are dropped and replaced
     launch(make_run(model, **values), tmp_path, "inline")
     launch(place(make_run(model, **values), "process"), tmp_path, "process")
     assert leftovers(tmp_path / "inline") == leftovers(tmp_path / "process")
 
 
 def test_an_engine_killed_during_a_run_costs_time_and_nothing_else(model: Path, tmp_path: Path) -> None:
-    run = place(replace(make_run(model, "grpo", steps=6), pace=BoundedLag(2)), "process", engines=2)
+    run = place(replace(make_run(model, "grpo", steps=6), admission=BoundedLag(2)), "process", engines=2)
     assert isinstance(run.engine, Several)
     engines = [engine for engine in run.engine.engines if isinstance(engine, LocalProcess)]
     victim = engines[1]
@@ -96,7 +96,7 @@ def test_a_placed_run_is_written_down_as_such(model: Path, tmp_path: Path, capsy
     placed = place(run, "process")
     assert placed.engine == LocalProcess(TorchEngine(), in_step=True) and placed.channel == SharedMemory()
     assert isinstance(run.engine, TorchEngine) and isinstance(run.channel, Memory)
-    assert place(replace(run, pace=BoundedLag(4)), "process").engine == LocalProcess(TorchEngine())
+    assert place(replace(run, admission=BoundedLag(4)), "process").engine == LocalProcess(TorchEngine())
     (tmp_path / "recipe.py").write_text(to_source(placed, "A placed run."))
     assert from_source(tmp_path / "recipe.py", trust=True).engine == placed.engine
 

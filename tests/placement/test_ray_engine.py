@@ -217,6 +217,6 @@ def test_its_settings_travel_and_a_run_is_placed_once(tmp_path: Path) -> None:
     engine = RayActor(TorchEngine(rows=8), address="somewhere:6379", cpus=2.0)
     assert eval(repr(engine)) == engine and pickle.loads(pickle.dumps(engine)) == engine
     run = place(make_run(tmp_path), "ray")
-    assert run.engine == RayActor(TorchEngine()) and run.pace == BoundedLag(LAG)
+    assert run.engine == RayActor(TorchEngine()) and run.admission == BoundedLag(LAG)
     with pytest.raises(ConfigurationError, match="placed already"):
         place(run, "ray")

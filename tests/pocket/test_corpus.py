@@ -17,8 +17,8 @@ from strop.environments.bundled.next_state import NextState
 from strop.environments.data.heldout_split import is_heldout
 from strop.environments.judging.verdict import ASKED, BAD, GOOD
 from strop.environments.tools.bundled_corpus import facts
+from strop.pocket.completions import SINGLE_TURN, Completions
 from strop.pocket.corpus import Author, Conversation
-from strop.pocket.replies import SINGLE_TURN, Replies
 from strop.pocket.search_tasks import Searches
 from strop.pocket.shards import Shards, encode, write_shard
 from strop.pocket.target_accuracy import ABILITY, VERDICTS, slip_number, slip_text, step_error
@@ -31,8 +31,8 @@ COUNT = 4000
 @pytest.fixture(scope="module")
 def conversations() -> list[Conversation]:
     async def write() -> list[Conversation]:
-        writer = Author(random.Random("test"))
-        return [await writer.conversation() for _ in range(COUNT)]
+        task_generator = Author(random.Random("test"))
+        return [await task_generator.conversation() for _ in range(COUNT)]
 
     return asyncio.run(write())
 
@@ -76,20 +76,20 @@ def test_only_the_right_answer_of_a_retry_and_a_verdict_are_trained(conversation
 
 
 def test_verdicts_are_right_as_often_as_meant() -> None:
-    """Of sums, whose right answers are known here without the world."""
+    """Of sums, whose right answers are known here without the environment."""
     author, right, count = Author(random.Random("verdicts")), 0, 0
     for _ in range(1500):
-        *_, asked, reply, wish, verdict = (message.content for message in author._verdict().messages)
+        *_, asked, completion, wish, verdict = (message.content for message in author._verdict().messages)
         if (terms := asked.removesuffix("=?").split("+")) and all(term.isdigit() for term in terms):
-            is_right = reply.rpartition("</think>")[2] == str(sum(map(int, terms)))
+            is_right = completion.rpartition("</think>")[2] == str(sum(map(int, terms)))
             right, count = right + (verdict == (GOOD if is_right else BAD)), count + 1
     assert wish == ASKED and count > 500 and abs(right / count - VERDICTS) < 4 * 0.5 / count**0.5
 
 
 @pytest.mark.parametrize("level", [1, 3])
-def test_what_comes_next_is_foretold_as_often_as_meant(level: int) -> None:
-    replies, world = Replies(random.Random("next")), NextState(level)
-    share = np.mean([world.check(task, replies.foretold(task)) for task in map(world.task, range(1500))])
+def test_what_comes_next_is_predicted_as_often_as_meant(level: int) -> None:
+    completions, env = Completions(random.Random("next")), NextState(level)
+    share = np.mean([env.check(task, completions.predicted(task)) for task in map(env.task, range(1500))])
     assert abs(share - ABILITY["next_state"][level]) < 4 * 0.5 / 1500**0.5
 
 
@@ -109,47 +109,47 @@ def test_what_is_searched_for_is_found_and_names_are_new_each_time(conversations
 
 @pytest.mark.parametrize(("level", "searches"), [(1, 1), (2, 2)])
 def test_searches_answer_as_often_as_meant(level: int, searches: int) -> None:
-    writer, right = Searches(random.Random("search")), 0
+    task_generator, right = Searches(random.Random("search")), 0
     for _ in range(1500):
-        messages = writer.messages(level)
+        messages = task_generator.messages(level)
         told = [message.content.split()[-1] for message in messages if message.role == "tool"]
         right += len(told) == searches and messages[-1].content == told[-1]
     assert abs(right / 1500 - ABILITY["search"][level]) < 4 * 0.5 / 1500**0.5
 
 
-@pytest.mark.parametrize(("world", "level"), [("arithmetic", 2), ("arithmetic", 4), ("arithmetic", 6), ("compose", 1)])
-def test_attempts_are_as_often_right_as_the_table_says(world: str, level: int) -> None:
-    replies = Replies(random.Random("ability"))
-    made = SINGLE_TURN[world](level)
+@pytest.mark.parametrize(("env", "level"), [("arithmetic", 2), ("arithmetic", 4), ("arithmetic", 6), ("compose", 1)])
+def test_rollouts_are_as_often_right_as_the_table_says(env: str, level: int) -> None:
+    completions = Completions(random.Random("ability"))
+    made = SINGLE_TURN[env](level)
     tasks = [made.task(index) for index in range(1500)]
-    share = float(np.mean([made.check(task, replies.attempt(task)) for task in tasks]))
+    share = float(np.mean([made.check(task, completions.rollout(task)) for task in tasks]))
     # 4 standard errors
-    assert abs(share - ABILITY[world][level]) < 4 * 0.5 / 1500**0.5
+    assert abs(share - ABILITY[env][level]) < 4 * 0.5 / 1500**0.5
 
 
 def test_careful_quick_hint_and_wrong_do_what_they_say() -> None:
-    replies, world = Replies(random.Random(0)), Arithmetic(5)
-    tasks = [world.task(index) for index in range(600)]
+    completions, env = Completions(random.Random(0)), Arithmetic(5)
+    tasks = [env.task(index) for index in range(600)]
 
     def share(write: object) -> float:
         assert callable(write)
-        return float(np.mean([world.check(task, write(task)) for task in tasks]))
+        return float(np.mean([env.check(task, write(task)) for task in tasks]))
 
-    usual = share(replies.attempt)
-    assert share(lambda task: replies.attempt(task, 0.25)) > usual + 0.3
-    assert share(replies.quick) < usual
-    assert share(lambda task: replies.sum_up(task, right_steps=1)) > usual + 0.05
-    assert share(lambda task: replies.sum_up(task, right_steps=3)) == 1.0
-    assert share(replies.wrong) == 0.0
-    assert not replies.quick(tasks[0]).startswith("<think>")
+    usual = share(completions.rollout)
+    assert share(lambda task: completions.rollout(task, 0.25)) > usual + 0.3
+    assert share(completions.quick) < usual
+    assert share(lambda task: completions.sum_up(task, right_steps=1)) > usual + 0.05
+    assert share(lambda task: completions.sum_up(task, right_steps=3)) == 1.0
+    assert share(completions.wrong) == 0.0
+    assert not completions.quick(tasks[0]).startswith("<think>")
 
 
 def test_a_search_ends_with_a_right_expression() -> None:
-    replies, world = Replies(random.Random(0)), Countdown(3)
-    tasks = [world.task(index) for index in range(200)]
-    found = [replies.searched(task) for task in tasks]
-    assert all(world.check(task, reply) == 1.0 for task, reply in zip(tasks, found, strict=True))
-    assert 20 < sum(" no " in reply for reply in found) < 200
+    completions, env = Completions(random.Random(0)), Countdown(3)
+    tasks = [env.task(index) for index in range(200)]
+    found = [completions.searched(task) for task in tasks]
+    assert all(env.check(task, completion) == 1.0 for task, completion in zip(tasks, found, strict=True))
+    assert 20 < sum(" no " in completion for completion in found) < 200
 
 
 def test_step_errors_multiply_to_the_ability() -> None:

@@ -13,7 +13,7 @@ import torch
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.guess import Guess
 from strop.pocket.make import Making, make, new_model, to_batch
-from strop.pocket.measure import WORLDS, grades
+from strop.pocket.measure import ENVS, grades
 from strop.pocket.shards import Shard
 
 TINY = {"hidden": 32, "layers": 1, "tokens": 3000, "workers": 1, "tasks": 0}
@@ -80,12 +80,12 @@ def test_the_shipped_size_fits(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 8_000_000
 
 
-def test_every_world_and_level_is_graded_once() -> None:
-    assert len({(world.name, world.level) for world in WORLDS}) == len(WORLDS) == 36
+def test_every_env_and_level_is_graded_once() -> None:
+    assert len({(env.name, env.level) for env in ENVS}) == len(ENVS) == 36
 
 
 def test_grades_of_an_untrained_model_are_low_and_have_intervals(made: Path) -> None:
-    found = list(grades(made / "model", "cpu", rows=16, tasks=2, attempts=4, worlds=(Arithmetic(8), Guess(1))))
-    assert [(grade.world, grade.level) for grade in found] == [("arithmetic", 8), ("guess", 1)]
+    found = list(grades(made / "model", "cpu", rows=16, tasks=2, rollouts=4, envs=(Arithmetic(8), Guess(1))))
+    assert [(grade.env, grade.level) for grade in found] == [("arithmetic", 8), ("guess", 1)]
     assert found[0].pass_at_1 == 0.0 == found[0].pass_at_many and found[0].high > 0.0
     assert found[0].intended is None and found[1].intended == 0.9

@@ -50,7 +50,7 @@ def test_decoding_gives_back_the_text(pieces: list[str]) -> None:
     assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
 
 
-def test_worlds_still_see_their_tags_where_special_tokens_are_skipped(tokenizer: Any) -> None:
+def test_envs_still_see_their_tags_where_special_tokens_are_skipped(tokenizer: Any) -> None:
     tokens = tokenizer.encode("<think>1</think><call>get red</call>2<|end|>")
     assert tokenizer.decode(tokens, skip_special_tokens=True) == "<think>1</think><call>get red</call>2"
 

@@ -19,7 +19,7 @@ WORDS: dict[str, Any] = {
     "anchor": "averaged",
     "by_hardness": True,
     "correction": "masked",
-    "credit": "group",
+    "advantage": "group",
     "direction": "forward",
     "estimator": "k3",
     "form": "delta",

@@ -26,9 +26,9 @@ SIZES |= {"steps": 4, "checkpoint_every": 2}
 
 
 def acts_and_goes_on(run: Run, root: Path, neutral: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The rows of its steps; of `neutral` each figure must have another value in one of them."""
+    """The rows of its steps; of `neutral` each metric must have another value in one of them."""
     check(run)
-    for part in (run.strategy, run.budget, run.sampler, run.belief, run.advantage, run.gates, run.losses):
+    for part in (run.strategy, run.budget, run.sampler, run.estimator, run.advantage, run.gates, run.losses):
         assert pickle.loads(pickle.dumps(part)) == part
     written = to_source(run, "")
     launch(run, root, "run")
@@ -36,8 +36,8 @@ def acts_and_goes_on(run: Run, root: Path, neutral: Mapping[str, float]) -> list
     assert to_source(from_source(folder.recipe), "") == written
     rows = read_rows(folder.metrics)
     assert all(math.isfinite(value) for row in rows for value in row.values())
-    for figure, value in neutral.items():
-        assert any(row[figure] != value for row in rows[1:]), figure
+    for metric, value in neutral.items():
+        assert any(row[metric] != value for row in rows[1:]), metric
     before = _found_in(folder)
     shutil.rmtree(folder.checkpoints / "step-4")  # as if it had been killed before
     relaunch(folder.path)

@@ -1,6 +1,6 @@
-"""Every recipe runs a few steps on the bundled model, and figures of its own mechanism leave their neutral values.
+"""Every recipe runs a few steps on the bundled model, and metrics of its own mechanism leave their neutral values.
 
-Which figures, its record says: `Acts: clipped_share > 0` in the recipe's docstring (strop/catalogue/acts.py). A recipe
+Which metrics, its record says: `Acts: clipped_share > 0` in the recipe's docstring (strop/catalogue/acts.py). A recipe
 that cannot act as configured is an error, as one was whose ratio is 1 at every token.
 
 It walks strop.recipes .
@@ -130,7 +130,7 @@ AHEAD |= {"semi_online", "tba", "vcpo"}
 # small, and with steps so large that two of them stand for many
 SIZES = {"steps": 2, "groups_per_step": 4, "group_size": 4, "max_tokens": 40, "heldout_tasks": 1, "heldout_every": 0}
 RATE = 3e-4
-ATTEMPTS = 16  # of one step; examples of one step, where something is shown first
+ROLLOUTS = 16  # of one step; examples of one step, where something is shown first
 
 
 def small(name: str, acts: Acts, folders: Mapping[str, str]) -> Run:
@@ -139,7 +139,7 @@ def small(name: str, acts: Acts, folders: Mapping[str, str]) -> Run:
     asked = parameters_of(recipe)
     size = min(SIZES["group_size"], asked["group_size"].default)
     steps = SIZES["steps"] + (name in {*LONG, *LONGER, *AHEAD})
-    sizes = SIZES | {"steps": steps, "group_size": size, "groups_per_step": ATTEMPTS // size, "learning_rate": RATE}
+    sizes = SIZES | {"steps": steps, "group_size": size, "groups_per_step": ROLLOUTS // size, "learning_rate": RATE}
     fields = {key: folders.get(value, value) for key, value in acts.fields.items()}
     run = make_run(recipe, {key: str(value) for key, value in sizes.items()} | fields)
     run.warmup = shortened(run.warmup)
@@ -150,11 +150,11 @@ def shortened(warmup: Run | None) -> Run | None:
     """The same steps with fewer examples in each, and those of what comes before it."""
     if warmup is None:
         return None
-    return replace(warmup, groups_per_step=min(warmup.groups_per_step, ATTEMPTS), warmup=shortened(warmup.warmup))
+    return replace(warmup, groups_per_step=min(warmup.groups_per_step, ROLLOUTS), warmup=shortened(warmup.warmup))
 
 
 def rows_of(run: Run, root: Path, name: str) -> list[dict[str, Any]]:
-    """The figures of every step, those that depend on the clock among them."""
+    """The metrics of every step, those that depend on the clock among them."""
     launch(run, root, name)
     before = _rows(RunFolder(root / name / WARMUP)) if run.warmup is not None else []
     return [
@@ -194,7 +194,7 @@ def pilot_run(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A run that tried the same two tasks in every step."""
     root = tmp_path_factory.mktemp("runs")
     run = small("pocket", Acts((), {}), {})
-    run.sampler = Few(run.worlds, 2)
+    run.sampler = Few(run.envs, 2)
     launch(run, root, "pilot")
     return str(root / "pilot")
 
@@ -203,7 +203,7 @@ def pilot_run(tmp_path_factory: pytest.TempPathFactory) -> str:
 def coder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The bundled model after a short supervised run on programs, some of which it then writes: one for all recipes."""
     root = tmp_path_factory.mktemp("runs")
-    run = shown(Setting(world="programs:1", heldout_tasks=1), "coder", 16)
+    run = shown(Setting(env="programs:1", heldout_tasks=1), "coder", 16)
     assert run is not None
     run.groups_per_step, run.trainer = 16, TorchTrainer(learning_rate=1e-3)
     launch(run, root, "coder")
@@ -227,14 +227,14 @@ def named() -> list[ParameterSet]:
 def test_its_mechanism_acts(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     assert RECORDS[name].acts, (
         f"{RECORDS[name].module} does not say how its mechanism shows that it acts: add a line to its docstring such "
-        "as `Acts: clipped_share > 0`, a figure of metrics.jsonl and the value it has where the mechanism does nothing"
+        "as `Acts: clipped_share > 0`, a metric of metrics.jsonl and the value it has where the mechanism does nothing"
     )
     acts = read_acts(RECORDS[name].acts)
     wanted = FOLDERS.keys() & acts.fields.values()
     rows = rows_of(small(name, acts, {word: request.getfixturevalue(FOLDERS[word]) for word in wanted}), tmp_path, name)
     assert all(math.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
     still = acts.at_rest(rows)
-    found = {figure.name: [row.get(figure.name, "missing") for row in rows] for figure in still}
+    found = {metric.name: [row.get(metric.name, "missing") for row in rows] for metric in still}
     assert not still, (
         f"{name} says {', '.join(map(str, still))}, and its steps say {found}; there are {sorted(rows[0])}"
     )
@@ -245,7 +245,7 @@ def test_long_ones_are_recipes() -> None:
 
 
 def test_a_mechanism_that_cannot_act_is_found(tmp_path: Path) -> None:
-    """One optimizer step per draw at lag 0: every ratio is 1, and CISPO is a plain policy gradient."""
+    """One optimizer step per batch at lag 0: every ratio is 1, and CISPO is a plain policy gradient."""
     acts = read_acts(RECORDS["cispo"].acts)
     run = replace(small("cispo", acts, {}), minibatches=1)
-    assert acts.at_rest(rows_of(run, tmp_path, "idle")) == list(acts.figures)
+    assert acts.at_rest(rows_of(run, tmp_path, "idle")) == list(acts.metrics)

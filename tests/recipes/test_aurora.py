@@ -37,7 +37,7 @@ def test_its_parts() -> None:
     assert run.engine.dtype == "float32" and aurora(Setting(device="cuda")).engine.dtype == "bfloat16"
 
 
-def test_the_same_attempts_as_without_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_rollouts_as_without_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one with a draft also takes turns with its trainer: keys have no room while a step is made."""
     model = save_pocket_like(tmp_path / "model")
     stepped, rooms = TorchTrainer.step, []
@@ -52,14 +52,11 @@ def test_the_same_attempts_as_without_a_draft(tmp_path: Path, monkeypatch: pytes
         run.engine.takes_turns = name == "with"
         launch(run, tmp_path, name)
         ledger = Ledger(RunFolder(tmp_path / name).ledger, read_only=True)
-        attempts = [
-            one
-            for step in ledger.trained_steps()
-            for group in ledger.trained_groups(step)
-            for one in group.trajectories
+        rollouts = [
+            one for step in ledger.trained_steps() for group in ledger.trained_groups(step) for one in group.rollouts
         ]
-        found[name] = [(one.id, [turn.tokens.tolist() for turn in one.turns]) for one in attempts]
-        logprobs = [float(value) for one in attempts for turn in one.turns for value in turn.logprobs]
+        found[name] = [(one.id, [turn.tokens.tolist() for turn in one.turns]) for one in rollouts]
+        logprobs = [float(value) for one in rollouts for turn in one.turns for value in turn.logprobs]
         found[f"{name}, logprobs"] = logprobs
         ledger.close()
     assert found["with"] == found["without"] and len(found["with"]) == 16

@@ -12,15 +12,15 @@ from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on
 from tests.tiny_models import save_pocket_like
 
-# by recipe: what differs from the defaults, and figures with the value that would say that nothing was done
+# by recipe: what differs from the defaults, and metrics with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
-    "arrol": ({"at": 4}, {"pruned_share": 0.0, "foretold_contrast": 0.0}),
+    "arrol": ({"at": 4}, {"pruned_share": 0.0, "predicted_contrast": 0.0}),
     "adcl_egsr": ({"tasks": 2, "batches": 4}, {}),
-    "dars": ({"most": 8}, {"attempts_added": 0.0}),
+    "dars": ({"most": 8}, {"rollouts_added": 0.0}),
     "dots_rr": ({"pool": 8, "every": 1, "uniform": 0.5}, {"nearer_by": 0.0, "references": 0.0}),
-    "near_half": ({"pool": 8}, {"belief_spread": 0.0, "nearer_by": 0.0}),
-    "pcl": ({}, {"belief_grad_norm": 0.0, "nearer_by": 0.0}),
-    "v0": ({}, {"belief_spread": 0.0, "support": 0.0}),
+    "near_half": ({"pool": 8}, {"estimator_spread": 0.0, "nearer_by": 0.0}),
+    "pcl": ({}, {"estimator_grad_norm": 0.0, "nearer_by": 0.0}),
+    "v0": ({}, {"estimator_spread": 0.0, "support": 0.0}),
     "drive": (
         {"warmup_steps": 0, "tasks": 4, "first": 3, "second": 2, "third": 1},
         {"tasks_left": 4.0, "pass_of_left": 0.0},

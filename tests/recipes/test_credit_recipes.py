@@ -1,4 +1,4 @@
-"""Every recipe of who gets the credit runs on a tiny model: two steps, with figures that are numbers."""
+"""Every recipe of who gets the advantage runs on a tiny model: two steps, with metrics that are numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenOrOdd
 from tests.tiny_models import save_pocket_like
 
-# by recipe: what differs from the defaults, and figures that must be there
+# by recipe: what differs from the defaults, and metrics that must be there
 RECIPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "aapo": ({}, set()),
     "alp": ({}, set()),
@@ -45,7 +45,7 @@ RECIPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "poise": ({}, {"value_loss", "value_bias", "explained_variance"}),
     "q_sharp": ({}, {"value_loss"}),
     "reg_grpo": ({}, {"regression_error"}),
-    "reinforce_plus_plus": ({"credit": "tokens"}, set()),
+    "reinforce_plus_plus": ({"advantage": "tokens"}, set()),
     "seeupo": ({}, {"turns_updated"}),
     "spa_rl": ({}, {"explained_variance"}),
     "stop_regressing": ({}, {"value_loss", "value_cross_entropy"}),
@@ -78,7 +78,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", RECIPES)
 def test_it_runs_goes_on_to_the_same_bits_and_can_be_replayed(model: Path, tmp_path: Path, name: str) -> None:
     """What is remembered is in checkpoints, what gates measured and strategies marked in the ledger."""
-    values, figures = RECIPES[name]
+    values, metrics = RECIPES[name]
     longer = {"steps": 4, "checkpoint_every": 2} if name in REMEMBERING else {}
     run = build(recipe_named(name), {"model": str(model), **SIZES, **values, **longer})
     run.rewards = (EvenOrOdd(), *run.rewards[1:])  # a random model solves nothing
@@ -95,7 +95,7 @@ def test_it_runs_goes_on_to_the_same_bits_and_can_be_replayed(model: Path, tmp_p
     assert last["step"] == run.steps and all(math.isfinite(value) for value in last.values())
     moved = max(row["grad_norm"] for row in rows[1:])
     assert moved == 0 if name in RESTING else moved > 0
-    assert figures <= set(last)
+    assert metrics <= set(last)
     if name in REMEMBERING:
         before = bits(folder)
         shutil.rmtree(folder.checkpoints / "step-4")  # as if it had been killed before
@@ -107,7 +107,7 @@ def test_it_runs_goes_on_to_the_same_bits_and_can_be_replayed(model: Path, tmp_p
 
 
 def bits(folder: RunFolder) -> tuple[str, str]:
-    """Weights and figures after the fourth step."""
+    """Weights and metrics after the fourth step."""
     return fingerprint(load_file(folder.checkpoints / "step-4" / "model.safetensors")), folder.metrics.read_text()
 
 

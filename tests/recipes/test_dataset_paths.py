@@ -12,7 +12,7 @@ from strop.environments.data.table import Table
 from strop.errors import DataError, ModelError
 from strop.models.check_folder import check_model_folder
 from strop.recipes.dataset_paths import chosen_dataset
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 from strop.recipes.model_paths import chosen_model
 
 
@@ -35,35 +35,35 @@ def write(path: Path, count: int) -> None:
     path.write_text("\n".join(json.dumps({"question": f"{n}+1=?", "answer": n + 1}) for n in range(count)))
 
 
-def world_named(text: str) -> Table:
-    (world,) = parse_worlds(text)
-    assert isinstance(world, Table)
-    return world
+def env_named(text: str) -> Table:
+    (env,) = parse_envs(text)
+    assert isinstance(env, Table)
+    return env
 
 
-def test_an_id_is_a_world_from_the_cache_with_its_own_splits_and_name(snapshot: Path) -> None:
+def test_an_id_is_a_env_from_the_cache_with_its_own_splits_and_name(snapshot: Path) -> None:
     write(snapshot / "data" / "train-00000-of-00001.jsonl", 20)
     write(snapshot / "data" / "test-00000-of-00001.jsonl", 3)
     (snapshot / "dataset_infos.json").write_text("{}")
-    world = world_named("dataset:me/sums")
-    assert (world.path, world.name, world.task(0).source) == (str(snapshot), "sums", "sums")
-    assert (world.num_tasks(), world.num_tasks(heldout=True)) == (17, 3), "3 of the 20 are held out too: same tasks"
+    env = env_named("dataset:me/sums")
+    assert (env.path, env.name, env.task(0).source) == (str(snapshot), "sums", "sums")
+    assert (env.num_tasks(), env.num_tasks(heldout=True)) == (17, 3), "3 of the 20 are held out too: same tasks"
 
 
 def test_files_that_name_no_split_and_folders_named_by_one(snapshot: Path) -> None:
     write(snapshot / "rows.jsonl", 20)
-    assert world_named("dataset:me/sums").num_tasks() + world_named("dataset:me/sums").num_tasks(heldout=True) == 20
+    assert env_named("dataset:me/sums").num_tasks() + env_named("dataset:me/sums").num_tasks(heldout=True) == 20
     (snapshot / "rows.jsonl").unlink()
     write(snapshot / "train" / "0000.jsonl", 9)
     write(snapshot / "test" / "0000.jsonl", 2)
-    assert world_named("dataset:me/sums").num_tasks(heldout=True) == 2
+    assert env_named("dataset:me/sums").num_tasks(heldout=True) == 2
 
 
 def test_of_several_tables_one_is_named(snapshot: Path) -> None:
     write(snapshot / "main" / "train.jsonl", 20)
     write(snapshot / "other" / "train.jsonl", 5)
     assert chosen_dataset("me/sums/main") == str(snapshot / "main")
-    assert world_named("dataset:me/sums/main").name == "sums"
+    assert env_named("dataset:me/sums/main").name == "sums"
     with pytest.raises(DataError, match=r"2 tables, and which is meant.*dataset:me/sums/main, dataset:me/sums/other"):
         chosen_dataset("me/sums")
 

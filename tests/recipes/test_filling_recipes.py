@@ -43,7 +43,7 @@ from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.corrupted import Corrupted
 from strop.training.views.in_order import InOrder
-from strop.types import Group, Message, Outcome, Sampling, Start, Task, Trajectory
+from strop.types import Group, Message, Outcome, Rollout, Sampling, Start, Task
 from tests.recipes.going_on import SIZES, acts_and_goes_on
 from tests.tiny_models import save_pocket_like
 
@@ -51,7 +51,7 @@ SMALL = {"steps": 2, "groups_per_step": 2, "group_size": 3, "heldout_tasks": 4, 
 
 
 def small(model: Path, **fields: object) -> Setting:
-    return Setting(world="arithmetic:1", model=str(model), **{**SMALL, **fields})  # type: ignore[arg-type]
+    return Setting(env="arithmetic:1", model=str(model), **{**SMALL, **fields})  # type: ignore[arg-type]
 
 
 def test_the_parts_of_d1() -> None:
@@ -109,10 +109,10 @@ def test_what_comes_of_it_says_what_it_is_and_is_opened_so(trained: Path) -> Non
 @pytest.mark.parametrize("kind", ["d1", "tracerl"])
 def test_it_acts_and_goes_on_to_the_same_bits(kind: str, tmp_path: Path) -> None:
     """A coin pays, since a random model is never right."""
-    setting = Setting(world="arithmetic:1", model=str(save_pocket_like(tmp_path / "model")), **SIZES)  # type: ignore[arg-type]
+    setting = Setting(env="arithmetic:1", model=str(save_pocket_like(tmp_path / "model")), **SIZES)  # type: ignore[arg-type]
     run = d1(setting, epochs=2, shown=2) if kind == "d1" else tracerl(setting, shown=2, minibatches=2)
-    figures = ("kl", "reference_kl") if kind == "d1" else ("kl", "proximal_kl", "credit_within")
-    rows = acts_and_goes_on(replace(run, rewards=(Coin(),), gates=()), tmp_path, dict.fromkeys(figures, 0.0))
+    metrics = ("kl", "reference_kl") if kind == "d1" else ("kl", "proximal_kl", "credit_within")
+    rows = acts_and_goes_on(replace(run, rewards=(Coin(),), gates=()), tmp_path, dict.fromkeys(metrics, 0.0))
     assert kind == "d1" or all(row["value_grad_norm"] > 0 for row in rows)
 
 
@@ -158,27 +158,29 @@ def test_another_model_that_is_asked_must_fill_masks_too(tmp_path: Path) -> None
 
 
 def test_several_turns_fill_several_canvases(tmp_path: Path) -> None:
-    """What was heard stands before the next canvas, when it is filled and when it is judged; one reply is begun."""
+    """What was heard stands before the next canvas, when it is filled and when it is judged; one completion is
+    begun.
+    """
     model = save_pocket_like(tmp_path, layers=2)
     policy = open_policy(model_that_fills(model), Sampling(max_tokens=10, temperature=0.8))
     task = Task((Message("user", "1+1=?"),), "2", "test")
     talk = policy.dialogue(task, Start("a", 5))
 
     async def said() -> None:
-        await talk.reply()
+        await talk.completion()
         talk.hear([Message("user", "again")])
         talk.begin("so")
-        await talk.reply(Sampling(max_tokens=7))
+        await talk.completion(Sampling(max_tokens=7))
 
     asyncio.run(said())
-    attempt = Trajectory("a", task, talk.turns, Outcome.FINISHED)
-    attempt.set_advantage(1.0)
+    rollout = Rollout("a", task, talk.turns, Outcome.FINISHED)
+    rollout.set_advantage(1.0)
     trainer = TorchTrainer(view=InOrder(1))
     trainer.open(model, 0)
-    (batch,) = pack([Group(0, task, [attempt])], TokenMean(), 0, 4096)
+    (batch,) = pack([Group(0, task, [rollout])], TokenMean(), 0, 4096)
     trainer.annotate([batch], frozenset({Logprobs("proximal")}))
     difference = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable]
-    assert len(difference) == attempt.num_tokens > 2 and float(difference.abs().max()) < 1e-5
+    assert len(difference) == rollout.num_tokens > 2 and float(difference.abs().max()) < 1e-5
 
 
 def model_that_fills(folder: Path) -> Path:
@@ -187,17 +189,17 @@ def model_that_fills(folder: Path) -> Path:
     return folder
 
 
-def test_whoever_listens_hears_the_reply_that_one_request_gets(tmp_path: Path) -> None:
+def test_whoever_listens_hears_the_completion_that_one_request_gets(tmp_path: Path) -> None:
     """In pieces each would be a canvas of its own, with as much room as the piece."""
     policy = open_policy(model_that_fills(save_pocket_like(tmp_path)), Sampling(max_tokens=20))
     task = Task((Message("user", "1+1=?"),), "2", "test")
     heard: list[int] = []
     plain, told = (policy.dialogue(task, Start("a", 5)) for _ in range(2))
-    asyncio.run(plain.reply())
-    asyncio.run(told.reply(tell=lambda tokens: heard.extend(tokens.tolist())))
+    asyncio.run(plain.completion())
+    asyncio.run(told.completion(tell=lambda tokens: heard.extend(tokens.tolist())))
     assert told.last.tokens.tolist() == plain.last.tokens.tolist() == heard
     with pytest.raises(ConfigurationError, match="come back midway"):
-        asyncio.run(policy.dialogue(task, Start("a", 5, pause=3)).reply())
+        asyncio.run(policy.dialogue(task, Start("a", 5, pause=3)).completion())
 
 
 def test_several_ranks_read_canvases_too(tmp_path: Path) -> None:
@@ -211,10 +213,10 @@ def test_several_ranks_read_canvases_too(tmp_path: Path) -> None:
 
 def test_a_model_that_nobody_teaches_is_doubted(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path)
-    setting = Setting(world="arithmetic:1", model=str(model))
-    assert any("nothing teaches it" in doubt for doubt in advice(d1(setting, shown=0)))
+    setting = Setting(env="arithmetic:1", model=str(model))
+    assert any("nothing teaches it" in warning for warning in advice(d1(setting, shown=0)))
     taught = d1(setting, shown=2)
     assert taught.warmup is not None
     model_that_fills(model)
     for run in (taught, taught.warmup, d1(setting, shown=0), grpo(Setting())):
-        assert not any("nothing teaches it" in doubt for doubt in advice(run))
+        assert not any("nothing teaches it" in warning for warning in advice(run))

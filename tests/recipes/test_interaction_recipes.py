@@ -1,4 +1,4 @@
-"""grpo-care, comas and oni: numbers worked by hand, and a run of each whose figures move."""
+"""grpo-care, comas and oni: numbers worked by hand, and a run of each whose metrics move."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.filter.span_rewards import pay
 from strop.generate.llm_clients.canned import Canned
-from strop.recipes.reward.comas import Discussion, Interactions, PerVoice, score_in
+from strop.recipes.reward.comas import Discussion, Interactions, PerPolicy, score_in
 from strop.recipes.reward.grpo_care import AnswerPlace, Consistent
 from strop.recipes.reward.oni import LabelledMessages
 from strop.standins.judges.discussion import scored
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
-from strop.types import Group, Message, Observation, Outcome, Sampling, Task, Trajectory, Turn
+from strop.types import Group, Message, Observation, Outcome, Rollout, Sampling, Task, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
 
-def turn(text: str, voice: str = "", told: Sequence[str] = ()) -> Turn:
+def turn(text: str, policy_name: str = "", told: Sequence[str] = ()) -> Turn:
     """A token for each character, behind a prompt of two."""
     count = len(text)
     tokens: Any = np.arange(count)
     said = tuple(Message("tool", each) for each in told)
     prompt: Any = np.zeros(2, np.int64)
     logprobs = np.zeros(count, np.float32)
-    return Turn(prompt, tokens, logprobs, tokens * 0, Message("assistant", text), Sampling(voice=voice), told=said)
+    return Turn(
+        prompt, tokens, logprobs, tokens * 0, Message("assistant", text), Sampling(policy_name=policy_name), told=said
+    )
 
 
-def attempt(name: str, *turns: Turn, reward: float = 0.0) -> Trajectory:
-    return Trajectory(name, TASK, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
+def rollout(name: str, *turns: Turn, reward: float = 0.0) -> Rollout:
+    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
 
 
 def characters(tokens: Any) -> Any:
@@ -47,9 +49,9 @@ def characters(tokens: Any) -> Any:
 # ---- grpo-care
 
 
-def with_answer(name: str, right: float, likelihood: float) -> Trajectory:
+def with_answer(name: str, right: float, likelihood: float) -> Rollout:
     """Three tokens of working, two of answer whose likelihoods have this geometric mean; the working's are others."""
-    made = attempt(name, turn("wwwab"), reward=right)
+    made = rollout(name, turn("wwwab"), reward=right)
     aux = {"span/answer": np.array([0, 0, 0, 0, 0, 1, 1], np.float32)}
     made.turns = (replace(made.turns[0], aux=aux),)
     half = np.log(likelihood)
@@ -58,11 +60,11 @@ def with_answer(name: str, right: float, likelihood: float) -> Trajectory:
 
 
 def test_the_cards_numbers_of_the_bonus() -> None:
-    """acc 1 1 1 0, c .9 .6 .8 .99: the mean of right ones is .7667; credit .7071 0 .7071 -1.4142."""
+    """acc 1 1 1 0, c .9 .6 .8 .99: the mean of right ones is .7667; advantage .7071 0 .7071 -1.4142."""
     pairs = [(1.0, 0.9), (1.0, 0.6), (1.0, 0.8), (0.0, 0.99)]
     group = Group(0, TASK, [with_answer(str(i), right, c) for i, (right, c) in enumerate(pairs)])
-    failed = Trajectory("4", TASK, (), Outcome.FAILED, error="gone")
-    group.trajectories.insert(1, failed)
+    failed = Rollout("4", TASK, (), Outcome.FAILED, error="gone")
+    group.rollouts.insert(1, failed)
     part = Consistent(GroupStandard(epsilon=0.0))
     assert part.bonuses(group) == pytest.approx([0.5, 0.0, 0.5, 0.0])
     part([group])
@@ -87,20 +89,22 @@ def test_who_counts_as_right() -> None:
     assert part.bonuses(capped) == [0.5, 0.5], "beyond the cap nobody is more consistent"
     silent = with_answer("2", 1.0, 0.9)
     silent.turns = (replace(silent.turns[0], aux={}),)
-    assert part.bonuses(Group(0, TASK, [*capped.trajectories, silent])) == [0.5, 0.5, 0.0], "no answer: 0, not 1"
-    assert Consistent.min_group == 2 and part.bonuses(Group(0, TASK, capped.trajectories[:1])) == [0.5]
+    assert part.bonuses(Group(0, TASK, [*capped.rollouts, silent])) == [0.5, 0.5, 0.0], "no answer: 0, not 1"
+    assert Consistent.min_group == 2 and part.bonuses(Group(0, TASK, capped.rollouts[:1])) == [0.5]
     with pytest.raises(ConfigurationError, match="0 < cap <= 1"):
         Consistent(GroupStandard(), cap=0.0)
 
 
 @pytest.mark.parametrize(
-    ("reply", "marked"),
+    ("completion", "marked"),
     [("<think>w</think> 42 ", "42"), ("42", "42"), ("<think>42", ""), ("<think>w</think>", ""), ("", "")],
 )
-def test_where_the_answer_stands(reply: str, marked: str) -> None:
-    made = attempt("0", turn("first"), turn(reply))
+def test_where_the_answer_stands(completion: str, marked: str) -> None:
+    made = rollout("0", turn("first"), turn(completion))
     (paid,) = AnswerPlace()(Group(0, TASK, [made]))
-    assert paid.end == 0.0 and [reply[span.start : span.end] for span in paid.spans] == ([marked] if marked else [])
+    assert paid.end == 0.0 and [completion[span.start : span.end] for span in paid.spans] == (
+        [marked] if marked else []
+    )
     assert all((span.turn, span.value, span.each, span.name) == (1, 0.0, 0.0, "answer") for span in paid.spans)
 
 
@@ -112,7 +116,7 @@ def test_a_solution_and_its_evaluation_share_a_point() -> None:
         {"\nnone\n[/other": "3", "\nsome\n[/other": "score: 2", "\nfatal\n[/other": "1.", "[other": "perhaps"}
     )
     said = ["a", "none", "bb", "some", "c", "fatal", "d", "what?", "unanswered"]
-    made = attempt("0", *(turn(text) for text in said))
+    made = rollout("0", *(turn(text) for text in said))
     (paid,) = asyncio.run(_awaited(Interactions(judge)(Group(0, TASK, [made]))))
     assert paid.end == 0.0 and all(span.name == "scored" for span in paid.spans)
     values = [(span.turn, span.end, span.value) for span in paid.spans]
@@ -125,49 +129,51 @@ async def _awaited(work: Any) -> Any:
 
 
 def test_the_rule_that_scores_knows_no_answer() -> None:
-    def asked(reply: str, other: str) -> str:
-        return scored(question("?", task="1+2+3=?", reply=reply, other=other))
+    def asked(completion: str, other: str) -> str:
+        return scored(question("?", task="1+2+3=?", completion=completion, other=other))
 
     right = "<think>1+2=3 3+3=6</think>6"
     assert asked(right, "6") == "3" and asked(right, "<think>1+2=3</think>7") == "2"
     assert asked("<think>1+2=4 4+3=7</think>7", "7") == "1" and asked("<think>1+2=3", "6") == "1"
 
 
-def test_each_voice_is_measured_by_itself_and_what_was_not_scored_gets_nothing() -> None:
-    """Voice a wrote 2 tokens at 1 and 1 at 0: mean 2/3, std sqrt(2)/3; voice b one turn alone: 0; the rest: 0."""
+def test_each_policy_is_measured_by_itself_and_what_was_not_scored_gets_nothing() -> None:
+    """Policy name a wrote 2 tokens at 1 and 1 at 0: mean 2/3, std sqrt(2)/3; policy name b one turn alone: 0; the rest:
+    0.
+    """
     made = [
-        attempt("0", turn("xx", "a"), turn("yyy", "b"), turn("zz", "a")),
-        attempt("1", turn("v", "a")),
+        rollout("0", turn("xx", "a"), turn("yyy", "b"), turn("zz", "a")),
+        rollout("1", turn("v", "a")),
     ]
     for each, spans in zip(made, ([(0, 2, 1.0), (1, 3, 0.5)], [(0, 1, 0.0)]), strict=True):
         paid = Paid(0.0, tuple(Span(number, 0, end, value, name="scored") for number, end, value in spans))
         each.reward = pay(each, "interactions", 1.0, paid, characters)
     group = Group(0, TASK, made)
-    PerVoice(kl=0.0, epsilon=0.0)([group])
+    PerPolicy(kl=0.0, epsilon=0.0)([group])
     high, low = (1 - 2 / 3) / (2**0.5 / 3), (0 - 2 / 3) / (2**0.5 / 3)
     assert made[0].advantages is not None and made[1].advantages is not None
     np.testing.assert_allclose(made[0].advantages, [high, high, 0, 0, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(made[1].advantages, [low], atol=1e-6)
-    told = PerVoice(kl=0.0).learn([group])
-    assert told == {"voices": 2.0, "scored_share": 0.75, "solution_pay": 0.5}
+    told = PerPolicy(kl=0.0).learn([group])
+    assert told == {"policy_names": 2.0, "scored_share": 0.75, "solution_pay": 0.5}
 
 
 def test_the_price_of_the_kl_counts_from_a_token_to_its_turns_end() -> None:
     """log ratios .1 .2 | .4, price 1: returns 1 - .3, 1 - .2 | 0 - .4; nothing of the second turn in the first."""
-    made = attempt("0", turn("xx", "a"), turn("y", "a"))
+    made = rollout("0", turn("xx", "a"), turn("y", "a"))
     paid = Paid(0.0, (Span(0, 0, 2, 1.0, name="scored"), Span(1, 0, 1, 0.0, name="scored")))
     made.reward = pay(made, "interactions", 1.0, paid, characters)
     made.notes = {"logprobs": np.array([0.1, 0.2, 0.4]), "reference_logprobs": np.zeros(3)}
-    PerVoice(kl=1.0, epsilon=0.0)([Group(0, TASK, [made])])
+    PerPolicy(kl=1.0, epsilon=0.0)([Group(0, TASK, [made])])
     returns = np.array([0.7, 0.8, -0.4])
     assert made.advantages is not None
     np.testing.assert_allclose(made.advantages, (returns - returns.mean()) / returns.std(), atol=1e-6)
     with pytest.raises(ConfigurationError, match="kl >= 0"):
-        PerVoice(kl=-1.0)
+        PerPolicy(kl=-1.0)
 
 
 class Heard:
-    """A dialogue that answers with the number of the reply, and keeps what each aside read."""
+    """A dialogue that answers with the number of the completion, and keeps what each aside read."""
 
     is_cut = False
     key = 5
@@ -176,11 +182,11 @@ class Heard:
         self.turns: tuple[Turn, ...] = ()
         self.read: list[tuple[str, str]] = []
 
-    def aside(self, messages: Sequence[Message], voice: str = "") -> Heard:
-        self.read.append((messages[-1].content, voice))
+    def aside(self, messages: Sequence[Message], policy_name: str = "") -> Heard:
+        self.read.append((messages[-1].content, policy_name))
         return self
 
-    async def reply(self) -> Message:
+    async def completion(self) -> Message:
         return Message("assistant", f"<think>w</think>{len(self.read)}")
 
 
@@ -188,16 +194,16 @@ class Pays:
     async def reset(self, task: Task) -> None:
         return None
 
-    async def step(self, reply: Message) -> Observation:
-        self.heard = reply.content
+    async def step(self, completion: Message) -> Observation:
+        self.heard = completion.content
         return Observation(reward=0.25)
 
 
 def test_who_speaks_is_drawn_and_reads_the_last_rounds() -> None:
-    dialogue, world = Heard(), Pays()
+    dialogue, env = Heard(), Pays()
     agent: Any = Discussion(agents=3, rounds=3, history=1)
-    paid = asyncio.run(agent.attempt(TASK, dialogue, world))
-    assert paid == (0.0, 0.0, 0.0, 0.0, 0.0, 0.25) and world.heard.endswith("5"), "the last solution"
+    paid = asyncio.run(agent.rollout(TASK, dialogue, env))
+    assert paid == (0.0, 0.0, 0.0, 0.0, 0.0, 0.25) and env.heard.endswith("5"), "the last solution"
     assert [read for read, _ in dialogue.read] == [
         "1+1=",
         "1+1= hint: w 1",
@@ -207,7 +213,7 @@ def test_who_speaks_is_drawn_and_reads_the_last_rounds() -> None:
         "1+1= hint: w 3 w 4 w 5",
     ]
     stream = random.Random(5)
-    assert [voice for _, voice in dialogue.read] == [f"agent {stream.randrange(3)}" for _ in range(6)]
+    assert [policy_name for _, policy_name in dialogue.read] == [f"agent {stream.randrange(3)}" for _ in range(6)]
     with pytest.raises(ConfigurationError, match="agents >= 1"):
         Discussion(agents=0)
 
@@ -216,16 +222,16 @@ def test_who_speaks_is_drawn_and_reads_the_last_rounds() -> None:
 
 
 def labelling(**more: Any) -> LabelledMessages:
-    return LabelledMessages(Canned({"]\nerror": "no", "]\n?": "well", "[reply": "Yes."}), **more)
+    return LabelledMessages(Canned({"]\nerror": "no", "]\n?": "well", "[completion": "Yes."}), **more)
 
 
-def told(name: str, *heard: Sequence[str]) -> Trajectory:
-    """An attempt whose world said this after each of its turns but the last."""
-    return attempt(name, turn("x"), *(turn("yy", told=each) for each in heard))
+def told(name: str, *heard: Sequence[str]) -> Rollout:
+    """A rollout whose environment said this after each of its turns but the last."""
+    return rollout(name, turn("x"), *(turn("yy", told=each) for each in heard))
 
 
-def values(part: LabelledMessages, *attempts: Trajectory) -> list[list[float]]:
-    marks: Sequence[Paid] = asyncio.run(_awaited(part(Group(0, TASK, list(attempts)))))
+def values(part: LabelledMessages, *rollouts: Rollout) -> list[list[float]]:
+    marks: Sequence[Paid] = asyncio.run(_awaited(part(Group(0, TASK, list(rollouts)))))
     return [[span.value for span in paid.spans] for paid in marks]
 
 
@@ -265,7 +271,7 @@ class Slow(Canned):
 
 def test_the_queue_holds_what_groups_ask_about_at_once() -> None:
     """Three groups at once and two places: the first takes one, the second one of two, the third what is asked."""
-    part = LabelledMessages(Slow({"[reply": "yes"}), queue=2)
+    part = LabelledMessages(Slow({"[completion": "yes"}), queue=2)
     groups = [Group(n, TASK, [told(str(n), *said)]) for n, said in enumerate(([["1"]], [["2"], ["3"]], [["1"], ["4"]]))]
 
     async def at_once() -> None:

@@ -74,9 +74,11 @@ def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not(engine: Tor
         if name == "fp8":
             in_eight_bits(model)
         gaps = []
-        for prompt, reply in pairs:
-            scores = reference_logprobs(model, np.concatenate([prompt, reply.tokens])).numpy()[len(prompt) - 1 : -1]
-            gaps += np.abs(scores[np.arange(len(reply.tokens)), reply.tokens] - reply.logprobs).tolist()
+        for prompt, completion in pairs:
+            scores = reference_logprobs(model, np.concatenate([prompt, completion.tokens])).numpy()[
+                len(prompt) - 1 : -1
+            ]
+            gaps += np.abs(scores[np.arange(len(completion.tokens)), completion.tokens] - completion.logprobs).tolist()
         apart[name] = float(np.median(gaps))
     assert apart["fp8"] < 1e-4 and apart["plain"] > 0.01, apart
 

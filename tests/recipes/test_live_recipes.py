@@ -44,7 +44,7 @@ from strop.recipes.agent.openclaw_rl import (
 )
 from strop.recipes.agent.playpen import Played, playpen
 from strop.recipes.agent.vsc_rl import AlsoBest
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.judges.next_state import judged
 from strop.standins.world_model import dreamt
 from strop.text.llm_prompt import parts_of, question
@@ -53,7 +53,7 @@ from strop.training.learners import learners_of
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.values.turn_critic import TurnCritic, expectile_weights
-from strop.types import Group, Message, Observation, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
+from strop.types import Group, Message, Observation, Origin, Outcome, Rollout, Sampling, Start, Task, Turn
 from tests.building import TASK, make_group
 from tests.generate.talking import Recording, policy_of, save_folder
 
@@ -67,8 +67,8 @@ def turn(text: str, told: Sequence[str] = (), fresh: bool = False) -> Turn:
     return Turn(prompt, tokens, logprobs, tokens * 0, Message("assistant", text), fresh=fresh, told=said)
 
 
-def made(*turns: Turn, name: str = "0", reward: float = 0.0) -> Trajectory:
-    return Trajectory(name, TASK, turns, Outcome.FINISHED, reward=reward)
+def made(*turns: Turn, name: str = "0", reward: float = 0.0) -> Rollout:
+    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward)
 
 
 # ---- openclaw-rl
@@ -82,14 +82,14 @@ def test_votes_and_hints_as_the_card_has_them() -> None:
     assert chosen_hint(answers) == "look at the tens" and chosen_hint(answers[:1]) == ""
 
 
-def test_what_follows_a_reply_within_its_context_is_its_next_state() -> None:
-    attempt = made(turn("a"), turn("b", ["no", "error"]), turn("c", ["other"], fresh=True))
-    assert next_states(attempt) == ["no\nerror", "", ""]
+def test_what_follows_a_completion_within_its_context_is_its_next_state() -> None:
+    rollout = made(turn("a"), turn("b", ["no", "error"]), turn("c", ["other"], fresh=True))
+    assert next_states(rollout) == ["no\nerror", "", ""]
 
 
 def test_rules_judge_by_the_next_message_and_can_add() -> None:
     def ask(wanted: str, task: str, state: str) -> str:
-        return judged(question("?", wanted=wanted, task=task, reply="7", other=state))
+        return judged(question("?", wanted=wanted, task=task, completion="7", other=state))
 
     assert [ask("verdict", "1+1=?", each) for each in ("thanks", "7", "that is wrong", "error: no", "lower")] == [
         "score: 1",
@@ -103,14 +103,14 @@ def test_rules_judge_by_the_next_message_and_can_add() -> None:
     assert "get KEY" in ask("hint", "sum red blue", "error: no such key")
 
 
-def paid_for(reward: NextStateVotes, attempt: Trajectory) -> Paid:
+def paid_for(reward: NextStateVotes, rollout: Rollout) -> Paid:
     async def awaited() -> Sequence[Paid]:
-        return await reward(Group(0, TASK, [attempt]))
+        return await reward(Group(0, TASK, [rollout]))
 
     return asyncio.run(awaited())[0]  # type: ignore[return-value]
 
 
-class Questioned(Adviser):
+class Questioned(LLMClient):
     """Keeps what it was asked, and says nothing of use."""
 
     def __init__(self, answer: str) -> None:
@@ -122,34 +122,34 @@ class Questioned(Adviser):
         return self.answer
 
 
-def test_a_judge_is_told_the_task_the_reply_and_what_came_after() -> None:
+def test_a_judge_is_told_the_task_the_completion_and_what_came_after() -> None:
     judge = Questioned("score: 1")
     paid = paid_for(NextStateVotes(judge, 1), made(turn("ab"), turn("c", ["no"])))
     assert paid.end == 0.0 and [span.value for span in paid.spans] == [1]
     assert judge.samplings == [Sampling(temperature=0.6, max_tokens=152)]
-    told = {"wanted": "verdict", "task": TASK.messages[-1].content, "reply": "ab", "other": "no"}
+    told = {"wanted": "verdict", "task": TASK.messages[-1].content, "completion": "ab", "other": "no"}
     assert judge.asked[0].items() >= told.items()
 
 
 def test_credit_is_the_verdict_plus_the_gap() -> None:
     """teacher -1, old -2, r +1: 2."""
-    attempt = made(turn("ab"), turn("c", ["thanks"]), turn("d", ["that is wrong"]))
+    rollout = made(turn("ab"), turn("c", ["thanks"]), turn("d", ["that is wrong"]))
     reward = NextStateVotes(Procedural("strop.standins.judges.next_state:judged"), votes=3)
-    paid = paid_for(reward, attempt)
+    paid = paid_for(reward, rollout)
     assert [(span.turn, span.value) for span in paid.spans] == [(0, 1.0), (1, -1.0)]
-    attempt.reward = pay(attempt, "next_state", 1.0, paid, lambda tokens: np.arange(1, len(tokens) + 1))
+    rollout.reward = pay(rollout, "next_state", 1.0, paid, lambda tokens: np.arange(1, len(tokens) + 1))
     aux = {"hint_gap": np.array([0, 0, *gap(np.array([-1.0], np.float32), np.array([-2.0], np.float32))])}
-    attempt.turns = (
-        *attempt.turns[:1],
-        replace(attempt.turns[1], aux={**attempt.turns[1].aux, **aux}),
-        attempt.turns[2],
+    rollout.turns = (
+        *rollout.turns[:1],
+        replace(rollout.turns[1], aux={**rollout.turns[1].aux, **aux}),
+        rollout.turns[2],
     )
-    group = Group(0, TASK, [attempt])
+    group = Group(0, TASK, [rollout])
     JudgedAndHinted()([group])
-    assert attempt.advantages is not None and attempt.advantages.tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert rollout.advantages is not None and rollout.advantages.tolist() == [1.0, 1.0, 0.0, 0.0]
     JudgedAndHinted(2.0, 0.5)([group])
-    assert attempt.advantages.tolist() == [2.0, 2.0, -1.5, 0.0]
-    attempt.facts["hints"] = 1.0
+    assert rollout.advantages.tolist() == [2.0, 2.0, -1.5, 0.0]
+    rollout.facts["hints"] = 1.0
     assert JudgedAndHinted().learn([group, Group(1, TASK, [made(turn("ab"))])]) == {"hint_gap": 0.5, "hints": 0.5}
     assert openclaw_rl(judged=2.0, hinted=0.5).advantage == JudgedAndHinted(2.0, 0.5)
     with pytest.raises(ConfigurationError, match="score every token"):
@@ -162,19 +162,19 @@ class Looking:
     """Plays nothing; says -3 of tokens as they were and -1 of those behind a hint, and keeps whom it looked at."""
 
     def __init__(self) -> None:
-        self.looked: list[Trajectory] = []
+        self.looked: list[Rollout] = []
 
-    async def look(self, attempts: Sequence[Trajectory], needs: Any) -> list[dict[str, Any]]:
-        self.looked += attempts
-        return [{"logprobs": np.full(a.num_tokens, -1.0 if "~" in a.id else -3.0, np.float32)} for a in attempts]
+    async def look(self, rollouts: Sequence[Rollout], needs: Any) -> list[dict[str, Any]]:
+        self.looked += rollouts
+        return [{"logprobs": np.full(a.num_tokens, -1.0 if "~" in a.id else -3.0, np.float32)} for a in rollouts]
 
 
 class Given:
-    def __init__(self, attempt: Trajectory) -> None:
-        self.attempt = attempt
+    def __init__(self, rollout: Rollout) -> None:
+        self.rollout = rollout
 
-    async def __call__(self, group: Group, starts: Any, play: Any) -> list[Trajectory]:
-        return [self.attempt]
+    async def __call__(self, group: Group, starts: Any, play: Any) -> list[Rollout]:
+        return [self.rollout]
 
 
 def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path) -> None:
@@ -182,16 +182,16 @@ def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path)
     talk = policy.dialogue(TASK, Start("0/0", 1))
 
     async def talked() -> None:
-        await talk.reply()
+        await talk.completion()
         talk.hear([Message("user", "and")])
-        await talk.reply()
+        await talk.completion()
         talk.hear([Message("user", "that is wrong")])
-        await talk.reply()
+        await talk.completion()
 
     asyncio.run(talked())
-    attempt = Trajectory("0/0", TASK, talk.turns, Outcome.FINISHED)
+    rollout = Rollout("0/0", TASK, talk.turns, Outcome.FINISHED)
     canned = Canned({"]\nand": "score: -1", "that is wrong": "score: 1\nlook at the tens"})
-    strategy: Any = HindsightHints(Given(attempt), canned)  # type: ignore[arg-type]
+    strategy: Any = HindsightHints(Given(rollout), canned)  # type: ignore[arg-type]
     player = Looking()
     with pytest.raises(ConfigurationError, match="met no policy"):
         asyncio.run(strategy(Group(0, TASK, []), [], player))
@@ -204,25 +204,25 @@ def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path)
     ]
     behind = player.looked[1].turns[0]
     assert behind.fresh and behind.aux == {}
-    before = np.concatenate([attempt.turns[0].prompt, attempt.turns[0].tokens])
+    before = np.concatenate([rollout.turns[0].prompt, rollout.turns[0].tokens])
     assert np.array_equal(behind.prompt[: len(before)], before) and np.array_equal(
-        behind.tokens, attempt.turns[1].tokens
+        behind.tokens, rollout.turns[1].tokens
     )
-    plain = policy.template.text(attempt.turns[1].prompt)
+    plain = policy.template.text(rollout.turns[1].prompt)
     assert policy.template.text(behind.prompt[len(before) :]) == plain.replace("and", "and look at the tens")
     assert found.facts["hints"] == 1.0
-    assert with_hint(policy.template, attempt.turns[0].tokens, "look") is None, "no message ends there"
+    assert with_hint(policy.template, rollout.turns[0].tokens, "look") is None, "no message ends there"
     for context, hints in ((len(behind.prompt) + 2, 1.0), (len(behind.prompt) + 1, 0.0)):
         strategy.meet(replace(policy, context=context))
         (found,) = asyncio.run(strategy(Group(0, TASK, []), [], player))
-        assert found.facts["hints"] == hints, "it must fit in the context with the reply"
+        assert found.facts["hints"] == hints, "it must fit in the context with the completion"
 
 
 # ---- dreamgym
 
 
-def asked(task: str, reply: str, history: str = "", similar: str = "") -> str:
-    return dreamt(question("?", task=task, ideas=history, other=similar, reply=reply))
+def asked(task: str, completion: str, history: str = "", similar: str = "") -> str:
+    return dreamt(question("?", task=task, ideas=history, other=similar, completion=completion))
 
 
 def test_a_dream_is_consistent_and_pays_for_what_it_said() -> None:
@@ -245,14 +245,14 @@ def test_a_dream_is_consistent_and_pays_for_what_it_said() -> None:
 
 
 def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
-    world, memory = KeyValue(2), Experiences(top=2)
-    dream = Dreamed(world, Procedural("strop.standins.world_model:dreamt"), memory, seeds=2)
-    task = Task((Message("user", "sum red blue"),), world.task(0).answer, "keyvalue", 2)
+    env, memory = KeyValue(2), Experiences(top=2)
+    dream = Dreamed(env, Procedural("strop.standins.world_model:dreamt"), memory, seeds=2)
+    task = Task((Message("user", "sum red blue"),), env.task(0).answer, "keyvalue", 2)
 
-    async def dreamed(replies: Sequence[str]) -> list[Any]:
-        environment = dream.environment()
-        await environment.reset(task)
-        return [await environment.step(Message("assistant", each)) for each in replies]
+    async def dreamed(completions: Sequence[str]) -> list[Any]:
+        episode = dream.episode()
+        await episode.reset(task)
+        return [await episode.step(Message("assistant", each)) for each in completions]
 
     red, blue, wrong = asyncio.run(dreamed(["<call>get red</call>", "<call>get blue</call>", "99"]))
     assert red.messages[0].content.isdigit() and not red.done and wrong.done and wrong.reward == 0.0
@@ -262,7 +262,7 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     assert (counted := memory.learn([]))["experiences_real"] >= 4, "two look-ups of two tasks"
     assert counted["experiences_new"] == 0.0
     with pytest.raises(ValueError, match="neither a state nor a reward"):
-        bad = Dreamed(world, Canned({"sum": "hm"}), Experiences())
+        bad = Dreamed(env, Canned({"sum": "hm"}), Experiences())
         asyncio.run(_first(bad, task))
     with pytest.raises(ConfigurationError, match="turns >= 1"):
         replace(dream, turns=0)
@@ -270,17 +270,17 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     asked = Questioned("reward: 1")
     memory.add(task, "<call>get red</call>", "9")
     assert asyncio.run(_first(replace(dream, model=asked), task)).reward == 1.0
-    assert asked.asked[0]["task"] == "sum red blue" and asked.asked[0]["reply"] == "7"
+    assert asked.asked[0]["task"] == "sum red blue" and asked.asked[0]["completion"] == "7"
     assert "<call>get red</call> -> 9" in asked.asked[0]["other"], "similar experience"
     assert asked.samplings == [Sampling(temperature=0.0, max_tokens=256)]
     short = replace(dream, turns=1)
     assert asyncio.run(_first(short, task, "<call>get red</call>")).done and not red.done, "its turns are used up"
 
 
-async def _first(world: Dreamed, task: Task, reply: str = "7") -> Observation:
-    environment = world.environment()
-    await environment.reset(task)
-    return await environment.step(Message("assistant", reply))
+async def _first(env: Dreamed, task: Task, completion: str = "7") -> Observation:
+    episode = env.episode()
+    await episode.reset(task)
+    return await episode.step(Message("assistant", completion))
 
 
 def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
@@ -293,8 +293,8 @@ def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
     for action, followed in (("get red", "3"), ("get red of all", "4")):
         long.add(task, action, followed)
     assert long.similar(task, "get red") == [("get red", "3")], "2 of 2 words, not 2 of 4"
-    attempt = made(turn("<call>get lime</call>"), turn("5", ["4"]))
-    assert memory.learn([Group(0, TASK, [attempt])]) == {"experiences_real": 0.0, "experiences_new": 4.0}
+    rollout = made(turn("<call>get lime</call>"), turn("5", ["4"]))
+    assert memory.learn([Group(0, TASK, [rollout])]) == {"experiences_real": 0.0, "experiences_new": 4.0}
     again = Experiences(top=2)
     again.restore(memory.state())
     assert (
@@ -320,10 +320,12 @@ def test_only_tasks_that_vary_are_seeds() -> None:
         0.1875
     )
     assert variance(make_group([1.0, 0.0, 1.0], failed=[1])) == 0.0 == variance(make_group([]))
-    writer = FromVaried(Canned({"": "[task]\nsum red blue\n[answer]\n3"}))
+    task_generator = FromVaried(Canned({"": "[task]\nsum red blue\n[answer]\n3"}))
     player: Any = None
     assert (
-        asyncio.run(writer(make_group([1.0, 1.0]), player)) == [] == asyncio.run(writer(make_group([0.0] * 4), player))
+        asyncio.run(task_generator(make_group([1.0, 1.0]), player))
+        == []
+        == asyncio.run(task_generator(make_group([0.0] * 4), player))
     )
     with pytest.raises(ConfigurationError, match="least"):
         FromVaried(least=0.0)
@@ -334,66 +336,66 @@ def test_only_tasks_that_vary_are_seeds() -> None:
 # ---- playpen
 
 
-def talked(world: Any, task: Task, folder: Path, *replies: str) -> Trajectory:
-    policy = policy_of(save_folder(folder), Recording([f"{each}|" for each in replies]))
-    return asyncio.run(play(Chat(), world, policy.dialogue(task, Start("0/0", 1))))
+def talked(env: Any, task: Task, folder: Path, *completions: str) -> Rollout:
+    policy = policy_of(save_folder(folder), Recording([f"{each}|" for each in completions]))
+    return asyncio.run(play(Chat(), env, policy.dialogue(task, Start("0/0", 1))))
 
 
 def test_a_number_is_described_to_a_partner_within_the_rules(tmp_path: Path) -> None:
-    world = Describe(2)
+    env = Describe(2)
     task = Task((Message("user", "describe 17"),), "17", "describe", 2)
-    assert [world.check(task, each) for each in ("8+9", "17+0", "8+8", "17", "x")] == [1.0, 0.0, 0.0, 0.0, 0.0]
-    assert talked(world, task, tmp_path, "8+9").turn_rewards == (1.0,)
-    second = talked(world, task, tmp_path, "8+8", "<think>x</think>8+9")
+    assert [env.check(task, each) for each in ("8+9", "17+0", "8+8", "17", "x")] == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert talked(env, task, tmp_path, "8+9").turn_rewards == (1.0,)
+    second = talked(env, task, tmp_path, "8+8", "<think>x</think>8+9")
     assert second.turn_rewards == (0.0, 0.5) and second.turns[1].told[0].content == "partner says 16"
-    assert talked(world, task, tmp_path, "8+8", "8+8", "8+8").turn_rewards == (0.0,) * 3
-    assert talked(world, task, tmp_path, "17+0").turn_rewards == (0.0,), "it was said"
+    assert talked(env, task, tmp_path, "8+8", "8+8", "8+8").turn_rewards == (0.0,) * 3
+    assert talked(env, task, tmp_path, "17+0").turn_rewards == (0.0,), "it was said"
     surely = Questioned("17")
-    assert talked(replace(world, partner=surely), task, tmp_path, "8+9").turn_rewards == (1.0,)
+    assert talked(replace(env, partner=surely), task, tmp_path, "8+9").turn_rewards == (1.0,)
     assert surely.samplings == [Sampling(temperature=0.0, max_tokens=64)]
-    partner = replace(world, partner=Canned({"8+9=?": "<think>y</think>17", "1+1=?": "no number"}))
+    partner = replace(env, partner=Canned({"8+9=?": "<think>y</think>17", "1+1=?": "no number"}))
     assert talked(partner, task, tmp_path, "1+1", "8+9").turn_rewards == (0.0, 0.5)
     policy = policy_of(save_folder(tmp_path), Recording([]))
-    for each in map(world.task, range(20)):
-        shown = asyncio.run(play(Demonstrate(), world, policy.dialogue(each, Start("0/0", 1))))
+    for each in map(env.task, range(20)):
+        shown = asyncio.run(play(Demonstrate(), env, policy.dialogue(each, Start("0/0", 1))))
         assert shown.turn_rewards == (1.0,)
-    assert all(10 <= int(world.task(index).answer) < 100 for index in range(200))
+    assert all(10 <= int(env.task(index).answer) < 100 for index in range(200))
     for number, said in (("17", "10+7"), ("50", "10+40"), ("10", "9+1"), ("3", "1+2"), ("100", "99+1")):
         each = Task((Message("user", f"describe {number}"),), number, "describe", len(number))
         shown = asyncio.run(play(Demonstrate(), Describe(1), policy.dialogue(each, Start("0/0", 1))))
-        assert shown.reply == said
+        assert shown.completion == said
     assert {int(Describe(1).task(index).answer) for index in range(60)} <= set(range(3, 10))
 
 
 def test_an_aborted_game_counts_as_not_played_and_not_as_badly_played(tmp_path: Path) -> None:
-    world = Refereed(Guess(1))
-    task = world.task(0)
-    won = talked(world, task, tmp_path, task.answer)
-    aborted = talked(world, task, tmp_path, "what?")
+    env = Refereed(Guess(1))
+    task = env.task(0)
+    won = talked(env, task, tmp_path, task.answer)
+    aborted = talked(env, task, tmp_path, "what?")
     assert won.turn_rewards == (1.0,) and aborted.turn_rewards == (0.0,) and len(aborted.turns) == 1
-    later = talked(world, task, tmp_path, "1", "what?")
-    assert Played((world,))(Group(0, task, [later])) == [0.0], "a game is aborted in any turn"
+    later = talked(env, task, tmp_path, "1", "what?")
+    assert Played((env,))(Group(0, task, [later])) == [0.0], "a game is aborted in any turn"
     lost = replace(won, id="2", turns=(replace(won.turns[0], message=Message("assistant", "1")),))
-    attempts, part = [won, aborted, lost], Played((world,))
-    marks = part(Group(0, task, attempts))
+    rollouts, part = [won, aborted, lost], Played((env,))
+    marks = part(Group(0, task, rollouts))
     assert marks == [1.0, 0.0, 1.0] and part.weight == 0
-    for attempt, mark, reward in zip(attempts, marks, (1.0, 0.0, 0.5), strict=True):
-        attempt.rewards, attempt.reward = {"played": mark}, reward
-    found = part.learn([Group(0, task, attempts)])
+    for rollout, mark, reward in zip(rollouts, marks, (1.0, 0.0, 0.5), strict=True):
+        rollout.rewards, rollout.reward = {"played": mark}, reward
+    found = part.learn([Group(0, task, rollouts)])
     assert found == pytest.approx({"games_played": 2 / 3, "games_quality": 75.0, "games_score": 50.0})
 
 
 def test_games_are_imitated_that_were_won_in_any_round() -> None:
     won = make_group([1.0, 0.5, 1 / 3, 0.0])
     (gate,) = playpen(learns="sft").gates
-    assert (kept := gate(won).group) and [attempt.reward for attempt in kept.trajectories] == [1.0, 0.5, 1 / 3]
+    assert (kept := gate(won).group) and [rollout.reward for rollout in kept.rollouts] == [1.0, 0.5, 1 / 3]
     pairs = playpen(learns="dpo")
-    assert (kept := pairs.gates[0](won).group) and [a.reward for a in kept.trajectories] == [1.0, 0.0]
+    assert (kept := pairs.gates[0](won).group) and [a.reward for a in kept.rollouts] == [1.0, 0.0]
     assert isinstance(pairs.losses[0], Dpo) and isinstance(playpen(learns="sft").losses[0], Likelihood)
     alone = playpen(describe=0)
-    assert len(alone.worlds) == 1 and alone.warmup is not None and len(alone.warmup.worlds) == 1
+    assert len(alone.envs) == 1 and alone.warmup is not None and len(alone.warmup.envs) == 1
     both = playpen().warmup
-    assert both is not None and [(each.name, each.level) for each in both.worlds] == [
+    assert both is not None and [(each.name, each.level) for each in both.envs] == [
         ("guess", 2),
         ("describe", 2),
         ("arithmetic", 3),
@@ -404,17 +406,17 @@ def test_games_are_imitated_that_were_won_in_any_round() -> None:
 
 
 def test_personas_talk_well_and_badly(tmp_path: Path) -> None:
-    world, policy = Guess(3), policy_of(save_folder(tmp_path), Recording([]))
+    env, policy = Guess(3), policy_of(save_folder(tmp_path), Recording([]))
     ends: dict[str, list[float]] = {}
     for persona in ("halves", "wanders", "counts"):
         for key in range(30):
-            talk = policy.dialogue(world.task(key), Start("0/0", key))
-            attempt = asyncio.run(play(Imagined((persona,)), world, talk))
-            assert attempt.origin is Origin.TEACHER and attempt.num_sampled == 0
-            ends.setdefault(persona, []).append(sum(attempt.turn_rewards))
+            talk = policy.dialogue(env.task(key), Start("0/0", key))
+            rollout = asyncio.run(play(Imagined((persona,)), env, talk))
+            assert rollout.origin is Origin.TEACHER and rollout.num_sampled == 0
+            ends.setdefault(persona, []).append(sum(rollout.turn_rewards))
     assert np.mean(ends["halves"]) == 1.0 > np.mean(ends["wanders"]) > np.mean(ends["counts"]) > 0
     low = Task((Message("user", "guess 1..8 in 4"),), "1", "guess", 3)
-    said = asyncio.run(play(Imagined(("halves",)), world, policy.dialogue(low, Start("0/0", 1))))
+    said = asyncio.run(play(Imagined(("halves",)), env, policy.dialogue(low, Start("0/0", 1))))
     words = ["<think>1..8</think>4", "<think>1..3</think>2", "<think>1..1</think>1"]
     assert [each.message.content for each in said.turns] == words, "what is left, halved"
     with pytest.raises(ConfigurationError, match="at least 1 persona"):
@@ -422,26 +424,26 @@ def test_personas_talk_well_and_badly(tmp_path: Path) -> None:
 
 
 def test_good_turns_are_imitated_more_and_beta_0_is_cloning() -> None:
-    attempt = made(turn("ab"), turn("c"))
-    attempt.notes["turn_advantages"] = np.array([0.5, -1.0])
+    rollout = made(turn("ab"), turn("c"))
+    rollout.notes["turn_advantages"] = np.array([0.5, -1.0])
     for beta, expected in (
         (0.0, [1.0] * 3),
         (1.0, [math.exp(0.5)] * 2 + [math.exp(-1)]),
         (9.0, [20.0] * 2 + [math.exp(-9)]),
     ):
-        ExponentialWeights(beta)([Group(0, TASK, [attempt])])
-        assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(expected)
+        ExponentialWeights(beta)([Group(0, TASK, [rollout])])
+        assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(expected)
     assert ExponentialWeights(limit=1.0).limit == 1.0
-    assert ExponentialWeights().learn([Group(0, TASK, [attempt] * 2)]) == pytest.approx(
+    assert ExponentialWeights().learn([Group(0, TASK, [rollout] * 2)]) == pytest.approx(
         {"weight_lost": (40 + math.exp(-9)) / 3}
     )
     silent = made()
     silent.notes["turn_advantages"] = np.zeros(0)
     ExponentialWeights()([Group(0, TASK, [silent])])
     assert ExponentialWeights().learn([Group(0, TASK, [silent])]) == {}, "nothing was said"
-    attempt.notes = {}
+    rollout.notes = {}
     with pytest.raises(ConfigurationError, match="TurnCritic"):
-        ExponentialWeights()([Group(0, TASK, [attempt])])
+        ExponentialWeights()([Group(0, TASK, [rollout])])
 
 
 def test_the_upper_expectile_is_what_good_turns_earn() -> None:
@@ -465,20 +467,20 @@ def test_the_upper_expectile_is_what_good_turns_earn() -> None:
 def test_parts_of_a_goal_are_paid_once_and_in_order() -> None:
     assert subgoals("sum red blue to gold") == ["get red", "get blue", "set gold", "answer"]
     assert subgoals("12+3=?") == ["answer"]
-    world = Subgoals(KeyValue(2))
-    task = next(each for each in map(world.task, range(99)) if " to " in each.messages[0].content)
+    env = Subgoals(KeyValue(2))
+    task = next(each for each in map(env.task, range(99)) if " to " in each.messages[0].content)
     assert task.id != KeyValue(2).task(0).id
     for index in range(2):
-        assert plain(world.task(index)).messages == KeyValue(2).task(index).messages
-        assert plain(world.task(index, True)).messages == KeyValue(2).task(index, True).messages
+        assert plain(env.task(index)).messages == KeyValue(2).task(index).messages
+        assert plain(env.task(index, True)).messages == KeyValue(2).task(index, True).messages
     prompt = plain(task).messages[0].content
     first, second, store, _ = subgoals(prompt)
     assert task.messages[0].content == f"{prompt} now: {first}"
 
-    async def played(*replies: str) -> list[Any]:
-        environment = world.environment()
-        await environment.reset(task)
-        return [await environment.step(Message("assistant", each)) for each in replies]
+    async def played(*completions: str) -> list[Any]:
+        episode = env.episode()
+        await episode.reset(task)
+        return [await episode.step(Message("assistant", each)) for each in completions]
 
     def call(text: str) -> str:
         return f"<call>{text}</call>"
@@ -492,22 +494,22 @@ def test_parts_of_a_goal_are_paid_once_and_in_order() -> None:
     assert [each.reward for each in goal] == [0.25] * 4 and goal[-1].done
     skipped = asyncio.run(played(call(f"{store} {total}"), str(total)))
     assert [each.reward for each in skipped] == [0.0, 1.0], "the full goal: nothing is left of it"
-    assert asyncio.run(played(str(total)))[0].reward == 0.0 and world.check(task, str(total)) == 1.0
+    assert asyncio.run(played(str(total)))[0].reward == 0.0 and env.check(task, str(total)) == 1.0
 
 
 def test_a_goal_of_one_part_pays_what_it_pays_by_itself(tmp_path: Path) -> None:
-    world = Subgoals(Describe(2))
-    task = world.task(0)
+    env = Subgoals(Describe(2))
+    task = env.task(0)
     number = int(task.answer)
-    found = talked(world, task, tmp_path, f"{number - 1}+2", f"{number - 1}+1")
+    found = talked(env, task, tmp_path, f"{number - 1}+2", f"{number - 1}+1")
     assert found.turn_rewards == (0.0, 0.5), "in the second round"
-    assert talked(world, task, tmp_path, "no").turn_rewards == (0.0,)
+    assert talked(env, task, tmp_path, "no").turn_rewards == (0.0,)
 
 
-def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
+def test_the_best_rollouts_are_cloned_beside_other_credit() -> None:
     group = make_group([0.2, 0.9, 0.5, 0.9, 1.0], failed=[4])
     AlsoBest(Constant(), share=0.5, weight=2.0)([group])
-    assert [None if a.advantages is None else float(a.advantages[0]) for a in group.trajectories] == [1, 3, 1, 3, None]
+    assert [None if a.advantages is None else float(a.advantages[0]) for a in group.rollouts] == [1, 3, 1, 3, None]
     assert AlsoBest(Constant(), weight=2.0).learn([group]) == {"cloned_share": 0.5, "stepwise_share": 1.0}
     whole = make_group([1.0] * 29)
     AlsoBest(Constant(), share=7 / 29 - 1e-12)([whole])
@@ -516,8 +518,8 @@ def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
     AlsoBest(Constant())([alone])
     assert AlsoBest(Constant()).learn([alone]) == {"cloned_share": 1.0, "stepwise_share": 1.0}
     assert AlsoBest(Constant()).learn([]) == {"cloned_share": 0.0, "stepwise_share": 0.0}
-    group.trajectories[1].set_advantage(2.0)
-    group.trajectories[0].set_advantage(0.0)
+    group.rollouts[1].set_advantage(2.0)
+    group.rollouts[0].set_advantage(0.0)
     assert AlsoBest(Constant(), weight=2.0).learn([group])["stepwise_share"] == 0.5
     group = make_group([0.2, 0.1])
     AlsoBest(Constant(), share=0.1)([group])
@@ -527,6 +529,6 @@ def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
 
 
 def test_what_stands_in_two_places_of_a_run_learns_once() -> None:
-    """The memory of experiences is in the worlds and in the sampler, and would keep each of them twice."""
+    """The memory of experiences is in the environments and in the sampler, and would keep each of them twice."""
     found = learners_of(dreamgym())
     assert sum(isinstance(part, Experiences) for part in found) == 1 and len({id(part) for part in found}) == len(found)

@@ -1,4 +1,4 @@
-"""Every recipe of a loss runs two steps on a small model, moves its weights, and its figures are numbers."""
+"""Every recipe of a loss runs two steps on a small model, moves its weights, and its metrics are numbers."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("kto", {}),
     ("expert_iteration", {}),
     ("expert_iteration", {"distinct": False}),
-    ("reinforce_plus_plus", {"credit": "group"}),
+    ("reinforce_plus_plus", {"advantage": "group"}),
     ("moving_reference", {"every": 1}),
 ]
 
-# a figure that stays at its neutral value where a mechanism cannot act
+# a metric that stays at its neutral value where a mechanism cannot act
 ACTING: dict[str, dict[str, float]] = {
     "nft": {"drift": 0.0},
     "cpgd": {"clipped_share": 0.0, "kl": 0.0},
@@ -101,7 +101,7 @@ def test_two_steps(models: tuple[Path, Path], tmp_path: Path, name: str, values:
     assert rows[-1]["step"] == 2
     assert all(math.isfinite(value) for value in rows[-1].values() if isinstance(value, float))
     assert rows[1]["grad_norm"] > 0
-    assert all(abs(rows[-1][figure] - neutral) > 1e-4 for figure, neutral in ACTING.get(name, {}).items()), rows[-1]
+    assert all(abs(rows[-1][metric] - neutral) > 1e-4 for metric, neutral in ACTING.get(name, {}).items()), rows[-1]
     ledger = Ledger(folder.ledger, read_only=True)
     assert len(set(ledger.fingerprints().values())) == 3
     ledger.close()

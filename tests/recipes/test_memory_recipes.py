@@ -49,7 +49,7 @@ def made(recipe: str) -> Run:
 
 
 def left(path: Path) -> tuple[str, str, dict[str, Any]]:
-    """Figures, ledger and memory of a run."""
+    """Metrics, ledger and memory of a run."""
     ledger = Ledger(path / "ledger.db", read_only=True)
     assert ledger.violations() == []
     digest = ledger.digest()
@@ -78,7 +78,7 @@ def test_stopped_and_resumed_it_goes_on_with_its_memory(recipe: str, tmp_path: P
     lessons = [lesson for library in libraries for lesson in library.state()["lessons"]]
     shelves = Counter(lesson["shelf"] for lesson in lessons)
     assert shelves and max(shelves.values()) == max(library.most for library in libraries), "not one too many"
-    asked = [prompt_of(run.worlds[0].task(index, heldout=True)) for index in range(SIZES["heldout_tasks"])]
+    asked = [prompt_of(run.envs[0].task(index, heldout=True)) for index in range(SIZES["heldout_tasks"])]
     assert not any(prompt in lesson["about"] for lesson in lessons for prompt in asked), "a held-out task left a lesson"
 
 
@@ -90,6 +90,6 @@ def test_a_search_has_the_same_bits_twice_and_from_its_ledger(recipe: str, tmp_p
     assert one == other and all(each.is_equal for each in retrain(tmp_path / "one"))
     rows = [json.loads(line) for line in one[0].splitlines()]
     ledger = Ledger(tmp_path / "one" / "ledger.db", read_only=True)
-    sampled = sum(tokens for (tokens,) in ledger._rows("SELECT tokens FROM attempts"))
+    sampled = sum(tokens for (tokens,) in ledger._rows("SELECT tokens FROM rollouts"))
     ledger.close()
     assert rows[-1]["tokens_generated"] == sampled > rows[-1]["tokens_trained"], "what was thrown away is paid for"

@@ -55,7 +55,7 @@ def test_three_steps(model: Path, tmp_path: Path, name: str, values: dict[str, s
     run = build(recipe_named(name), {"model": str(model), "learning_rate": 1e-3, **sizes, **values})
     run.rewards = rewards_for(name)
     check(run)
-    assert run.pace.lag == lag  # type: ignore[attr-defined]
+    assert run.admission.lag == lag  # type: ignore[attr-defined]
     launch(run, tmp_path, "run")
     rows = read_rows(RunFolder(tmp_path / "run").metrics)
     assert rows[-1]["step"] == 3 and math.isfinite(rows[-1]["loss"])
@@ -91,5 +91,5 @@ def test_resumed_in_the_middle_it_ends_with_the_same_bits(
 
 
 def bits(folder: RunFolder) -> tuple[str, str]:
-    """Weights and figures after the sixth step."""
+    """Weights and metrics after the sixth step."""
     return fingerprint(load_file(folder.checkpoints / "step-6" / "model.safetensors")), folder.metrics.read_text()

@@ -28,8 +28,19 @@ from tests.test_defaults import default_of
 
 TABLE = Path(__file__).parent / "parts"
 PARTS = (
-    *("advantage", "losses", "reduction", "gates", "correction", "rewards", "sampler", "budget", "pace", "strategy"),
-    *("belief", "writer"),
+    *(
+        "advantage",
+        "losses",
+        "reduction",
+        "gates",
+        "correction",
+        "rewards",
+        "sampler",
+        "budget",
+        "admission",
+        "strategy",
+    ),
+    *("estimator", "task_generator"),
     *("agent", "values", "buffer", "trainer", "sampling", "groups_per_step", "minibatches", "epochs", "streams"),
     *("engine", "context", "evaluation", "steps", "seed", "checkpoint_every", "threads"),
 )
@@ -37,7 +48,7 @@ PARTS = (
 
 def parts_of(run: Run) -> dict[str, str]:
     """The text of each part; of a warm-up, too."""
-    found = {name: spelled(getattr(run, name)) for name in PARTS} | {"lag": repr(run.pace.lag)}
+    found = {name: spelled(getattr(run, name)) for name in PARTS} | {"lag": repr(run.admission.lag)}
     warmup = {} if run.warmup is None else parts_of(run.warmup)
     return found | {f"warmup.{name}": text for name, text in warmup.items()}
 

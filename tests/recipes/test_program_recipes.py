@@ -28,11 +28,11 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.values.critic import Critic
 from strop.training.values.line_scores import LineScores
 
-CUDA = Setting(world="programs:2", model="pocket", device="cuda", isolation="process")
+CUDA = Setting(env="programs:2", model="pocket", device="cuda", isolation="process")
 TESTS = PassedTests(trials=Trials("process"))
 
 
-def test_many_programs_may_wait_for_the_box() -> None:
+def test_many_programs_may_wait_for_the_sandbox() -> None:
     """A minute for all of a group, where a reward has ten seconds otherwise."""
     made = [recipe() for recipe in (rltf, acecoder, hardtests, prlcoder, prm_code, critique_coder)]
     made += [prlcoder(judge="J"), prm_code(judge="J")]

@@ -1,4 +1,4 @@
-"""Runs that train on attempts again: each once a step, none beyond the lag, the same after a crash and in a replay."""
+"""Runs that train on rollouts again: each once a step, none beyond the lag, the same after a crash and in a replay."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.tiny_models import save_pocket_like
 
 SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 4}
 RECIPES: dict[str, dict[str, Any]] = {
-    "arpo_gui": {"world": "arithmetic:1", "tasks": 3},
-    "recap": {"world": "arithmetic:1+compose:1", "window": 1},
+    "arpo_gui": {"env": "arithmetic:1", "tasks": 3},
+    "recap": {"env": "arithmetic:1+compose:1", "window": 1},
     "remix": {"reincarnation": 3},
-    "spear": {"world": "arithmetic:1", "size": 2, "rise": 3},
+    "spear": {"env": "arithmetic:1", "size": 2, "rise": 3},
 }
 
 
@@ -41,11 +41,11 @@ def test_what_is_replayed_is_trained_once_a_step_and_again_after_a_crash(
     folder = RunFolder(tmp_path / "run")
     ledger = Ledger(folder.ledger, read_only=True)
     assert ledger.violations() == []
-    assert ledger._rows("SELECT step FROM trainings GROUP BY step, attempt HAVING COUNT(*) > 1") == []
+    assert ledger._rows("SELECT step FROM trainings GROUP BY step, rollout HAVING COUNT(*) > 1") == []
     for step in ledger.trained_steps():
         groups = ledger.trained_groups(step)
         assert all(group.version == step - 1 for group in groups if group.times_trained == 1), "no new one waited"
-    sampled = sum(attempt.num_sampled for group in ledger.history() for attempt in group.trajectories)
+    sampled = sum(rollout.num_sampled for group in ledger.history() for rollout in group.rollouts)
     rows, digest = read_rows(folder.metrics), ledger.digest()
     ledger.close()
     assert sampled == rows[-1]["tokens_generated"], "a replayed token is nobody's sample"

@@ -14,18 +14,18 @@ from strop.recipes.agent.sem import SearchOrAnswer
 from strop.run import Run
 from strop.storage.run_folder import RunFolder, read_rows
 
-SMALL: dict[str, Any] = {"world": "arithmetic:2", "steps": 4, "groups_per_step": 4, "learning_rate": 3e-4}
+SMALL: dict[str, Any] = {"env": "arithmetic:2", "steps": 4, "groups_per_step": 4, "learning_rate": 3e-4}
 
 
 @dataclass(frozen=True)
 class Noted(SearchOrAnswer):
-    """The same figures, and no mark."""
+    """The same metrics, and no mark."""
 
     weight: ClassVar[float] = 0.0
 
 
 def needless(run: Run, root: Path, name: str) -> list[float]:
-    """The share of attempts that search for what they have said rightly, step by step."""
+    """The share of rollouts that search for what they have said rightly, step by step."""
     train(run, name, root, quiet=True)
     return [row["fact/needless"] for row in read_rows(RunFolder(root / name).metrics) if row["step"]]
 

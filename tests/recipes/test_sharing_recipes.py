@@ -30,32 +30,32 @@ from strop.recipes.system.sapo_sharing import (
     sapo_sharing,
 )
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Origin, Outcome, Task, Trajectory
+from strop.types import Group, Origin, Outcome, Rollout, Task
 from tests.building import make_batch, say, turn, written
 from tests.generate.talking import END, Recording, policy_of, save_folder
 from tests.recipes.going_on import SIZES, acts_and_goes_on
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(2)
-BELIEF = Counts()
+ENV = Arithmetic(2)
+ESTIMATOR = Counts()
 
 
 def sum_of(index: int) -> Task:
-    return WORLD.task(index)
+    return ENV.task(index)
 
 
-def share(folder: Path, index: int, *replies: str, node: str = "a") -> Task:
+def share(folder: Path, index: int, *completions: str, node: str = "a") -> Task:
     task = sum_of(index)
-    publish(folder, node, index, SharedGroup(task, tuple((reply,) for reply in replies)))
+    publish(folder, node, index, SharedGroup(task, tuple((completion,) for completion in completions)))
     return task
 
 
 def sampler(folder: Path, **fields: Any) -> SharedTasks:
-    return SharedTasks(Uniform((WORLD,)), (WORLD,), str(folder), **{"node": "b", "own": 1, "foreign": 1, **fields})
+    return SharedTasks(Uniform((ENV,)), (ENV,), str(folder), **{"node": "b", "own": 1, "foreign": 1, **fields})
 
 
 def drawn(chooser: SharedTasks, count: int) -> list[str]:
-    return [chooser.next(0, BELIEF).id for _ in range(count)]
+    return [chooser.next(0, ESTIMATOR).id for _ in range(count)]
 
 
 # ---- the folder
@@ -74,7 +74,16 @@ def test_what_is_shared_is_read_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "3", '{"task": 1, "replies": []}', '{"replies": [["1"]]}', '{"task": {}, "replies": 4}', "\udcff"],
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        '{"task": 1, "completions": []}',
+        '{"completions": [["1"]]}',
+        '{"task": {}, "completions": 4}',
+        "\udcff",
+    ],
 )
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> None:
     (tmp_path / "a").mkdir()
@@ -102,7 +111,7 @@ def test_a_file_of_a_megabyte_is_not_opened(tmp_path: Path) -> None:
     assert read(tmp_path, "a/0") is not None
 
 
-# ---- the draw
+# ---- the batch
 
 
 def test_own_and_foreign_groups_take_turns(tmp_path: Path) -> None:
@@ -111,17 +120,17 @@ def test_own_and_foreign_groups_take_turns(tmp_path: Path) -> None:
     found = drawn(sampler(tmp_path, own=2, foreign=3), 10)
     assert [name.startswith(FOREIGN) for name in found] == [False, False, True, True, True] * 2
     assert sorted(found[2:5]) == sorted(found[7:]) == ["@a/0", "@a/1", "@a/2"], "each once, then again"
-    plain = Uniform((WORLD,))
-    assert found[:2] + found[5:7] == [plain.next(0, BELIEF).id for _ in range(4)]
+    plain = Uniform((ENV,))
+    assert found[:2] + found[5:7] == [plain.next(0, ESTIMATOR).id for _ in range(4)]
     orders = {tuple(drawn(sampler(tmp_path, own=0, foreign=1, seed=seed), 3)) for seed in range(20)}
     assert len(orders) > 3, "the seed decides"
 
 
-def test_groups_without_contrast_held_out_or_of_other_worlds_are_never_drawn(tmp_path: Path) -> None:
+def test_groups_without_contrast_held_out_or_of_other_envs_are_never_drawn(tmp_path: Path) -> None:
     share(tmp_path, 0, "wrong", "also wrong")
     share(tmp_path, 1, sum_of(1).answer, sum_of(1).answer)
     share(tmp_path, 2, sum_of(2).answer, "wrong", node="b")
-    hidden = WORLD.task(0, heldout=True)
+    hidden = ENV.task(0, heldout=True)
     publish(tmp_path, "a", 3, SharedGroup(hidden, ((hidden.answer,), ("wrong",))))
     other = KeyValue(2).task(0)
     publish(tmp_path, "a", 4, SharedGroup(other, (("1",), (str(json.loads(other.answer)["total"]),))))
@@ -129,17 +138,17 @@ def test_groups_without_contrast_held_out_or_of_other_worlds_are_never_drawn(tmp
     assert not any(name.startswith(FOREIGN) for name in drawn(sampler(tmp_path, own=0), 4)), "nobody is waited for"
     share(tmp_path, 6, sum_of(6).answer, "wrong")
     chooser = sampler(tmp_path, own=0)
-    task = chooser.next(0, BELIEF)
+    task = chooser.next(0, ESTIMATOR)
     assert task == replace(sum_of(6), id="@a/6") and drawn(chooser, 2) == ["@a/6", "@a/6"]
 
 
 def test_only_what_will_be_said_again_makes_a_group_uneven(tmp_path: Path) -> None:
-    """The right reply of eight is the third: a node of two attempts would learn nothing from the first two."""
+    """The right completion of eight is the third: a node of two rollouts would learn nothing from the first two."""
     share(tmp_path, 0, "wrong", "also wrong", sum_of(0).answer, *["wrong"] * 5)
     for size, names in ((2, []), (3, ["@a/0"])):
-        setting = Setting(world="arithmetic:2", group_size=size)
+        setting = Setting(env="arithmetic:2", group_size=size)
         chooser = sapo_sharing(setting, folder=str(tmp_path), node="b", own=1, foreign=1).sampler
-        found = [chooser.next(0, BELIEF).id for _ in range(2)]
+        found = [chooser.next(0, ESTIMATOR).id for _ in range(2)]
         assert [name for name in found if name.startswith(FOREIGN)] == names
 
 
@@ -161,49 +170,49 @@ def test_it_goes_on_as_it_would_have(tmp_path: Path) -> None:
 # ---- what is said
 
 
-def player(folder: Path, task: Task, replies: list[str]) -> GroupPlayer:
+def player(folder: Path, task: Task, completions: list[str]) -> GroupPlayer:
     async def score(group: Group) -> None:
         return None
 
-    policy = policy_of(save_folder(folder / "model"), Recording([f"{reply}|" for reply in replies]))
-    return GroupPlayer(Group(7, task, []), policy, (WORLD,), Chat(), 0, score)
+    policy = policy_of(save_folder(folder / "model"), Recording([f"{completion}|" for completion in completions]))
+    return GroupPlayer(Group(7, task, []), policy, (ENV,), Chat(), 0, score)
 
 
-def played(folder: Path, swarm: Swarm, task: Task, replies: list[str], count: int = 2) -> Group:
-    play = player(folder, task, replies)
-    play.group.trajectories = asyncio.run(swarm(play.group, [play.another() for _ in range(count)], play))
+def played(folder: Path, swarm: Swarm, task: Task, completions: list[str], count: int = 2) -> Group:
+    play = player(folder, task, completions)
+    play.group.rollouts = asyncio.run(swarm(play.group, [play.another() for _ in range(count)], play))
     swarm.observe(play.group)
     return play.group
 
 
 def test_one_node_tries_and_the_other_says_it_again(tmp_path: Path) -> None:
-    """The text of a, tokenized by b with an end behind it, judged by b's world, sampled and counted by nobody."""
+    """The text of a, tokenized by b with an end behind it, judged by b's environment, sampled and counted by nobody."""
     task, folder = sum_of(0), tmp_path / "shared"
     made = played(tmp_path, Swarm(str(folder), "a"), task, [task.answer, "ab"])
     assert published(folder) == ["a/7"] and read(folder, "a/7") == SharedGroup(task, ((task.answer,), ("ab",)))
-    chooser = SharedTasks(Uniform((WORLD,)), (WORLD,), str(folder), "b", 0, 1)
-    group = played(tmp_path, Swarm(str(folder), "b"), chooser.next(0, BELIEF), [], count=3)
-    assert [attempt.reply for attempt in group.trajectories] == [task.answer, "ab"]
-    assert [attempt.turn_rewards for attempt in group.trajectories] == [(1.0,), (0.0,)]
-    assert [attempt.turn_rewards for attempt in made.trajectories] == [(1.0,), (0.0,)]
-    assert all(attempt.origin is Origin.GUIDED and attempt.num_sampled == 0 for attempt in group.trajectories)
-    assert all(attempt.turns[0].tokens[-1] == END for attempt in group.trajectories)
-    assert len(group.trajectories[1].turns[0].tokens) == 2, "ab is one token of its own text, and the end"
+    chooser = SharedTasks(Uniform((ENV,)), (ENV,), str(folder), "b", 0, 1)
+    group = played(tmp_path, Swarm(str(folder), "b"), chooser.next(0, ESTIMATOR), [], count=3)
+    assert [rollout.completion for rollout in group.rollouts] == [task.answer, "ab"]
+    assert [rollout.turn_rewards for rollout in group.rollouts] == [(1.0,), (0.0,)]
+    assert [rollout.turn_rewards for rollout in made.rollouts] == [(1.0,), (0.0,)]
+    assert all(rollout.origin is Origin.GUIDED and rollout.num_sampled == 0 for rollout in group.rollouts)
+    assert all(rollout.turns[0].tokens[-1] == END for rollout in group.rollouts)
+    assert len(group.rollouts[1].turns[0].tokens) == 2, "ab is one token of its own text, and the end"
     assert published(folder) == ["a/7"], "what others made is not shared again"
     told = Swarm(str(folder), "b").learn([group, made, made])
     assert told == {"foreign_share": pytest.approx(1 / 3), "shared_groups": 2.0}
     assert Swarm(str(folder)).learn([made])["shared_groups"] == 0.0
 
 
-def test_only_own_attempts_that_count_are_shared_and_only_under_a_name(tmp_path: Path) -> None:
+def test_only_own_rollouts_that_count_are_shared_and_only_under_a_name(tmp_path: Path) -> None:
     task = sum_of(0)
-    lost = Trajectory("1", task, (turn(1),), Outcome.FAILED)
-    guided = Trajectory("2", task, (turn(1),), Outcome.FINISHED, Origin.GUIDED)
+    lost = Rollout("1", task, (turn(1),), Outcome.FAILED)
+    guided = Rollout("2", task, (turn(1),), Outcome.FINISHED, Origin.GUIDED)
     Swarm(str(tmp_path), "a").observe(Group(0, task, [lost, guided]))
-    Swarm(str(tmp_path)).observe(Group(1, task, [Trajectory("3", task, (turn(1),), Outcome.FINISHED)]))
+    Swarm(str(tmp_path)).observe(Group(1, task, [Rollout("3", task, (turn(1),), Outcome.FINISHED)]))
     assert published(tmp_path) == []
     gone = played(tmp_path, Swarm(str(tmp_path)), replace(task, id="@a/99"), [])
-    assert gone.trajectories == [], "a group that was taken away"
+    assert gone.rollouts == [], "a group that was taken away"
 
 
 def test_foreign_text_is_trained_as_if_it_were_ones_own() -> None:
@@ -222,30 +231,30 @@ def test_a_node_trains_on_what_a_peer_shared_and_goes_on_after_a_kill(tmp_path: 
     for index in range(6):
         share(tmp_path, index, sum_of(index).answer, "wrong", "3", sum_of(index).answer)
         share(tmp_path, index + 10, "wrong", "wrong")
-    setting = Setting(world="arithmetic:2", model=str(save_pocket_like(tmp_path / "model")), **SIZES)
+    setting = Setting(env="arithmetic:2", model=str(save_pocket_like(tmp_path / "model")), **SIZES)
     run = sapo_sharing(setting, folder=str(tmp_path), node="b", own=1, foreign=1)
     rows = acts_and_goes_on(run, tmp_path / "runs", {"foreign_share": 0.0, "shared_groups": 0.0, "grad_norm": 0.0})
     assert [row["foreign_share"] for row in rows] == [0.5] * 4 and [row["shared_groups"] for row in rows] == [1.0] * 4
-    assert [row["reward_of/guided"] for row in rows] == [0.5] * 4, "two of four replies are right"
+    assert [row["reward_of/guided"] for row in rows] == [0.5] * 4, "two of four completions are right"
     assert published(tmp_path, without="a") == [f"b/{number}" for number in (0, 2, 4, 6)]
 
 
 class Noting(Uniform):
     """A sampler that keeps what it was asked."""
 
-    def next(self, step: int, belief: Any) -> Task:
-        assert (step, belief) == (3, BELIEF)
-        return super().next(step, belief)
+    def next(self, step: int, estimator: Any) -> Task:
+        assert (step, estimator) == (3, ESTIMATOR)
+        return super().next(step, estimator)
 
 
 def test_its_memory_is_nobody_elses_business(tmp_path: Path) -> None:
     """Two samplers are equal by their fields; what was drawn belongs in a checkpoint, and in no recipe."""
     share(tmp_path, 0, sum_of(0).answer, "wrong")
     share(tmp_path, 1, "wrong", "wrong")
-    chooser = replace(sampler(tmp_path, own=1, foreign=2), inner=Noting((WORLD,)))
-    assert [chooser.next(3, BELIEF).id.startswith(FOREIGN) for _ in range(6)] == [False, True, True] * 2
+    chooser = replace(sampler(tmp_path, own=1, foreign=2), inner=Noting((ENV,)))
+    assert [chooser.next(3, ESTIMATOR).id.startswith(FOREIGN) for _ in range(6)] == [False, True, True] * 2
     assert chooser.state() == {"num_drawn": 6, "taken": ["a/0"]}
-    assert replace(chooser, inner=Uniform((WORLD,))) == sampler(tmp_path, own=1, foreign=2)
+    assert replace(chooser, inner=Uniform((ENV,))) == sampler(tmp_path, own=1, foreign=2)
     assert "taken" not in repr(chooser) and "useless" not in repr(chooser) and "num_drawn" not in repr(chooser)
     with pytest.raises(TypeError):
-        SharedTasks(chooser.inner, (WORLD,), "f", "b", 1, 1, 8, 0, 5)  # type: ignore[call-arg]
+        SharedTasks(chooser.inner, (ENV,), "f", "b", 1, 1, 8, 0, 5)  # type: ignore[call-arg]

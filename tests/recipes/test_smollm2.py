@@ -25,7 +25,7 @@ from strop.storage.run_source import from_source
 
 def small(**more: object) -> Run:
     setting = Setting(
-        world="arithmetic:1+arithmetic:2",
+        env="arithmetic:1+arithmetic:2",
         steps=2,
         groups_per_step=2,
         group_size=4,
@@ -38,9 +38,9 @@ def small(**more: object) -> Run:
 
 def test_it_trains_five_kinds_or_more_and_measures_two_it_never_trains() -> None:
     run = smollm2()
-    trained, unseen = {world.name for world in run.worlds}, {world.name for world in run.evaluation.unseen}
+    trained, unseen = {env.name for env in run.envs}, {env.name for env in run.evaluation.unseen}
     assert len(trained) >= 5 and len(unseen) >= 2 and not trained & unseen
-    assert run.warmup is not None and run.warmup.worlds == run.worlds
+    assert run.warmup is not None and run.warmup.envs == run.envs
     assert run.warmup.evaluation.unseen == run.evaluation.unseen
     assert run.model == run.warmup.model == "smollm2"
 
@@ -54,11 +54,11 @@ def test_the_warm_up_is_a_run_of_its_own_and_the_run_begins_with_its_model(tmp_p
     assert first != (POCKET / "model.safetensors").read_bytes()
     assert all(replayed.is_equal for replayed in retrain(folder))  # which begins where the warm-up ended
     assert summary["stages"] == ["before the warm-up", "after the warm-up", "after"]
-    worlds = summary["heldout_by_world"]
-    assert set(worlds) == {"trained", "never trained on", "arithmetic-1", "arithmetic-2", "compose-1"}
-    for stages in worlds.values():
+    envs = summary["heldout_by_env"]
+    assert set(envs) == {"trained", "never trained on", "arithmetic-1", "arithmetic-2", "compose-1"}
+    for stages in envs.values():
         assert len(stages) == 3 and all(low <= value <= high for value, low, high in stages)
-    assert worlds["trained"][1][0] == summary["heldout_before"]
+    assert envs["trained"][1][0] == summary["heldout_before"]
     page = (folder / "report.html").read_text()
     assert "after the warm-up" in page and "never trained on" in page
 

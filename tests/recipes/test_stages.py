@@ -13,7 +13,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.judging.multiple_choice import Choice
 from strop.environments.judging.true_false import Judged
 from strop.recipes import build, recipe_named
-from strop.recipes.rollout.brorl import RootOfAttempts
+from strop.recipes.rollout.brorl import RootOfRollouts
 from strop.recipes.select.acereason_nemotron import Unsolved
 from strop.recipes.select.drive import Hardest
 from strop.run import Run
@@ -50,31 +50,28 @@ def _steps_of_sets(run: Run) -> Counter[float]:
     return found
 
 
-def test_brorl_scales_from_the_attempts_of_one_optimizer_step() -> None:
-    """4 groups of 8 in 4 steps: 8 attempts in each before it is broad."""
+def test_brorl_scales_from_the_rollouts_of_one_optimizer_step() -> None:
+    """4 groups of 8 in 4 steps: 8 rollouts in each before it is broad."""
     trainer = build(recipe_named("brorl"), {"groups_per_step": 4}).trainer
-    assert isinstance(trainer, TorchTrainer) and trainer.step_scale == RootOfAttempts(8)
+    assert isinstance(trainer, TorchTrainer) and trainer.step_scale == RootOfRollouts(8)
 
 
-def test_curr_reft_asks_about_all_worlds_in_each_of_its_stages() -> None:
-    run = build(recipe_named("curr_reft"), {"world": "arithmetic:1+arithmetic:2", "steps": 9})
+def test_curr_reft_asks_about_all_envs_in_each_of_its_stages() -> None:
+    run = build(recipe_named("curr_reft"), {"env": "arithmetic:1+arithmetic:2", "steps": 9})
     assert run.warmup is not None and isinstance(run.warmup.sampler, Staged) and isinstance(run.sampler, Uniform)
-    stages = [
-        [(type(world), world.level) for world in inside(stage, Uniform)[0].worlds]
-        for stage in run.warmup.sampler.stages
-    ]
+    stages = [[(type(env), env.level) for env in inside(stage, Uniform)[0].envs] for stage in run.warmup.sampler.stages]
     kinds = (Judged, Choice, Arithmetic)
     assert stages == [[(kind, 1), (kind, 2)] for kind in kinds] and run.warmup.sampler.steps == (3, 3)
-    assert run.sampler.worlds == (Arithmetic(1), Arithmetic(2))
+    assert run.sampler.envs == (Arithmetic(1), Arithmetic(2))
 
 
-def test_acereason_has_six_stages_of_the_papers_lengths_attempts_and_filters() -> None:
+def test_acereason_has_six_stages_of_the_papers_lengths_rollouts_and_filters() -> None:
     run: Run | None = build(recipe_named("acereason_nemotron"), {"max_tokens": 64})
     stages = []
     while run is not None:
         assert isinstance(run.budget, Fixed)
         is_filtered = isinstance(run.sampler, Unsolved)
-        stages.append((run.worlds[0].name, run.sampling.max_tokens, run.budget.size, is_filtered))
+        stages.append((run.envs[0].name, run.sampling.max_tokens, run.budget.size, is_filtered))
         run = run.warmup
     assert stages[::-1] == [
         ("arithmetic", 24, 8, False),

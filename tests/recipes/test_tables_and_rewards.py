@@ -24,7 +24,7 @@ from tests.tiny_models import save_pocket_like
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("def one(reply): return 1.0\ndef two(reply): return 2.0\n")
+    (tmp_path / "mine.py").write_text("def one(completion): return 1.0\ndef two(completion): return 2.0\n")
     rows = [{"prompt": f"{n}+1", "chosen": str(n + 1), "rejected": "0"} for n in range(40)]
     (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "bare.jsonl").write_text("\n".join(json.dumps({"ask": f"{n}?", "say": n}) for n in range(40)))
@@ -32,45 +32,45 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("here")
-def test_rewards_of_ones_own_join_or_replace_that_of_the_world() -> None:
+def test_rewards_of_ones_own_join_or_replace_that_of_the_env() -> None:
     own, other = PythonFunction("mine.py:one"), PythonFunction("mine.py:two")
     assert grpo(Setting(reward="mine.py:one")).rewards == (own,)
-    both = grpo(Setting(reward="world+mine.py:one + mine.py:two"))
+    both = grpo(Setting(reward="environment+mine.py:one + mine.py:two"))
     assert both.rewards == (Earned(), own, other) and both.evaluation.rewards == (Earned(),)
     with pytest.raises(ConfigurationError, match=r"rlsc has rewards of its own, so reward=mine.py:one does nothing"):
         build(recipe_named("rlsc"), {"reward": "mine.py:one"})
-    assert build(recipe_named("grpo"), {"reward": "world"}).rewards == (Earned(),)
+    assert build(recipe_named("grpo"), {"reward": "env"}).rewards == (Earned(),)
     with pytest.raises(ConfigurationError, match=r"there is no file other.py"):
         grpo(Setting(reward="other.py:one"))
 
 
 @pytest.mark.usefixtures("here")
-def test_what_judges_replies_is_the_answer_or_a_reward() -> None:
+def test_what_judges_completions_is_the_answer_or_a_reward() -> None:
     with pytest.raises(DataError, match="`prompt` is missing"):
-        grpo(Setting(world="bare.jsonl"))
-    named = grpo(Setting(world="bare.jsonl", columns=("ask", "say")))
-    assert named.worlds[0].task(0).answer.isdigit() and named.rewards == (Earned(),)
+        grpo(Setting(env="bare.jsonl"))
+    named = grpo(Setting(env="bare.jsonl", columns=("ask", "say")))
+    assert named.envs[0].task(0).answer.isdigit() and named.rewards == (Earned(),)
     with pytest.raises(
-        ConfigurationError, match=r"nothing judges replies to bare.jsonl \(as asked for\): name the col"
+        ConfigurationError, match=r"nothing judges completions to bare.jsonl \(as asked for\): name the col"
     ):
-        grpo(Setting(world="bare.jsonl", columns=("ask", ""), answer="none"))
-    judged = grpo(Setting(world="bare.jsonl", columns=("ask", ""), reward="mine.py:one"))
+        grpo(Setting(env="bare.jsonl", columns=("ask", ""), answer="none"))
+    judged = grpo(Setting(env="bare.jsonl", columns=("ask", ""), reward="mine.py:one"))
     assert judged.evaluation.rewards == judged.rewards == (PythonFunction("mine.py:one"),)
-    assert columns_of(judged.worlds[0].task(0)).keys() == {"say"}
+    assert columns_of(judged.envs[0].task(0)).keys() == {"say"}
     with pytest.raises(ConfigurationError, match="columns=ask,say is for tasks of files; arithmetic:4 judges"):
         grpo(Setting(columns=("ask", "say")))
 
 
 def test_given_pairs_are_trained_and_nothing_is_sampled(here: Path) -> None:
     save_pocket_like(here / "model")
-    small = Setting(world="pairs.jsonl", model="model", steps=1, groups_per_step=3, heldout_tasks=0, heldout_every=0)
+    small = Setting(env="pairs.jsonl", model="model", steps=1, groups_per_step=3, heldout_tasks=0, heldout_every=0)
     launch(dpo(small, pairs="given"), here / "runs", "run")
     ledger = Ledger(here / "runs" / "run" / "ledger.db")
     groups = [ledger.group(number) for number in range(3)]
     ledger.close()
     for group in groups:
         columns = columns_of(group.task)
-        said = [(attempt.reply, attempt.reward, attempt.num_sampled) for attempt in group.trajectories]
+        said = [(rollout.completion, rollout.reward, rollout.num_sampled) for rollout in group.rollouts]
         assert said == [(columns["chosen"], 1.0, 0), (columns["rejected"], 0.0, 0)]
     assert grpo(Setting(model="runs/run")).model == "runs/run/checkpoints/step-1"
     with pytest.raises(ConfigurationError, match="strategy: arithmetic brings no pairs: each row needs the columns"):

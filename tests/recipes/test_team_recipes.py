@@ -1,4 +1,4 @@
-"""mashost and memory-r2: graphs and memories by hand, credit by hand, and a talk of each with a scripted model."""
+"""mashost and memory-r2: graphs and memories by hand, advantage by hand, and a talk of each with a scripted model."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from strop.recipes.agent.memory_r2 import (
     SessionStandard,
     memory_before,
 )
-from strop.roles import Environment
-from strop.types import Group, Message, Observation, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
+from strop.roles import Episode
+from strop.types import Group, Message, Observation, Origin, Outcome, Rollout, Sampling, Start, Task, Turn
 from tests.building import TASK
 from tests.generate.talking import Recording, policy_of, save_folder
 
 
-def turn(text: str, voice: str = "") -> Turn:
+def turn(text: str, policy_name: str = "") -> Turn:
     """A token for each character, behind a prompt of two."""
     tokens: Any = np.arange(len(text))
     prompt: Any = np.zeros(2, np.int64)
     logprobs = np.zeros(len(text), np.float32)
-    return Turn(prompt, tokens, logprobs, tokens * 0, Message("assistant", text), Sampling(voice=voice), fresh=True)
+    return Turn(
+        prompt, tokens, logprobs, tokens * 0, Message("assistant", text), Sampling(policy_name=policy_name), fresh=True
+    )
 
 
-def made(name: str, *turns: Turn, reward: float = 0.0, paid: tuple[float, ...] = (), family: str = "") -> Trajectory:
-    return Trajectory(name, TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid, family=family)
+def made(name: str, *turns: Turn, reward: float = 0.0, paid: tuple[float, ...] = (), family: str = "") -> Rollout:
+    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid, family=family)
 
 
 # ---- mashost
@@ -71,16 +73,16 @@ def test_actions_are_worth_something_by_themselves() -> None:
 
 
 def test_teams_are_compared_and_actions_are_not() -> None:
-    """Two teams of equal success differ in credit by 0.1 times the difference of their actions' worth."""
-    attempts = [
+    """Two teams of equal success differ in advantage by 0.1 times the difference of their actions' worth."""
+    rollouts = [
         made("0", turn("solve", "host"), turn("exit", "host"), turn("7", "solve"), reward=1.0),
         made("1", turn("solve", "host"), turn("no", "host"), turn("exit", "host"), turn("7", "solve"), reward=1.0),
         made("2", turn("solve", "host"), turn("exit", "host"), turn("8", "solve"), reward=0.0),
     ]
-    group = Group(0, TASK, attempts)
-    for attempt, paid in zip(attempts, ActionPrices(3, 0.2, 0.1)(group), strict=True):
-        attempt.reward += 0.1 * pay(attempt, "action_prices", 0.1, paid, lambda tokens: np.arange(1, len(tokens) + 1))
-    assert [a.reward for a in attempts] == pytest.approx([0.98, 0.88, -0.02])
+    group = Group(0, TASK, rollouts)
+    for rollout, paid in zip(rollouts, ActionPrices(3, 0.2, 0.1)(group), strict=True):
+        rollout.reward += 0.1 * pay(rollout, "action_prices", 0.1, paid, lambda tokens: np.arange(1, len(tokens) + 1))
+    assert [a.reward for a in rollouts] == pytest.approx([0.98, 0.88, -0.02])
     ActionWise()([group])
     high, low = 0.5**0.5, -(2**0.5)  # of 1, 1, 0
     expected = [
@@ -88,41 +90,41 @@ def test_teams_are_compared_and_actions_are_not() -> None:
         [high - 0.02] * 5 + [high - 0.1] * 2 + [high] * 5,
         [low - 0.02] * 5 + [low] * 5,
     ]
-    for attempt, credit in zip(attempts, expected, strict=True):
-        assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(credit, abs=1e-4)
-    assert ActionWise().learn([group]) == pytest.approx({"action_pay": -0.16 / 3, "team_voices": 2.0})
+    for rollout, advantage in zip(rollouts, expected, strict=True):
+        assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(advantage, abs=1e-4)
+    assert ActionWise().learn([group]) == pytest.approx({"action_pay": -0.16 / 3, "team_policies": 2.0})
 
 
 def test_teams_that_are_equally_good_differ_by_their_actions_alone() -> None:
-    """Prices are noted in single precision: what is left of them would be as large as credit as an agent costs."""
-    prices, attempts = ActionPrices(3, 0.3, 0.1), [made(str(n), *[turn("no", "host")] * n, turn("7")) for n in range(5)]
-    for attempt, paid in zip(attempts, prices(group := Group(0, TASK, attempts)), strict=True):
-        attempt.reward = 1 + 0.1 * pay(attempt, "p", 0.1, paid, lambda tokens: np.arange(1, len(tokens) + 1))
+    """Prices are noted in single precision: what is left of them would be as large as advantage as an agent costs."""
+    prices, rollouts = ActionPrices(3, 0.3, 0.1), [made(str(n), *[turn("no", "host")] * n, turn("7")) for n in range(5)]
+    for rollout, paid in zip(rollouts, prices(group := Group(0, TASK, rollouts)), strict=True):
+        rollout.reward = 1 + 0.1 * pay(rollout, "p", 0.1, paid, lambda tokens: np.arange(1, len(tokens) + 1))
     ActionWise()([group])
-    found = [[] if a.advantages is None else a.advantages.tolist() for a in attempts]
+    found = [[] if a.advantages is None else a.advantages.tolist() for a in rollouts]
     assert found == [pytest.approx([-0.1] * 2 * n + [0.0], abs=1e-7) for n in range(5)]
-    attempts = [made(str(n), turn("7"), reward=2e-6 * n) for n in range(2)]
-    ActionWise()([Group(0, TASK, attempts)])
-    assert [float(a.advantages[0]) for a in attempts if a.advantages is not None] == pytest.approx(
+    rollouts = [made(str(n), turn("7"), reward=2e-6 * n) for n in range(2)]
+    ActionWise()([Group(0, TASK, rollouts)])
+    assert [float(a.advantages[0]) for a in rollouts if a.advantages is not None] == pytest.approx(
         [-0.5, 0.5], abs=1e-3
     )
 
 
 def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
-    world = Arithmetic(1)
-    task = world.task(0)
+    env = Arithmetic(1)
+    task = env.task(0)
     engine = Recording(["solve|", "oops|", "careful 1|", "exit|", "<think>so</think>9|", f"{task.answer}|"])
     policy = policy_of(save_folder(tmp_path), engine)
-    attempt = asyncio.run(play(BuildsTeam(2), world, policy.dialogue(task, Start("0/0", 1))))
-    assert [t.sampling.voice for t in attempt.turns] == ["host"] * 4 + ["solve", "careful"]
-    assert attempt.reply == task.answer and attempt.turn_rewards == (0.0,) * 5 + (1.0,)
-    read = [policy.template.text(t.prompt) for t in attempt.turns]
+    rollout = asyncio.run(play(BuildsTeam(2), env, policy.dialogue(task, Start("0/0", 1))))
+    assert [t.sampling.policy_name for t in rollout.turns] == ["host"] * 4 + ["solve", "careful"]
+    assert rollout.completion == task.answer and rollout.turn_rewards == (0.0,) * 5 + (1.0,)
+    read = [policy.template.text(t.prompt) for t in rollout.turns]
     question = task.messages[-1].content
     assert f"host: {question}" in read[0] and "1" in read[1] and "error" in read[2] and "2" in read[3]
     assert f"careful: {question} hint: so 9" in read[5] and "host" not in read[5]
     nobody = policy_of(save_folder(tmp_path), Recording(["exit|"] * 4))
-    attempt = asyncio.run(play(BuildsTeam(2), world, nobody.dialogue(task, Start("0/0", 1))))
-    assert len(attempt.turns) == 4 and attempt.turn_rewards == (0.0,) * 4, "taken at its word after 4 actions"
+    rollout = asyncio.run(play(BuildsTeam(2), env, nobody.dialogue(task, Start("0/0", 1))))
+    assert len(rollout.turns) == 4 and rollout.turn_rewards == (0.0,) * 4, "taken at its word after 4 actions"
     with pytest.raises(ConfigurationError, match="most >= 1"):
         BuildsTeam(0)
     assert ActionPrices.is_inline
@@ -130,7 +132,7 @@ def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
         ActionPrices(price=-1.0)
 
 
-class Hears(Environment):
+class Hears(Episode):
     """Keeps what was answered."""
 
     def __init__(self) -> None:
@@ -139,31 +141,31 @@ class Hears(Environment):
     async def reset(self, task: Task) -> None:
         pass
 
-    async def step(self, reply: Message) -> Observation:
-        self.heard.append(reply)
+    async def step(self, completion: Message) -> Observation:
+        self.heard.append(completion)
         return Observation(reward=0.5)
 
 
 def test_where_nobody_may_speak_any_more_the_answer_is_empty(tmp_path: Path) -> None:
-    world, heard = Arithmetic(1), []
-    for turns, replies in ((2, ["solve|", "exit|"]), (3, ["solve|", "quick 1|", "exit|"]), (1, ["exit|"])):
-        policy = policy_of(save_folder(tmp_path), Recording(replies))
-        talk, hears = policy.dialogue(world.task(0), Start("0/0", 1), Limits(turns=turns)), Hears()
-        paid = asyncio.run(BuildsTeam(2).attempt(world.task(0), talk, hears))
+    env, heard = Arithmetic(1), []
+    for turns, completions in ((2, ["solve|", "exit|"]), (3, ["solve|", "quick 1|", "exit|"]), (1, ["exit|"])):
+        policy = policy_of(save_folder(tmp_path), Recording(completions))
+        talk, hears = policy.dialogue(env.task(0), Start("0/0", 1), Limits(turns=turns)), Hears()
+        paid = asyncio.run(BuildsTeam(2).rollout(env.task(0), talk, hears))
         assert paid == (*[0.0] * (turns - 1), 0.5) and len(talk.turns) == turns
         heard += hears.heard
     assert heard == [Message("assistant", "")] * 3
 
 
 def test_teams_that_are_shown_are_valid_and_of_every_size(tmp_path: Path) -> None:
-    world, policy, sizes = Arithmetic(1), policy_of(save_folder(tmp_path), Recording([])), set()
+    env, policy, sizes = Arithmetic(1), policy_of(save_folder(tmp_path), Recording([])), set()
     later: list[int] = []
     for key in range(100):
-        task = world.task(key)
-        attempt = asyncio.run(play(DemonstrateTeam(3), world, policy.dialogue(task, Start("0/0", key))))
-        texts = [t.message.content for t in attempt.turns if t.sampling.voice == "host"]
-        assert attempt.origin is Origin.TEACHER and min(action_rewards(texts, 3, 0.2)) >= -0.2 and texts[-1] == "exit"
-        assert world.check(task, attempt.reply) == 1.0
+        task = env.task(key)
+        rollout = asyncio.run(play(DemonstrateTeam(3), env, policy.dialogue(task, Start("0/0", key))))
+        texts = [t.message.content for t in rollout.turns if t.sampling.policy_name == "host"]
+        assert rollout.origin is Origin.TEACHER and min(action_rewards(texts, 3, 0.2)) >= -0.2 and texts[-1] == "exit"
+        assert env.check(task, rollout.completion) == 1.0
         sizes.add(len(texts) - 1)
         later += [len(text.split()) - 1 for text in texts[1:-1]]
     assert sizes == {1, 2, 3} and set(later) == {0, 1} and 0.4 < np.mean(later) < 0.6, "half of them read one"
@@ -183,8 +185,8 @@ def test_a_memory_is_asked_for_every_fact_and_pays_for_its_length() -> None:
 
 
 def conversation() -> Task:
-    world = Sessions(3)
-    return world.task(0)
+    env = Sessions(3)
+    return env.task(0)
 
 
 def test_a_session_alone_begins_with_a_given_memory() -> None:
@@ -200,30 +202,32 @@ def test_a_session_alone_begins_with_a_given_memory() -> None:
 
 
 def test_roles_keep_the_memory_and_what_is_shown_is_right(tmp_path: Path) -> None:
-    world, task = Sessions(3), conversation()
+    env, task = Sessions(3), conversation()
     policy = policy_of(save_folder(tmp_path), Recording(["new one|", "red 1|"] * 3))
-    attempt = asyncio.run(play(ExtractAndManage(), world, policy.dialogue(task, Start("0/0", 1))))
-    assert [t.sampling.voice for t in attempt.turns] == ["extractor", "manager"] * 3 and all(
-        t.fresh for t in attempt.turns
+    rollout = asyncio.run(play(ExtractAndManage(), env, policy.dialogue(task, Start("0/0", 1))))
+    assert [t.sampling.policy_name for t in rollout.turns] == ["extractor", "manager"] * 3 and all(
+        t.fresh for t in rollout.turns
     )
-    read = [policy.template.text(t.prompt) for t in attempt.turns]
+    read = [policy.template.text(t.prompt) for t in rollout.turns]
     assert "memory: none new: new one" in read[1] and "memory: red 1 new: new one" in read[3]
-    assert memory_before(attempt, 0) == "none" and memory_before(attempt, 1) == "red 1"
-    shown = asyncio.run(play(DemonstrateMemory(), world, policy.dialogue(task, Start("0/0", 1))))
-    assert world.check(task, shown.reply) == 1.0 and shown.origin is Origin.TEACHER
-    assert 1 >= sum(shown.turn_rewards) > 0.8 > sum(attempt.turn_rewards), "a mean over sessions"
-    assert shown.turn_rewards[::2] == attempt.turn_rewards[::2] == (0.0,) * 3, "the manager is paid"
+    assert memory_before(rollout, 0) == "none" and memory_before(rollout, 1) == "red 1"
+    shown = asyncio.run(play(DemonstrateMemory(), env, policy.dialogue(task, Start("0/0", 1))))
+    assert env.check(task, shown.completion) == 1.0 and shown.origin is Origin.TEACHER
+    assert 1 >= sum(shown.turn_rewards) > 0.8 > sum(rollout.turn_rewards), "a mean over sessions"
+    assert shown.turn_rewards[::2] == rollout.turn_rewards[::2] == (0.0,) * 3, "the manager is paid"
 
 
-def scored(*scores: float, name: str = "0", family: str = "") -> Trajectory:
+def scored(*scores: float, name: str = "0", family: str = "") -> Rollout:
     paid = tuple(value for each in scores for value in (0.0, each))
-    turns = tuple(turn(text, voice) for _ in scores for text, voice in (("ab", "extractor"), ("c", "manager")))
+    turns = tuple(
+        turn(text, policy_name) for _ in scores for text, policy_name in (("ab", "extractor"), ("c", "manager"))
+    )
     return made(name, *turns, paid=paid, family=family)
 
 
-def credits_of(part: SessionStandard, *attempts: Trajectory) -> list[list[float]]:
-    part([Group(0, TASK, list(attempts))])
-    return [[] if a.advantages is None else [round(float(v), 3) for v in a.advantages] for a in attempts]
+def credits_of(part: SessionStandard, *rollouts: Rollout) -> list[list[float]]:
+    part([Group(0, TASK, list(rollouts))])
+    return [[] if a.advantages is None else [round(float(v), 3) for v in a.advantages] for a in rollouts]
 
 
 def test_sessions_are_compared_with_the_same_session_of_siblings() -> None:
@@ -255,20 +259,20 @@ class Plays:
     def another(self, **changes: Any) -> Start:
         return replace(Start(f"0/{len(self.asked)}", 5), **changes)
 
-    async def __call__(self, start: Start, agent: Any = None, task: Task | None = None) -> Trajectory:
+    async def __call__(self, start: Start, agent: Any = None, task: Task | None = None) -> Rollout:
         self.asked.append((start, task))
         return scored(0.5, name=start.id, family=start.family)
 
 
 class Whole:
-    def __init__(self, *attempts: Trajectory) -> None:
-        self.attempts = list(attempts)
+    def __init__(self, *rollouts: Rollout) -> None:
+        self.rollouts = list(rollouts)
 
-    async def __call__(self, group: Group, starts: Any, play: Any) -> list[Trajectory]:
-        return self.attempts
+    async def __call__(self, group: Group, starts: Any, play: Any) -> list[Rollout]:
+        return self.rollouts
 
 
-def test_local_attempts_start_from_one_attempts_memory() -> None:
+def test_local_rollouts_start_from_one_rollouts_memory() -> None:
     task, play = conversation(), Plays()
     whole = made("0", *(turn(text) for text in ("a", "red 1", "b", "red 2", "c", "red 3")))
     whole.task, failed = task, scored(0.1, name="1")

@@ -26,6 +26,6 @@ def test_the_ways_of_the_synergy_dilemma() -> None:
         build(recipe_named("synergy_dilemma"), {"how": "mixed"})
 
 
-def test_a_reply_shorter_than_a_node_is_a_search_one_node_deep() -> None:
+def test_a_completion_shorter_than_a_node_is_a_search_one_node_deep() -> None:
     strategies = [build(recipe_named("deepsearch"), {"max_tokens": size, "tokens": 8}).strategy for size in (4, 15, 16)]
     assert [each.deepest for each in strategies if isinstance(each, Frontier)] == [1, 1, 2]

@@ -26,19 +26,19 @@ from tests.building import make_group
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
-from tests.training.tiny import make_attempt, make_turn, save_llama
+from tests.training.tiny import make_rollout, make_turn, save_llama
 
 
 def shown(number: int, is_shown: bool = True) -> Group:
-    """Two attempts of the policy, and a demonstration where there is one."""
+    """Two rollouts of the policy, and a demonstration where there is one."""
     group = make_group([0.0, 0.0, 1.0][: 3 if is_shown else 2], number=number)
     if is_shown:
-        group.trajectories[2].origin, group.trajectories[2].family = Origin.TEACHER, "shown"
+        group.rollouts[2].origin, group.rollouts[2].family = Origin.TEACHER, "shown"
     return group
 
 
 def names(groups: list[Group] | None) -> list[list[str]] | None:
-    return None if groups is None else [[attempt.id for attempt in group.trajectories] for group in groups]
+    return None if groups is None else [[rollout.id for rollout in group.rollouts] for group in groups]
 
 
 def own(*numbers: int) -> list[list[str]]:
@@ -71,7 +71,7 @@ def test_one_waits_at_least_until_its_group_is_drawn() -> None:
 
 def test_what_failed_is_shown_to_nobody() -> None:
     buffer, group = Interleaved(Fifo(), 1), make_group([0.0, 0.0, 0.0], failed=[2])
-    group.trajectories[2].origin = Origin.TEACHER
+    group.rollouts[2].origin = Origin.TEACHER
     buffer.add(group)
     assert names(buffer.sample(1, 0)) == own(0)
 
@@ -96,12 +96,12 @@ def test_it_is_put_back_where_it_was() -> None:
 def test_steps_of_demonstrations_have_a_reduction_of_their_own() -> None:
     reduction = TaughtApart(ConstantLength(10), TokenMean())
     mixed = make_group([0.0, 1.0], lengths=[2, 3])
-    mixed.trajectories[1].origin = Origin.TEACHER
+    mixed.rollouts[1].origin = Origin.TEACHER
     assert {name: share.tolist() for name, share in reduction([mixed]).items()} == {
         "0-0": [pytest.approx(1 / 20)] * 2,
         "0-1": [pytest.approx(1 / 20)] * 3,
     }
-    mixed.trajectories[0].origin = Origin.TEACHER
+    mixed.rollouts[0].origin = Origin.TEACHER
     assert reduction([mixed])["0-1"].tolist() == [pytest.approx(1 / 5)] * 3
 
 
@@ -113,20 +113,20 @@ def opened_run(folder: Path) -> Run:
 
 
 def drawn(random: np.random.Generator) -> tuple[list[Group], list[Group]]:
-    """Two groups of the policy with credit to give, and two demonstrations."""
+    """Two groups of the policy with advantage to give, and two demonstrations."""
 
-    def attempts(number: int, count: int, version: int) -> Group:
+    def rollouts(number: int, count: int, version: int) -> Group:
         made = [
-            make_attempt(f"{number}/{i}", [make_turn([3, 4], random.integers(0, 23, 3).tolist(), version=version)])
+            make_rollout(f"{number}/{i}", [make_turn([3, 4], random.integers(0, 23, 3).tolist(), version=version)])
             for i in range(count)
         ]
         return Group(number, made[0].task, made)
 
-    policy, teacher = [attempts(n, 2, 1) for n in (0, 1)], [attempts(n, 1, -1) for n in (2, 3)]
+    policy, teacher = [rollouts(n, 2, 1) for n in (0, 1)], [rollouts(n, 1, -1) for n in (2, 3)]
     for group in policy:
-        group.trajectories[0].reward = 1.0
+        group.rollouts[0].reward = 1.0
     for group in teacher:
-        group.trajectories[0].origin = Origin.TEACHER
+        group.rollouts[0].origin = Origin.TEACHER
     return policy, teacher
 
 
@@ -146,31 +146,31 @@ def test_a_step_and_then_a_supervised_step_to_the_bit(tmp_path: Path) -> None:
 
 def test_in_a_run_hard_tasks_are_shown_and_easy_ones_are_not(tmp_path: Path) -> None:
     """Every second task is solved; four demonstrations make a step, and their tokens count as nobody's."""
-    model, world = save_pocket_like(tmp_path / "model"), Compose(1)
-    recipe = build(recipe_named("relift"), {"world": "compose:1", "group_size": 3, "collected": 4})
-    easy = {world.task(index).messages[0].content: world.task(index) for index in range(0, 200, 2)}
+    model, env = save_pocket_like(tmp_path / "model"), Compose(1)
+    recipe = build(recipe_named("relift"), {"env": "compose:1", "group_size": 3, "collected": 4})
+    easy = {env.task(index).messages[0].content: env.task(index) for index in range(0, 200, 2)}
 
-    def reply(prompt: str, key: int) -> str:
+    def completion(prompt: str, key: int) -> str:
         known = [task for question, task in easy.items() if question in prompt]
-        return world.solution(known[0]) if known and key % 2 else "x"
+        return env.solution(known[0]) if known and key % 2 else "x"
 
     parts = {name: getattr(recipe, name) for name in ("budget", "strategy", "buffer")}
-    engine, sampler = Scripted(reply), Uniform((world,))
-    run = make_run(steps=4, worlds=(world,), sampler=sampler, engine=engine, **parts)
+    engine, sampler = Scripted(completion), Uniform((env,))
+    run = make_run(steps=4, envs=(env,), sampler=sampler, engine=engine, **parts)
     run = replace(run, losses=recipe.losses, reduction=recipe.reduction)
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
         draws = [flow.ledger.trained_groups(step) for step in (1, 2, 3, 4)]
-        sampled = flow.ledger._rows("SELECT SUM(tokens) FROM attempts WHERE origin='policy'")[0][0]
+        sampled = flow.ledger._rows("SELECT SUM(tokens) FROM rollouts WHERE origin='policy'")[0][0]
     assert recorder.rows[-1]["tokens_generated"] == sampled
-    taught = [[group for group in draw if group.trajectories[0].origin is Origin.TEACHER] for draw in draws]
+    taught = [[group for group in draw if group.rollouts[0].origin is Origin.TEACHER] for draw in draws]
     assert [len(draw) - len(shown) for draw, shown in zip(draws, taught, strict=True)] == [4] * 4
     assert {len(shown) for shown in taught} == {0, 4}, "collected, then all at once"
     assert [row["demonstrations"] for row in recorder.rows] == [len(shown) for shown in taught]
     for group in (group for shown in taught for group in shown):
-        (attempt,) = group.trajectories
-        assert attempt.reward == 1.0 and attempt.num_sampled == 0 and attempt.family == "shown"
-        siblings = [each for draw in draws for other in draw for each in other.trajectories
+        (rollout,) = group.rollouts
+        assert rollout.reward == 1.0 and rollout.num_sampled == 0 and rollout.family == "shown"
+        siblings = [each for draw in draws for other in draw for each in other.rollouts
                     if other.number == group.number and each.origin is Origin.POLICY]  # fmt: skip
         assert len(siblings) == 3 and all(each.reward == 0.0 for each in siblings)

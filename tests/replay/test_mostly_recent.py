@@ -82,12 +82,12 @@ def test_answers_of_old_groups_are_drawn_by_a_softmax_over_rewards() -> None:
         for number in range(2):
             buffer.add(make_group(rewards, number=number))
             drawn = buffer.sample(1, number)
-        assert drawn is not None and len(drawn[0].trajectories) == 3  # the new one is whole
-        seen.update(tuple(rewards.index(t.reward) for t in group.trajectories) for group in drawn[1:])
+        assert drawn is not None and len(drawn[0].rollouts) == 3  # the new one is whole
+        seen.update(tuple(rewards.index(t.reward) for t in group.rollouts) for group in drawn[1:])
     weights = np.exp(sharpness * np.array(rewards))
-    chances = weights / weights.sum()
+    probabilities = weights / weights.sum()
     for (one, other), count in seen.items():
-        first, second = chances[one], chances[other]
+        first, second = probabilities[one], probabilities[other]
         expected = first * second / (1 - first) + second * first / (1 - second)
         assert count / seen.total() == pytest.approx(expected, abs=0.04)
     assert set(seen) == {(0, 1), (0, 2), (1, 2)} and seen.total() > 1000

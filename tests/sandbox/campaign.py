@@ -124,9 +124,9 @@ def asked(folder: Path, user: str, module: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def campaign(every: int = 1, name: str = "", is_quick: bool = False, who: Sequence[str] = ()) -> Campaign:
+def campaign(every: int = 1, name: str = "", is_fast: bool = False, who: Sequence[str] = ()) -> Campaign:
     """Every attack, one of so many, or those in whose name a pattern is found; the quick ones hold nothing for long."""
-    done, part = Campaign(), ["--every", str(every), "--name", name, *(["--quick"] if is_quick else [])]
+    done, part = Campaign(), ["--every", str(every), "--name", name, *(["--quick"] if is_fast else [])]
     with copy_for_all() as folder:
         for user in who or users():
             done.found[user] = {where: asked(folder, user, "escapes", where, *part) for where in sorted(PLACES)}

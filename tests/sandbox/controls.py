@@ -46,7 +46,7 @@ print("exit-code", done.returncode, file=sys.stderr)
 
 
 @dataclass
-class NoWalls:
+class NoSandbox:
     """The control: the same program, and nothing that holds it but an end."""
 
     _naive: Process | None = None

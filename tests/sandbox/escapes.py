@@ -120,9 +120,9 @@ async def escapes(name: str, attacks: Sequence[Attack]) -> dict[str, dict[str, A
     return found
 
 
-def chosen(name: str, every: int = 1, text: str = "", is_quick: bool = False) -> list[Attack]:
+def chosen(name: str, every: int = 1, text: str = "", is_fast: bool = False) -> list[Attack]:
     """Attacks whose win would count in a place, or a part of them."""
-    quick = [attack for attack in ATTACKS if not is_quick or (attack.family not in SLOW and attack.seconds > 1)]
+    quick = [attack for attack in ATTACKS if not is_fast or (attack.family not in SLOW and attack.seconds > 1)]
     named = [attack for attack in quick if re.search(text, attack.key)]
     return [attack for attack in named[::every] if PLACES[name] & attack.against]
 

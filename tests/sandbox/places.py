@@ -9,10 +9,10 @@ from typing import Protocol
 from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.confine import Wall
 from strop.sandbox.execution import Allowance, Ran
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 from tests.sandbox import witness
 from tests.sandbox.attacks import Against, Attack
-from tests.sandbox.controls import NoWalls, command
+from tests.sandbox.controls import NoSandbox, command
 
 _HONEST = Allowance(seconds=60.0)  # a machine may be busy
 
@@ -31,24 +31,24 @@ class Place(Protocol):
 
 
 @dataclass
-class Walls:
+class Sandbox:
     """Python programs behind one of the walls."""
 
     wall: Wall
-    _box: PythonBox = field(init=False)
+    _sandbox: PythonSandbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self._box = PythonBox(self.wall)
+        self._sandbox = PythonSandbox(self.wall)
 
     async def run(self, attack: Attack, text: str, stdin: str, folder: str) -> Ran:
-        return await self._box.run(text, stdin, _allowed(attack), folder if self.wall is Wall.FILES else "")
+        return await self._sandbox.run(text, stdin, _allowed(attack), folder if self.wall is Wall.FILES else "")
 
     async def witness(self, attack: Attack) -> str:
-        ran = await self._box.run(witness.IN_PYTHON, "", _HONEST)
+        ran = await self._sandbox.run(witness.IN_PYTHON, "", _HONEST)
         return f"{ran.ending.value} {ran.stdout} {ran.stderr[-300:]}"
 
     async def close(self) -> None:
-        await self._box.close()
+        await self._sandbox.close()
 
 
 class Bubbles:
@@ -80,4 +80,4 @@ PLACES = {"control": Against.BOTH, "files": Against.PYTHON, "no files": Against.
 
 def place(name: str) -> Place:
     """By its name."""
-    return NoWalls() if name == "control" else Bubbles() if name == "bubble" else Walls(Wall(name))
+    return NoSandbox() if name == "control" else Bubbles() if name == "bubble" else Sandbox(Wall(name))

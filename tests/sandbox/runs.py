@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.confine import Wall
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 from tests.sandbox.attacks import ATTACKS, SLOW, Against, Attack
 from tests.sandbox.outside import Outside
 from tests.sandbox.places import Bubbles
@@ -54,7 +54,7 @@ class Tally:
 
 def honest(rng: random.Random) -> tuple[str, str, str, int]:
     """A program, its input, what it must print, and its exit code."""
-    a, b = chance.randrange(1, 999), chance.randrange(1, 999)
+    a, b = rng.randrange(1, 999), rng.randrange(1, 999)
     return rng.choice(
         [
             (f"print({a} * {b})", "", f"{a * b}\n", 0),
@@ -81,37 +81,37 @@ def _hostile(rng: random.Random, against: Against) -> Attack:
 async def runs(programs: int, seed: int) -> Tally:
     """Both walls in turn, and now and then a command."""
     tally, rng, outside = Tally(), random.Random(seed), Outside()
-    boxes, turn = [PythonBox(wall, _AT_ONCE) for wall in Wall], asyncio.Semaphore(2 * _AT_ONCE)
+    sandboxes, turn = [PythonSandbox(wall, _AT_ONCE) for wall in Wall], asyncio.Semaphore(2 * _AT_ONCE)
 
     async def one(number: int) -> None:
         async with turn:
             if number % _IN_BUBBLE == 0:
                 await _command(tally, rng, outside)
             else:
-                await _program(tally, rng, outside, boxes[number % 2])
+                await _program(tally, rng, outside, sandboxes[number % 2])
 
     await asyncio.gather(*(one(number) for number in range(programs)))
-    for box in boxes:
-        await box.close()
+    for sandbox in sandboxes:
+        await sandbox.close()
     outside.close()
     return tally
 
 
-async def _program(tally: Tally, rng: random.Random, outside: Outside, box: PythonBox) -> None:
+async def _program(tally: Tally, rng: random.Random, outside: Outside, sandbox: PythonSandbox) -> None:
     if rng.random() < 0.5:
         text, stdin, said, code = honest(rng)
-        ran = await box.run(text, stdin, _LONG)
+        ran = await sandbox.run(text, stdin, _LONG)
         is_right = (ran.ending, ran.stdout, ran.code) == (Ending.FINISHED, said, code)
         return tally.add("honest", ran, "" if is_right else f"{text!r}: {ran}")
     attack = _hostile(rng, Against.PYTHON)
     text, stdin = outside.told(attack)
-    ran = await box.run(rng.choice(_DISGUISES)(text), stdin, Allowance(attack.seconds, attack.memory))
+    ran = await sandbox.run(rng.choice(_DISGUISES)(text), stdin, Allowance(attack.seconds, attack.memory))
     tally.add(attack.key, ran, _told(ran, outside))
 
 
 async def _command(tally: Tally, rng: random.Random, outside: Outside) -> None:
     if rng.random() < 0.5:
-        a = chance.randrange(999)
+        a = rng.randrange(999)
         ran = await Bubble().run(["sh", "-c", f"read x; echo $((x * 2)); exit {a % 7}"], f"{a}\n", _LONG)
         is_right = (ran.ending, ran.stdout, ran.code) == (Ending.FINISHED, f"{2 * a}\n", a % 7)
         return tally.add("honest command", ran, "" if is_right else str(ran))

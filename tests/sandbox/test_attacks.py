@@ -41,10 +41,10 @@ def test_attacks_are_many_and_each_has_a_name() -> None:
 @needs_landlock
 @needs_bubble
 @pytest.mark.parametrize("user", campaign.users())
-def test_attacks_that_win_without_walls_win_in_no_sandbox(user: str) -> None:
+def test_attacks_that_win_without_sandbox_win_in_no_sandbox(user: str) -> None:
     if not campaign.interpreter(user):
         pytest.skip(f"wall: there is no Python of at least 3.11 that {user} may start")
-    done = campaign.campaign(every=_EVERY, is_quick=True, who=[user])
+    done = campaign.campaign(every=_EVERY, is_fast=True, who=[user])
     assert done.breaches() == []
     assert all(row["tried"] >= 10 and row["won in the control"] >= 0.7 * row["tried"] for row in done.rows()), (
         done.rows()

@@ -1,4 +1,4 @@
-"""The box: what comes back, and whose fault it was; attacks are in `test_attacks.py`."""
+"""The sandbox: what comes back, and whose fault it was; attacks are in `test_attacks.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.sandbox.confine import Wall, best_wall, wall_with
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 from tests.sandbox.escapes import SECRET
 
 _ROOT = Path(__file__).parents[2]
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: nee
 
 def ran(*programs: str, stdin: str = "", **allowance: float) -> list[Ran]:
     async def all_of_them() -> list[Ran]:
-        box = PythonBox()
-        found = [await box.run(each, stdin, Allowance(**allowance)) for each in programs]  # type: ignore[arg-type]
-        await box.close()
+        sandbox = PythonSandbox()
+        found = [await sandbox.run(each, stdin, Allowance(**allowance)) for each in programs]  # type: ignore[arg-type]
+        await sandbox.close()
         return found
 
     return asyncio.run(all_of_them())
@@ -43,13 +43,13 @@ def test_what_comes_back() -> None:
     )
     assert (failed.ending, failed.stdout, failed.code, failed.is_well) == (Ending.FINISHED, "é\n", 3, False)
     assert (
-        quiet.code == 1 and quiet.stderr.endswith("ZeroDivisionError: division by zero\n") and not quiet.is_worlds_fault
+        quiet.code == 1 and quiet.stderr.endswith("ZeroDivisionError: division by zero\n") and not quiet.is_envs_fault
     )
     assert 0 < plain.seconds < 20 and plain.memory > 1 << 20
 
 
 def test_two_runs_are_the_same_in_every_bit() -> None:
-    """Sets keep their order and chance its numbers, from one interpreter to the next."""
+    """Sets keep their order and probability its numbers, from one interpreter to the next."""
     program = "import random; print({str(n) for n in range(50)}, random.random())"
     one, other, again = ran(program)[0], *ran(program, program)
     assert one.stdout == other.stdout == again.stdout != ""
@@ -65,9 +65,9 @@ def test_a_program_may_write_in_its_own_folder_alone(tmp_path: Path) -> None:
     program = f"open('a', 'w').write('1'); print(open('a').read()); open({str(tmp_path / 'b')!r}, 'w')"
 
     async def within() -> Ran:
-        box = PythonBox(Wall.FILES)
-        found = await box.run(program, folder=str(tmp_path / "mine"))
-        await box.close()
+        sandbox = PythonSandbox(Wall.FILES)
+        found = await sandbox.run(program, folder=str(tmp_path / "mine"))
+        await sandbox.close()
         return found
 
     found = asyncio.run(within())
@@ -75,17 +75,17 @@ def test_a_program_may_write_in_its_own_folder_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "a").read_text() == "1" and not (tmp_path / "b").exists()
 
 
-def test_a_watcher_that_is_gone_is_the_worlds_fault_and_the_next_program_has_another() -> None:
+def test_a_watcher_that_is_gone_is_the_envs_fault_and_the_next_program_has_another() -> None:
     async def lost() -> list[Ran]:
-        box = PythonBox()
-        await box.run("pass")
-        os.killpg(box._idle[0].pid, signal.SIGKILL)
-        found = [await box.run("print(1)"), await box.run("print(2)")]
-        await box.close()
+        sandbox = PythonSandbox()
+        await sandbox.run("pass")
+        os.killpg(sandbox._idle[0].pid, signal.SIGKILL)
+        found = [await sandbox.run("print(1)"), await sandbox.run("print(2)")]
+        await sandbox.close()
         return found
 
     gone, there = asyncio.run(lost())
-    assert gone.ending is Ending.LOST and gone.is_worlds_fault and there.stdout == "2\n"
+    assert gone.ending is Ending.LOST and gone.is_envs_fault and there.stdout == "2\n"
 
 
 _ORPHAN = """
@@ -115,21 +115,21 @@ def test_a_landlock_that_lets_files_be_emptied_is_no_wall() -> None:
     assert [wall_with(version) for version in range(5)] == [Wall.NO_FILES] * 3 + [Wall.FILES] * 2
 
 
-def test_nobody_runs_a_program_without_its_walls() -> None:
+def test_nobody_runs_a_program_without_its_sandbox() -> None:
     """A folder that is not there: the walls cannot be raised, so the program is not run, and it is not to blame."""
 
     async def without() -> Ran:
-        box = PythonBox(Wall.FILES)
-        found = await box.run("print('ran')", folder="/nowhere")
-        await box.close()
+        sandbox = PythonSandbox(Wall.FILES)
+        found = await sandbox.run("print('ran')", folder="/nowhere")
+        await sandbox.close()
         return found
 
     found = asyncio.run(without())
-    assert found.ending is Ending.SETUP and found.is_worlds_fault and found.stdout == ""
+    assert found.ending is Ending.SETUP and found.is_envs_fault and found.stdout == ""
     with pytest.raises(ConfigurationError, match="has no wall that a program cannot leave"):
-        asyncio.run(PythonBox(None).run("print(1)"))
+        asyncio.run(PythonSandbox(None).run("print(1)"))
     with pytest.raises(ConfigurationError, match="at_once >= 1, got 0"):
-        PythonBox(at_once=0)
+        PythonSandbox(at_once=0)
     with pytest.raises(ConfigurationError, match="some time, memory and output, got 0 s"):
         Allowance(seconds=0)
 

@@ -55,7 +55,7 @@ def test_nothing_outside_is_reached(attack: str, monkeypatch: pytest.MonkeyPatch
     with surroundings() as known:
         found = shell(attack.format(**json.loads(known)))
         assert Path(json.loads(known)["secret"]).read_text() == "s3cret"
-    assert "ESCAPED" not in found.stdout and not found.is_worlds_fault
+    assert "ESCAPED" not in found.stdout and not found.is_envs_fault
 
 
 @needs_bubble
@@ -83,11 +83,11 @@ def test_folders_that_are_memory_are_bounded_and_nothing_else_is_written(tmp_pat
 
 
 @needs_bubble
-def test_what_could_not_begin_is_the_worlds_fault_and_what_was_killed_is_not() -> None:
+def test_what_could_not_begin_is_the_envs_fault_and_what_was_killed_is_not() -> None:
     missing = [shell("true", folder="/nowhere"), asyncio.run(Bubble().run(["no-such-program"]))]
-    assert [each.ending for each in missing] == [Ending.SETUP] * 2 and all(each.is_worlds_fault for each in missing)
+    assert [each.ending for each in missing] == [Ending.SETUP] * 2 and all(each.is_envs_fault for each in missing)
     own = [shell(text) for text in ("kill -9 $$", "kill -9 -1", "kill -9 $PPID; exit 1", "kill -9 1; exit 1")]
-    assert not any(each.is_worlds_fault or each.is_well for each in own), [each.ending for each in own]
+    assert not any(each.is_envs_fault or each.is_well for each in own), [each.ending for each in own]
 
 
 def _read(path: Path) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any
 from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.confine import Wall
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -97,9 +97,9 @@ async def _answered(asked: dict[str, Any]) -> Ran:
     rest = (asked.get("stdin", ""), allowance, asked.get("folder", ""))
     if "command" in asked:
         return await Bubble(tuple(asked.get("seen", ()))).run(asked["command"], *rest)
-    box = PythonBox(Wall(asked.get("wall", "files")))
-    ran = await box.run(asked["program"], *rest)
-    await box.close()
+    sandbox = PythonSandbox(Wall(asked.get("wall", "files")))
+    ran = await sandbox.run(asked["program"], *rest)
+    await sandbox.close()
     return ran
 
 

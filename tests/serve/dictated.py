@@ -26,7 +26,7 @@ _LONGEST = 1024
 
 @dataclass
 class Dictated(Scripted):
-    """The script's replies under the weights that were published last, each token with its logprob there."""
+    """The script's completions under the weights that were published last, each token with its logprob there."""
 
     has_weights: ClassVar[bool] = True
     _model: Any = field(init=False, repr=False, compare=False, default=None)
@@ -43,7 +43,7 @@ class Dictated(Scripted):
         return replace(made, logprobs=np.asarray(own, dtype=np.float32))
 
     async def _piece(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        """The next tokens of a reply that is asked for in pieces, or the first of another one."""
+        """The next tokens of a completion that is asked for in pieces, or the first of another one."""
         begin, whole = self._begun.get(key, (0, None))
         at = len(prompt) - begin
         if whole is None or not 0 < at < len(whole.tokens) or not np.array_equal(prompt[begin:], whole.tokens[:at]):

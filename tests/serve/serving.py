@@ -1,4 +1,4 @@
-"""The bundled model behind a door of its own, and the store of the key-value world as tools."""
+"""The bundled model behind a door of its own, and the store of the key-value environment as tools."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch
 from strop.cli.models import find_model, open_policy
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.generate.conversation import Talk
-from strop.generate.policy import Policy, attempt_key
-from strop.generate.serve.rollout_access import Attempts
+from strop.generate.policy import Policy, rollout_key
+from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
 from strop.types import Sampling, Start, Task
 from tests.tiny_models import load_reference, reference_logprobs
@@ -36,7 +36,7 @@ def task_of(index: int, level: int = 2) -> Task:
 
 
 def dialogue(policy: Policy, task: Task, number: int = 0) -> Talk:
-    return policy.dialogue(task, Start(f"attempt/{number}", attempt_key(0, f"attempt/{number}")))
+    return policy.dialogue(task, Start(f"rollout/{number}", rollout_key(0, f"rollout/{number}")))
 
 
 def store_of(task: Task) -> Callable[[str, dict[str, Any]], str]:
@@ -52,28 +52,28 @@ def store_of(task: Task) -> Callable[[str, dict[str, Any]], str]:
     return used
 
 
-def served(work: Callable[[str, str], Awaitable[Result]], talk: Talk) -> tuple[Result, Attempts]:
-    """What comes of a client that is given an address and a key for this attempt."""
+def served(work: Callable[[str, str], Awaitable[Result]], talk: Talk) -> tuple[Result, Rollouts]:
+    """What comes of a client that is given an address and a key for this rollout."""
 
-    async def play() -> tuple[Result, Attempts]:
-        attempts = Attempts()
-        door = Door(attempts)
+    async def play() -> tuple[Result, Rollouts]:
+        rollouts = Rollouts()
+        door = Door(rollouts)
         address = await door.open()
-        key, conversation = attempts.admit(talk)
+        key, conversation = rollouts.admit(talk)
         try:
             result = await work(address, key)
         finally:
-            await attempts.end(key)
+            await rollouts.end(key)
             await door.close()
         talk.served = conversation.served  # type: ignore[attr-defined]
-        return result, attempts
+        return result, rollouts
 
     return asyncio.run(play())
 
 
 @cache
 def same_model() -> Any:
-    """Read once: it is asked after every attempt."""
+    """Read once: it is asked after every rollout."""
     return load_reference(find_model("pocket"))
 
 

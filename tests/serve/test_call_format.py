@@ -55,7 +55,8 @@ def letters(text: str) -> IntArray:
 def test_words_behind_a_name_are_its_parameters(pocket: CallFormat) -> None:
     assert (pocket.opens, pocket.closes, pocket.is_json) == ("<call>", "</call>", False)
     parts = pocket.read(
-        pocket.template.encode_reply("<think>1+2=3</think>now <call>set gold 3</call><call>get red</call>"), (GET, SET)
+        pocket.template.encode_completion("<think>1+2=3</think>now <call>set gold 3</call><call>get red</call>"),
+        (GET, SET),
     )
     assert parts.thought == "1+2=3" and parts.text == "now"
     assert parts.calls == (ToolCall("set", '{"key": "gold", "value": "3"}'), ToolCall("get", '{"key": "red"}'))
@@ -63,7 +64,7 @@ def test_words_behind_a_name_are_its_parameters(pocket: CallFormat) -> None:
 
 @pytest.mark.parametrize("text", ["<call>put red</call>", "<call>set red</call>", "<call>get</call>", "<call></call>"])
 def test_a_call_that_cannot_be_read_stays_text_and_is_flagged(pocket: CallFormat, text: str) -> None:
-    parts = pocket.read(pocket.template.encode_reply(text), (GET, SET))
+    parts = pocket.read(pocket.template.encode_completion(text), (GET, SET))
     assert parts.is_ill_formed and not parts.calls and parts.text == text
 
 
@@ -73,11 +74,11 @@ def test_a_mark_that_is_spelled_is_text(pocket: CallFormat) -> None:
 
 
 def test_without_tools_nothing_is_a_call(pocket: CallFormat) -> None:
-    assert pocket.read(pocket.template.encode_reply("<call>get red</call>"), ()).text == "<call>get red</call>"
+    assert pocket.read(pocket.template.encode_completion("<call>get red</call>"), ()).text == "<call>get red</call>"
 
 
 def test_a_call_under_way_is_told_apart_from_the_text_before_it(pocket: CallFormat) -> None:
-    parts = pocket.read(pocket.template.encode_reply("so <call>get r"), (GET, SET))
+    parts = pocket.read(pocket.template.encode_completion("so <call>get r"), (GET, SET))
     assert parts.text == "so " and parts.unclosed == "<call>get r" and not parts.calls
 
 
@@ -86,7 +87,7 @@ def test_json_between_marks(tmp_path: Path) -> None:
     found = CallFormat.of(template)
     assert found is not None and (found.opens, found.closes, found.is_json) == ("<tool_call>", "</tool_call>", True)
     text = 'a<tool_call>\n{"name": "get", "arguments": {"key": "re d", "n": [1, false]}}\n</tool_call>'
-    parts = found.read(template.encode_reply(text + "<tool_call>{oops}</tool_call>"), (GET,))
+    parts = found.read(template.encode_completion(text + "<tool_call>{oops}</tool_call>"), (GET,))
     assert parts.calls == (ToolCall("get", '{"key": "re d", "n": [1, false]}'),)
     assert parts.text == "a<tool_call>{oops}</tool_call>" and parts.is_ill_formed
 
@@ -95,15 +96,15 @@ def test_marks_that_are_no_tokens_are_found_in_the_text(tmp_path: Path) -> None:
     save_folder(tmp_path, CALLS)
     found = CallFormat.of(template := Template.load(tmp_path))
     assert found is not None
-    parts = found.read(template.encode_reply('<tool_call>{"name": "get", "arguments": {}}</tool_call>'), (GET,))
+    parts = found.read(template.encode_completion('<tool_call>{"name": "get", "arguments": {}}</tool_call>'), (GET,))
     assert parts.calls == (ToolCall("get", "{}"),) and parts.text == ""
 
 
-def test_a_reply_that_is_one_call_and_a_template_without_calls(tmp_path: Path) -> None:
+def test_a_completion_that_is_one_call_and_a_template_without_calls(tmp_path: Path) -> None:
     save_folder(tmp_path / "bare", BARE)
     found = CallFormat.of(template := Template.load(tmp_path / "bare"))
     assert found is not None and not found.opens
-    assert found.read(template.encode_reply('{"name": "get", "parameters": {"key": "a"}}'), (GET,)).calls
-    assert not found.read(template.encode_reply("get it"), (GET,)).calls
+    assert found.read(template.encode_completion('{"name": "get", "parameters": {"key": "a"}}'), (GET,)).calls
+    assert not found.read(template.encode_completion("get it"), (GET,)).calls
     save_folder(tmp_path / "none", CHATML)
     assert CallFormat.of(Template.load(tmp_path / "none")) is None

@@ -1,4 +1,4 @@
-"""Real clients play a tool task through the endpoint: every token they caused is in the attempt, as it was sampled."""
+"""Real clients play a tool task through the endpoint: every token they caused is in the rollout, as it was sampled."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_client_plays_a_tool_task_in_one_context(policy: Policy, client: Any) 
 
 
 def test_all_clients_get_the_same_tokens(policy: Policy) -> None:
-    """The same attempt through each dialect, whole or streamed."""
+    """The same rollout through each dialect, whole or streamed."""
     said = [
         [turn.tokens.tolist() for turn in played(policy, client, 1)[1].turns]
         for client in (chat, streamed_chat, responses, followed, messages, streamed_messages)

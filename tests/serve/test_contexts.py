@@ -29,7 +29,7 @@ from tests.tiny_models import save_pocket_like
 SESSIONS = int(os.environ.get("STROP_HISTORIES", "60"))
 TASK = Task((Message("user", "sum"),), "", "test")
 SCHEMA = {"type": "object", "properties": {"key": {}, "value": {}}}
-REPLIES = (
+COMPLETIONS = (
     "<call>set red 1</call>",
     "<think>so</think>well<call>set a b</call><call>set c d</call>",
     "done",
@@ -46,7 +46,7 @@ class Talkative(Engine):
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         self.prompts.append(prompt)
-        text = self.stream.choice(REPLIES)
+        text = self.stream.choice(COMPLETIONS)
         tokens = np.array([*_encoded(text), TOKEN_IDS["<|end|>"]])
         count, number = len(tokens), len(self.prompts)
         return Completion(tokens, np.zeros(count, np.float32), np.full(count, number), Stop.STOP)
@@ -226,24 +226,24 @@ async def _session(policy: Policy, engine: Talkative, stream: random.Random, cli
             is_spliced = not other and (not changed or (keeps and client.has_ids(before.answer)))
         body = client.body(history, other)
         ask = client.dialect.parse(body)
-        reply = await conversation.answer(ask, conversation.another_name())
+        completion = await conversation.answer(ask, conversation.another_name())
         expected = policy.template.opening([each.message for each in ask.said], ask.tools).tolist()
         if is_spliced and before is not None:
             fresh = [each.message for each in client.dialect.parse(client.body(news, other)).said]
             expected = [*before.tokens, *policy.template.between(before.tokens[-1], fresh).tolist()]
         assert engine.prompts[-1].tolist() == expected, (client, keeps, changed, other)
         if is_spliced or before is None or other or changed:
-            known += _kept(client, reply, ask, history, expected, talk) if not other else []
+            known += _kept(client, completion, ask, history, expected, talk) if not other else []
     written = [int(version) for turn in talk.turns for version in np.unique(turn.versions)]
     assert sorted(written) == list(range(1, len(engine.prompts) + 1)), "every sampled token is in one turn"
 
 
 def _kept(
-    client: Any, reply: ServedCompletion, ask: Any, history: list[Any], read: list[int], talk: Any
+    client: Any, completion: ServedCompletion, ask: Any, history: list[Any], read: list[int], talk: Any
 ) -> list[Known]:
-    (turn,) = [each for each in talk.turns if len(each.versions) and _is(each, reply)]
-    return [Known(history, client.dialect.answer(reply, ask), [*read, *turn.tokens.tolist()])]
+    (turn,) = [each for each in talk.turns if len(each.versions) and _is(each, completion)]
+    return [Known(history, client.dialect.answer(completion, ask), [*read, *turn.tokens.tolist()])]
 
 
-def _is(turn: Any, reply: ServedCompletion) -> bool:
-    return int(turn.versions[0]) == int(reply.name.rpartition("n")[2])
+def _is(turn: Any, completion: ServedCompletion) -> bool:
+    return int(turn.versions[0]) == int(completion.name.rpartition("n")[2])

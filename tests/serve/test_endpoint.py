@@ -11,7 +11,7 @@ import pytest
 
 from strop.generate.policy import Policy
 from strop.generate.serve.public import Public
-from strop.generate.serve.rollout_access import Attempts
+from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
 from tests.serve.serving import dialogue, pocket, task_of
 
@@ -27,7 +27,7 @@ def policy() -> Policy:
 async def sent(address: str, path: str, body: bytes, *headers: str, method: str = "POST") -> tuple[int, Any]:
     """A request in plain HTTP, as no client would send it."""
     host, port = address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, task_generator = await asyncio.open_connection(host, int(port))
     lines = [
         f"{method} {path} HTTP/1.1",
         f"host: {host}",
@@ -35,14 +35,14 @@ async def sent(address: str, path: str, body: bytes, *headers: str, method: str 
         "connection: close",
         *headers,
     ]
-    writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+    task_generator.write("\r\n".join([*lines, "", ""]).encode() + body)
     answer = b""
     try:
-        await writer.drain()
+        await task_generator.drain()
         answer = await reader.read()
     except ConnectionError:
         answer = await reader.read()
-    writer.close()
+    task_generator.close()
     head, _, told = answer.partition(b"\r\n\r\n")
     return int(head.split()[1]), _json(told)
 
@@ -52,16 +52,16 @@ def _json(told: bytes) -> Any:
     return json.loads(told[begin : told.rfind(b"}") + 1]) if begin >= 0 else None
 
 
-def within(policy: Policy, work: Callable[[str, Attempts, str, Any], Awaitable[None]]) -> Any:
-    """A door with one attempt behind it."""
+def within(policy: Policy, work: Callable[[str, Rollouts, str, Any], Awaitable[None]]) -> Any:
+    """A door with one rollout behind it."""
 
     async def play() -> Any:
-        attempts, talk = Attempts(), dialogue(policy, task_of(0))
-        door = Door(attempts)
+        rollouts, talk = Rollouts(), dialogue(policy, task_of(0))
+        door = Door(rollouts)
         address = await door.open()
-        key, conversation = attempts.admit(talk)
+        key, conversation = rollouts.admit(talk)
         try:
-            await work(address, attempts, key, conversation)
+            await work(address, rollouts, key, conversation)
         finally:
             await door.close()
         return talk
@@ -69,16 +69,16 @@ def within(policy: Policy, work: Callable[[str, Attempts, str, Any], Awaitable[N
     return asyncio.run(play())
 
 
-def test_how_calls_are_written_is_found_once_for_all_attempts(policy: Policy) -> None:
-    attempts = Attempts()
-    first, second = (attempts.admit(dialogue(policy, task_of(number), number))[1] for number in range(2))
+def test_how_calls_are_written_is_found_once_for_all_rollouts(policy: Policy) -> None:
+    rollouts = Rollouts()
+    first, second = (rollouts.admit(dialogue(policy, task_of(number), number))[1] for number in range(2))
     assert first.format is not None and first.format is second.format is policy.calls
     assert Public(policy, "pocket", "token").visit("token").format is policy.calls
 
 
-def test_keys_open_their_own_attempt_alone(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
-        other, talk = attempts.admit(dialogue(policy, task_of(1), 1))
+def test_keys_open_their_own_rollout_alone(policy: Policy) -> None:
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
+        other, talk = rollouts.admit(dialogue(policy, task_of(1), 1))
         body = json.dumps(ASK).encode()
         for wrong in ("", "authorization: Bearer sk-strop-no", f"authorization: Basic {key}", "x-api-key: "):
             status, told = await sent(address, "/v1/chat/completions", body, *([wrong] if wrong else []))
@@ -87,7 +87,7 @@ def test_keys_open_their_own_attempt_alone(policy: Policy) -> None:
         assert status == 401 and told["error"]["type"] == "authentication_error"
         status, _ = await sent(address, "/v1/chat/completions", body, f"x-api-key: {other}")
         assert status == 200 and talk.served.turns == 1 and conversation.served.turns == 0
-        await attempts.end(other)
+        await rollouts.end(other)
         status, told = await sent(address, "/v1/chat/completions", body, f"authorization: Bearer {other}")
         assert status == 409 and "ended" in told["error"]["message"]
         status, _ = await sent(address, "/v1/models", b"", method="GET")
@@ -100,13 +100,13 @@ BAD = {
     "no JSON": (b"{", "no JSON"),
     "no object": (b"[]", "JSON object"),
     "deep": (b"[" * 100_000, "no JSON"),
-    "no messages": (b"{}", "to reply to"),
-    "its own word last": (b'{"messages": [{"role": "assistant", "content": "a"}]}', "to reply to"),
+    "no messages": (b"{}", "to completion to"),
+    "its own word last": (b'{"messages": [{"role": "assistant", "content": "a"}]}', "to completion to"),
     "unknown role": (b'{"messages": [{"role": "king", "content": "a"}]}', "king"),
     "an image": (b'{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}', "image_url"),
     "two answers": (b'{"n": 2, "messages": [{"role": "user", "content": "a"}]}', "one answer"),
     "half a character": (b'{"messages": [{"role": "user", "content": "\\uD800"}]}', "half a character"),
-    "a number beyond all": (b'{"temperature": 1%s, "messages": []}' % (b"0" * 400), "to reply to"),
+    "a number beyond all": (b'{"temperature": 1%s, "messages": []}' % (b"0" * 400), "to completion to"),
     "text for a number": (b'{"max_tokens": "a", "messages": []}', "max_tokens"),
     "fewer than no tokens": (b'{"max_tokens": -1, "messages": [{"role": "user", "content": "a"}]}', "max_tokens"),
     "a heat that is no number": (
@@ -135,16 +135,16 @@ STRANGERS = {
 
 
 def test_bad_requests_are_told_what_is_wrong(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
         for name, (body, wrong) in BAD.items():
             status, told = await sent(address, "/v1/chat/completions", body, f"authorization: Bearer {key}")
             assert status == 400 and wrong in told["error"]["message"], (name, status, told)
         for path, body in STRANGERS.items():
             status, told = await sent(address, path, body, f"x-api-key: {key}")
             assert status == 400 and "role" in told["error"]["message"], (path, told)
-        acts = attempts.let_act(conversation)
-        for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/attempt/step", "/attempt/reward"):
-            own = acts if path.startswith("/attempt") else key
+        acts = rollouts.let_act(conversation)
+        for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/rollout/step", "/rollout/reward"):
+            own = acts if path.startswith("/rollout") else key
             status, told = await sent(address, path, b" " * (10 << 20), f"x-api-key: {own}")
             assert status == 413, path
             status, told = await sent(address, path, b'{"half": ', f"x-api-key: {own}")
@@ -157,7 +157,7 @@ def test_bad_requests_are_told_what_is_wrong(policy: Policy) -> None:
 
 
 def test_a_request_that_is_sent_again_is_answered_once(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
         body, who = json.dumps(ASK).encode(), f"authorization: Bearer {key}"
         again = [sent(address, "/v1/chat/completions", body, who, f"x-stainless-retry-count: {n}") for n in (0, 1, 2)]
         first = await sent(address, "/v1/chat/completions", body, who, "x-stainless-retry-count:  ")
@@ -172,21 +172,21 @@ def test_a_request_that_is_sent_again_is_answered_once(policy: Policy) -> None:
 
 
 def test_whoever_hangs_up_leaves_a_whole_turn(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
         client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0)
         stream = await client.chat.completions.create(**ASK, stream=True)
         async for chunk in stream:
             if chunk.choices[0].delta.content:
                 break
         await stream.close()
-        await attempts.end(key)
+        await rollouts.end(key)
 
     (turn,) = within(policy, work).turns
     assert len(turn.tokens) == len(turn.logprobs) > 0
 
 
 def test_an_emoji_in_two_halves_is_a_character(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
         body = b'{"messages": [{"role": "user", "content": "\\ud83d\\ude00 3+4=?"}]}'
         status, _ = await sent(address, "/v1/chat/completions", body, f"x-api-key: {key}")
         assert status == 200
@@ -194,39 +194,39 @@ def test_an_emoji_in_two_halves_is_a_character(policy: Policy) -> None:
     assert len(within(policy, work).turns) == 1
 
 
-def test_the_key_that_asks_the_policy_does_not_act_in_the_environment(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
-        conversation.hears_reward, acts = True, attempts.let_act(conversation)
-        for path, body in (("/attempt/step", b'{"content": "4"}'), ("/attempt/reward", b'{"reward": 1}')):
+def test_the_key_that_asks_the_policy_does_not_act_in_the_episode(policy: Policy) -> None:
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
+        conversation.hears_reward, acts = True, rollouts.let_act(conversation)
+        for path, body in (("/rollout/step", b'{"content": "4"}'), ("/rollout/reward", b'{"reward": 1}')):
             status, told = await sent(address, path, body, f"x-api-key: {key}")
-            assert status == 403 and "environment_key" in told["error"]["message"]
+            assert status == 403 and "episode_key" in told["error"]["message"]
             status, _ = await sent(address, path, body, "x-api-key: env-strop-no")
             assert status == 401
         for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"):
             status, told = await sent(address, path, json.dumps(ASK).encode(), f"x-api-key: {acts}")
             assert status == 403 and "OPENAI_API_KEY" in told["error"]["message"]
         assert conversation.reward is None and conversation.served.turns == 0
-        await attempts.end(key)
+        await rollouts.end(key)
         for each in (key, acts):
-            status, told = await sent(address, "/attempt/reward", b'{"reward": 1}', f"x-api-key: {each}")
-            assert status == 409 and "ended" in told["error"]["message"], "both keys end with the attempt"
+            status, told = await sent(address, "/rollout/reward", b'{"reward": 1}', f"x-api-key: {each}")
+            assert status == 409 and "ended" in told["error"]["message"], "both keys end with the rollout"
 
     within(policy, work)
 
 
 def test_a_reward_is_told_once(policy: Policy) -> None:
-    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
-        who = f"authorization: Bearer {attempts.let_act(conversation)}"
-        status, told = await sent(address, "/attempt/reward", b'{"reward": 1}', who)
+    async def work(address: str, rollouts: Rollouts, key: str, conversation: Any) -> None:
+        who = f"authorization: Bearer {rollouts.let_act(conversation)}"
+        status, told = await sent(address, "/rollout/reward", b'{"reward": 1}', who)
         assert status == 409 and conversation.reward is None, "nobody asked"
         conversation.hears_reward = True
         for wrong in (b'{"reward": "1"}', b'{"reward": true}', b'{"reward": 1e999}', b"{}"):
-            status, _ = await sent(address, "/attempt/reward", wrong, who)
+            status, _ = await sent(address, "/rollout/reward", wrong, who)
             assert status == 400
-        status, told = await sent(address, "/attempt/reward", b'{"reward": 0.5}', who)
+        status, told = await sent(address, "/rollout/reward", b'{"reward": 0.5}', who)
         assert status == 200 and told["reward"] == conversation.reward == 0.5
         for more in (b'{"reward": 1}', b'{"reward": 0.5}'):
-            status, told = await sent(address, "/attempt/reward", more, who)
+            status, told = await sent(address, "/rollout/reward", more, who)
             assert status == 409 and "final" in told["error"]["message"] and conversation.reward == 0.5
         assert conversation.served.refused == 3
 

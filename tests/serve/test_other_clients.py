@@ -23,7 +23,7 @@ from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.storage.ledger import Ledger
-from strop.types import Trajectory
+from strop.types import Rollout
 from tests.serve.dictated import Clerk, Dictated, save_obedient
 from tests.tiny_models import load_reference, reference_logprobs
 
@@ -45,7 +45,7 @@ RESULT = r"tool\n(\d+|ok)(?=<)"
 
 @dataclass(frozen=True)
 class Client:
-    """A package, its program, who plays and how many contexts an attempt has."""
+    """A package, its program, who plays and how many contexts a rollout has."""
 
     package: str
     words: str
@@ -133,7 +133,7 @@ def run_of(client: Client, obedient: Path) -> Run:
     sizes = {"steps": STEPS, "groups_per_step": 1, "group_size": SIZE, "heldout_tasks": 1, "learning_rate": 1e-4}
     more: dict[str, Any] = {"command": shlex.join([sys.executable, str(PROGRAMS / program), *words])}
     more |= {"model": str(obedient), "max_tokens": 512} if client.clerk else {}
-    run = build(recipe_named("polar"), {"world": "keyvalue:3", "isolation": "process", "seed": 1} | sizes | more)
+    run = build(recipe_named("polar"), {"env": "keyvalue:3", "isolation": "process", "seed": 1} | sizes | more)
     run.checkpoint_every = 1
     run.agent.memory = 1 << 40  # type: ignore[attr-defined] # what some reserve, not what they use
     if client.clerk:
@@ -148,30 +148,30 @@ def test_a_program_is_trained_as_it_is(name: str, obedient: Path, tmp_path: Path
         pytest.skip(f"{client.package} is not installed")
     run = run_of(client, obedient)
     launch(run, tmp_path, "run")
-    attempts, metrics = made_in(tmp_path / "run")
-    assert [each.error for each in attempts] == [""] * STEPS * SIZE
-    assert min(len(each.turns) for each in attempts) > 1 and sum(row["grad_norm"] > 0 for row in metrics) > 0
-    sampled = sum(len(turn.tokens) for each in attempts for turn in each.turns)
+    rollouts, metrics = made_in(tmp_path / "run")
+    assert [each.error for each in rollouts] == [""] * STEPS * SIZE
+    assert min(len(each.turns) for each in rollouts) > 1 and sum(row["grad_norm"] > 0 for row in metrics) > 0
+    sampled = sum(len(turn.tokens) for each in rollouts for turn in each.turns)
     assert metrics[-1]["tokens_generated"] == metrics[-1]["tokens_trained"] == sampled
     assert moved(find_model(str(run.model)), tmp_path / "run"), "a step changes weights"
     models = [load_reference(find_model(str(run.model)))]
     models += [load_reference(tmp_path / f"run/checkpoints/step-{n}") for n in range(1, STEPS)]
-    assert max(furthest(each, models) for each in attempts) < 1e-5
+    assert max(furthest(each, models) for each in rollouts) < 1e-5
     served = {
         key: sum(row[f"served/{key}"] for row in metrics) for key in ("turns", "contexts", "branches", "repaired")
     }
     print(f"\n{name}: {served}")
-    assert served["turns"] == sum(len(each.turns) for each in attempts) and served["branches"] == 0
+    assert served["turns"] == sum(len(each.turns) for each in rollouts) and served["branches"] == 0
     assert served["contexts"] == (STEPS * SIZE * client.contexts or served["turns"]), served
 
 
-def made_in(folder: Path) -> tuple[list[Trajectory], list[dict[str, float]]]:
-    """Attempts and figures of a run, of whose tokens none is trained twice."""
+def made_in(folder: Path) -> tuple[list[Rollout], list[dict[str, float]]]:
+    """Rollouts and metrics of a run, of whose tokens none is trained twice."""
     ledger = Ledger(folder / "ledger.db", read_only=True)
     assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
-    attempts = [each for number in range(STEPS) for each in ledger.group(number).trajectories]
+    rollouts = [each for number in range(STEPS) for each in ledger.group(number).rollouts]
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return attempts, [row for row in rows if "grad_norm" in row]
+    return rollouts, [row for row in rows if "grad_norm" in row]
 
 
 def moved(model: Path, run: Path) -> bool:
@@ -179,10 +179,10 @@ def moved(model: Path, run: Path) -> bool:
     return any(not torch.equal(before[name], after[name]) for name in before)
 
 
-def furthest(attempt: Trajectory, models: list[Any]) -> float:
+def furthest(rollout: Rollout, models: list[Any]) -> float:
     """The largest difference between a token's logprob and that under the version that wrote it, asked again."""
     context, most = list[int](), 0.0
-    for turn in attempt.turns:
+    for turn in rollout.turns:
         context = ([] if turn.fresh else context) + turn.prompt.tolist()
         whole = context + turn.tokens.tolist()
         (version,) = set(turn.versions.tolist())

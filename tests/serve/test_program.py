@@ -1,4 +1,4 @@
-"""Programs as agents: the same attempts as without them, and nothing of a broken one becomes a reward."""
+"""Programs as agents: the same rollouts as without them, and nothing of a broken one becomes a reward."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from strop.environments.bundled.keyvalue import KeyValue, KeyValueEnvironment
+from strop.environments.bundled.keyvalue import KeyValue, KeyValueEpisode
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.external_program import OutsideProgram
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
-from strop.roles import World
+from strop.roles import Environment
 from strop.sandbox.bubblewrap import problem
-from strop.types import Message, Observation, Outcome, Task, Trajectory
+from strop.types import Message, Observation, Outcome, Rollout, Task
 from tests.serve.serving import dialogue, furthest, pocket, task_of
 
 pytest.importorskip("openai")
@@ -33,18 +33,18 @@ def policy() -> Policy:
     return pocket()
 
 
-def played(policy: Policy, agent: Any, index: int = 0, world: World = PLAIN) -> Trajectory:
-    return played_at(policy, agent, task_of(index), world, index)
+def played(policy: Policy, agent: Any, index: int = 0, env: Environment = PLAIN) -> Rollout:
+    return played_at(policy, agent, task_of(index), env, index)
 
 
-def played_at(policy: Policy, agent: Any, task: Task, world: World, number: int = 0) -> Trajectory:
-    async def work() -> Trajectory:
+def played_at(policy: Policy, agent: Any, task: Task, env: Environment, number: int = 0) -> Rollout:
+    async def work() -> Rollout:
         talk = dialogue(policy, task, number)
-        attempt = await play(agent, world, talk, seconds=2.0)
+        rollout = await play(agent, env, talk, seconds=2.0)
         assert furthest(talk) < 1e-5
         if isinstance(agent, OutsideProgram):
             await agent.close()
-        return attempt
+        return rollout
 
     return asyncio.run(work())
 
@@ -53,8 +53,8 @@ def program(code: str, isolation: Any = "process", **changes: Any) -> OutsidePro
     return OutsideProgram(shlex.join([sys.executable, "-c", code]), isolation=isolation, **changes)
 
 
-def test_a_program_makes_the_attempts_that_the_house_makes(policy: Policy) -> None:
-    """Client, dialect and world between them: the same tokens under the same keys, and the same pay."""
+def test_a_program_makes_the_rollouts_that_the_house_makes(policy: Policy) -> None:
+    """Client, dialect and environment between them: the same tokens under the same keys, and the same pay."""
     for index in range(3):
         agent = OutsideProgram(f"{sys.executable} {PLAYS}", isolation="process")
         through, plain = played(policy, agent, index), played(policy, Chat(), index)
@@ -74,22 +74,22 @@ except OSError:
 print(json.dumps({"reward": 0.25}))
 """
 POSTS = """
-body, head = b'{"reward": 0.5}', {"x-api-key": told["environment_key"]}
-u.urlopen(u.Request(os.environ["STROP_URL"] + "/attempt/reward", body, head))
+body, head = b'{"reward": 0.5}', {"x-api-key": told["episode_key"]}
+u.urlopen(u.Request(os.environ["STROP_URL"] + "/rollout/reward", body, head))
 """
 
 
 @pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
-def test_within_walls_it_reaches_the_policy_and_nothing_else(policy: Policy) -> None:
+def test_within_sandbox_it_reaches_the_policy_and_nothing_else(policy: Policy) -> None:
     code = ASKS + LOOKS.replace("HOME", repr(str(Path(__file__))))
-    attempt = played(policy, program(code, pays="line", isolation="walls"))
-    assert attempt.outcome is not Outcome.FAILED and attempt.turn_rewards == (0.25,), attempt.error
+    rollout = played(policy, program(code, pays="line", isolation="sandbox"))
+    assert rollout.outcome is not Outcome.FAILED and rollout.turn_rewards == (0.25,), rollout.error
     code = ASKS + LOOKS.replace("HOME", repr(str(Path(__file__)))).replace("print(os", "assert not (os")
-    assert played(policy, program(code, pays="line", isolation="walls")).turn_rewards == (0.25,)
+    assert played(policy, program(code, pays="line", isolation="sandbox")).turn_rewards == (0.25,)
 
 
 @pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
-def test_within_walls_a_file_of_ones_own_is_run(
+def test_within_sandbox_a_file_of_ones_own_is_run(
     policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(ASKS + "assert os.listdir(os.path.dirname(sys.argv[0])) == ['mine.py']")
@@ -98,13 +98,13 @@ def test_within_walls_a_file_of_ones_own_is_run(
     agent = OutsideProgram("python mine.py")
     assert agent.command == f"python {tmp_path / 'mine.py'}"
     monkeypatch.chdir("/")
-    attempt = played(policy, agent)
-    assert attempt.outcome is not Outcome.FAILED, attempt.error
+    rollout = played(policy, agent)
+    assert rollout.outcome is not Outcome.FAILED, rollout.error
 
 
-def test_what_it_prints_is_judged_by_the_world_and_what_it_posts_is_its_word(policy: Policy) -> None:
-    attempt = played(policy, program(ASKS + "print(a)"))
-    assert attempt.outcome is not Outcome.FAILED and attempt.turn_rewards in ((0.0,), (1.0,))
+def test_what_it_prints_is_judged_by_the_env_and_what_it_posts_is_its_word(policy: Policy) -> None:
+    rollout = played(policy, program(ASKS + "print(a)"))
+    assert rollout.outcome is not Outcome.FAILED and rollout.turn_rewards in ((0.0,), (1.0,))
     assert played(policy, program(ASKS + POSTS, pays="post")).turn_rewards == (0.5,)
 
 
@@ -113,50 +113,50 @@ def test_what_it_prints_is_judged_by_the_world_and_what_it_posts_is_its_word(pol
     [
         (
             "import signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\ntime.sleep(60)",
-            "world",
+            "env",
             "in time",
         ),
-        ("raise SystemExit(3)", "world", "code 3"),
-        ("print(4)", "world", "asked the policy nothing"),
+        ("raise SystemExit(3)", "env", "code 3"),
+        ("print(4)", "env", "asked the policy nothing"),
         (ASKS + "print('much')", "line", "last line"),
         (ASKS + "print('{\"reward\": null}')", "line", "last line"),
         (ASKS, "post", "without a word"),
     ],
 )
 def test_a_program_that_fails_is_no_reward(policy: Policy, code: str, pays: Any, told: str) -> None:
-    attempt = played(policy, program(code, pays=pays, seconds=3.0 if "sleep" in code else 60.0))
-    assert attempt.outcome is Outcome.FAILED and told in attempt.error and attempt.turn_rewards == ()
+    rollout = played(policy, program(code, pays=pays, seconds=3.0 if "sleep" in code else 60.0))
+    assert rollout.outcome is Outcome.FAILED and told in rollout.error and rollout.turn_rewards == ()
 
 
-class Stuck(KeyValueEnvironment):
+class Stuck(KeyValueEpisode):
     """Answers once."""
 
-    async def step(self, reply: Message) -> Observation:
-        if "again" in reply.content:
+    async def step(self, completion: Message) -> Observation:
+        if "again" in completion.content:
             await asyncio.sleep(60)
         return Observation((Message("tool", "4"),), done=False, reward=0.0)
 
 
-class StuckWorld(KeyValue):
-    def environment(self) -> KeyValueEnvironment:
+class StuckEnvironment(KeyValue):
+    def episode(self) -> KeyValueEpisode:
         return Stuck()
 
 
 STEPS = """
 for content in ("once", "again"):
     try:
-        body, head = json.dumps({"content": content}).encode(), {"x-api-key": told["environment_key"]}
-        u.urlopen(u.Request(os.environ["STROP_URL"] + "/attempt/step", body, head))
+        body, head = json.dumps({"content": content}).encode(), {"x-api-key": told["episode_key"]}
+        u.urlopen(u.Request(os.environ["STROP_URL"] + "/rollout/step", body, head))
     except u.HTTPError as error:
         assert error.code == 502 and b"no answer within" in error.read()
         print(json.dumps({"reward": 1.0}))
 """
 
 
-@pytest.mark.parametrize("pays", ["world", "line"])
+@pytest.mark.parametrize("pays", ["env", "line"])
 def test_a_tool_that_hangs_is_no_reward_whatever_the_program_makes_of_it(policy: Policy, pays: Any) -> None:
-    attempt = played(policy, program(ASKS + STEPS, pays=pays), world=StuckWorld(2))
-    assert attempt.outcome is Outcome.FAILED and "no answer within" in attempt.error and attempt.turn_rewards == ()
+    rollout = played(policy, program(ASKS + STEPS, pays=pays), env=StuckEnvironment(2))
+    assert rollout.outcome is Outcome.FAILED and "no answer within" in rollout.error and rollout.turn_rewards == ()
 
 
 def test_a_program_that_is_not_there_ends_the_run() -> None:

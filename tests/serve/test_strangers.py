@@ -20,7 +20,7 @@ import uvicorn
 
 from strop.generate.policy import Policy
 from strop.generate.serve.public import Public
-from strop.generate.serve.rollout_access import Attempts
+from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
 from strop.workers.host_names import HostNames
 from strop.workers.http_connection import Strangers, config_of, let_in
@@ -39,8 +39,8 @@ def policy() -> Policy:
 
 async def answered(line: Line, *headers: str, path: str = "/v1/models", body: bytes = b"", method: str = "GET") -> int:
     """The status of one request, on a connection that may go on."""
-    reader, writer = line
-    writer.write("\r\n".join([f"{method} {path} HTTP/1.1", *headers, "", ""]).encode() + body)
+    reader, task_generator = line
+    task_generator.write("\r\n".join([f"{method} {path} HTTP/1.1", *headers, "", ""]).encode() + body)
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     (size,) = [each.split(":")[1] for each in head.split("\r\n") if each.startswith("content-length")]
     await reader.readexactly(int(size))
@@ -75,16 +75,16 @@ def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Pol
             assert await answered(honest, *own) == 200
             begun = time.monotonic()
             lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(COUNT)]
-            for number, (_, writer) in enumerate(lines):
-                writer.write(HALF_BODY if number % 2 else HALF)
+            for number, (_, task_generator) in enumerate(lines):
+                task_generator.write(HALF_BODY if number % 2 else HALF)
             for number in range(20):  # well beyond the time of those who have shown no key
                 await asyncio.sleep(SECONDS / 10)
                 assert await answered(honest, *own) == 200, "the connection that showed its key stays"
                 new = await asyncio.open_connection("127.0.0.1", port)
                 assert await answered(new, *own) == 200, "a new one is let in beside them"
                 new[1].close()
-                for _, writer in lines[number::20]:
-                    writer.write(b"a")  # a little more now and then is no request either
+                for _, task_generator in lines[number::20]:
+                    task_generator.write(b"a")  # a little more now and then is no request either
             left = max(SECONDS + 3 - (time.monotonic() - begun), 1.0)
             assert all(await asyncio.gather(*(is_dropped(reader, left) for reader, _ in lines)))
             honest[1].close()
@@ -160,10 +160,10 @@ def test_who_showed_a_key_may_wait_for_an_answer_as_long_as_it_takes() -> None:
 
 def test_a_body_that_does_not_come_is_not_waited_for(policy: Policy) -> None:
     async def main() -> None:
-        attempts = Attempts()
-        async with opened(Door(attempts, seconds=0.5)) as port:
-            key, visit = attempts.admit(dialogue(policy, task_of(0)))
-            keys = {"/v1/chat/completions": key, "/v1/messages": key, "/attempt/step": attempts.let_act(visit)}
+        rollouts = Rollouts()
+        async with opened(Door(rollouts, seconds=0.5)) as port:
+            key, visit = rollouts.admit(dialogue(policy, task_of(0)))
+            keys = {"/v1/chat/completions": key, "/v1/messages": key, "/rollout/step": rollouts.let_act(visit)}
             for path, own in keys.items():
                 line = await asyncio.open_connection("127.0.0.1", port)
                 told = ("host: localhost", f"x-api-key: {own}", "content-length: 9")
@@ -178,8 +178,8 @@ OTHERS = ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "lo
 
 def test_the_endpoint_answers_to_its_own_names_alone_even_with_the_key(policy: Policy) -> None:
     async def main() -> None:
-        for guests, key in ((Public(policy, "pocket", "secret"), "secret"), (attempts := Attempts(), "")):
-            own = key or attempts.admit(dialogue(policy, task_of(0)))[0]
+        for guests, key in ((Public(policy, "pocket", "secret"), "secret"), (rollouts := Rollouts(), "")):
+            own = key or rollouts.admit(dialogue(policy, task_of(0)))[0]
             async with opened(Door(guests, names=("proxy.example",))) as port:
                 for names, status in (([*OWN, "proxy.example"], 200), (OTHERS, 403)):
                     for name in names:

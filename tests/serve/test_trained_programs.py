@@ -1,4 +1,4 @@
-"""Training through a program: the same attempts as without it, killed and resumed, and again from the ledger alone.
+"""Training through a program: the same rollouts as without it, killed and resumed, and again from the ledger alone.
 
 Who asks when decides which rows an engine computes together, and that the last bits of logprobs: tokens are the same,
 weights nearly so. From the ledger they are the same bits.
@@ -27,7 +27,7 @@ pytest.importorskip("uvicorn")
 
 def make_run(lag: int = 0) -> Run:
     sizes = {"steps": STEPS, "groups_per_step": GROUPS, "group_size": 3, "heldout_tasks": 1, "lag": lag}
-    run = build(recipe_named("polar"), {"world": "keyvalue:4", "isolation": "process", "learning_rate": 1e-5} | sizes)
+    run = build(recipe_named("polar"), {"env": "keyvalue:4", "isolation": "process", "learning_rate": 1e-5} | sizes)
     run.checkpoint_every = 1
     return run
 
@@ -40,11 +40,11 @@ def begin(path: Path) -> None:
 def turns_of(run: Path, groups: int = STEPS * GROUPS) -> list[list[list[int]]]:
     ledger = Ledger(run / "ledger.db", read_only=True)
     assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
-    attempts = [attempt for number in range(groups) for attempt in ledger.group(number).trajectories]
-    return [[turn.tokens.tolist() for turn in attempt.turns] for attempt in attempts]
+    rollouts = [rollout for number in range(groups) for rollout in ledger.group(number).rollouts]
+    return [[turn.tokens.tolist() for turn in rollout.turns] for rollout in rollouts]
 
 
-def test_the_same_attempts_as_without_it_whatever_happens(tmp_path: Path) -> None:
+def test_the_same_rollouts_as_without_it_whatever_happens(tmp_path: Path) -> None:
     launch(replace(make_run(), agent=Chat()), tmp_path, "plain")
     killed_at(1, tmp_path / "killed", __name__, begin, tmp_path / "killed")
     relaunch(tmp_path / "killed")

@@ -43,7 +43,7 @@ SMALL = Scenario(
 
 @dataclass
 class Watched(Counts):
-    """A belief that keeps what it was shown."""
+    """A pass-rate estimator that keeps what it was shown."""
 
     shown: list[Group] = field(default_factory=list, init=False)
 
@@ -54,31 +54,31 @@ class Watched(Counts):
 
 def watched(scenario: Scenario, seed: int = 0, **parts: object) -> tuple[Course, Watched]:
     learner = Learner(populate(scenario, seed))
-    belief = Watched()
-    control = Control(Uniform(learner.population.worlds), belief, Fixed(scenario.group_size))
-    return Course(learner, replace(control, **parts), seed), belief  # type: ignore[arg-type]
+    estimator = Watched()
+    control = Control(Uniform(learner.population.envs), estimator, Fixed(scenario.group_size))
+    return Course(learner, replace(control, **parts), seed), estimator  # type: ignore[arg-type]
 
 
 def test_every_sampled_token_is_counted_kept_or_dropped() -> None:
     for gates in ((), (ZeroVariance(),)):
-        course, belief = watched(SMALL, gates=gates)
+        course, estimator = watched(SMALL, gates=gates)
         course.curve(tokens=300)
-        by_hand = sum(t.num_sampled for group in belief.shown for t in group.trajectories)
+        by_hand = sum(t.num_sampled for group in estimator.shown for t in group.rollouts)
         assert course.tokens == by_hand >= 300
         costs = {0: 3, 1: 7}
-        assert by_hand == sum(2 * costs[group.task.level] for group in belief.shown)
-        assert course.attempts == 2 * len(belief.shown)
+        assert by_hand == sum(2 * costs[group.task.level] for group in estimator.shown)
+        assert course.rollouts == 2 * len(estimator.shown)
 
 
 def test_what_gates_drop_is_replaced_and_shown_all_the_same() -> None:
-    course, belief = watched(SMALL, gates=(ZeroVariance(),))
+    course, estimator = watched(SMALL, gates=(ZeroVariance(),))
     course.step()
-    contrast = [group for group in belief.shown if np.ptp(group.rewards) > 0]
-    assert len(contrast) == 4 < len(belief.shown)
-    assert [group.number for group in belief.shown] == list(range(len(belief.shown)))
+    contrast = [group for group in estimator.shown if np.ptp(group.rewards) > 0]
+    assert len(contrast) == 4 < len(estimator.shown)
+    assert [group.number for group in estimator.shown] == list(range(len(estimator.shown)))
 
 
-def test_a_world_without_contrast_ends_the_course_with_a_reason() -> None:
+def test_a_env_without_contrast_ends_the_course_with_a_reason() -> None:
     hopeless = replace(SMALL, kinds=tuple(replace(kind, impossible=1.0) for kind in SMALL.kinds))
     course, _ = watched(hopeless, gates=(ZeroVariance(),))
     with pytest.raises(StarvationError, match="step 1 needs 4 groups and has 0"):
@@ -86,37 +86,37 @@ def test_a_world_without_contrast_ends_the_course_with_a_reason() -> None:
 
 
 def test_budgets_are_asked_in_waves() -> None:
-    course, belief = watched(SMALL, budget=Rebalanced(size=2, most=6))
+    course, estimator = watched(SMALL, budget=Rebalanced(size=2, most=6))
     course.step()
-    sizes = {len(group.trajectories) for group in belief.shown if group.task.level == 1}
-    assert sizes == {3}  # nobody of 2 was right: at a share of 1/4 each has a credit of 3/8, and 8/3 of them make 1
-    assert course.attempts == sum(len(group.trajectories) for group in belief.shown)
+    sizes = {len(group.rollouts) for group in estimator.shown if group.task.level == 1}
+    assert sizes == {3}  # nobody of 2 was right: at a share of 1/4 each has an advantage of 3/8, and 8/3 of them make 1
+    assert course.rollouts == sum(len(group.rollouts) for group in estimator.shown)
 
 
 def test_groups_are_real_ones() -> None:
-    course, belief = watched(SMALL)
+    course, estimator = watched(SMALL)
     course.step(), course.step()
-    late = belief.shown[-1]
-    assert late.version == 1 and late.foreseen is not None and 0 < late.foreseen[0] < 1
-    assert {int(v) for t in late.trajectories for turn in t.turns for v in turn.versions} == {1}
-    assert all(t.rewards["outcome"] == t.reward for t in late.trajectories)
+    late = estimator.shown[-1]
+    assert late.version == 1 and late.predicted is not None and 0 < late.predicted[0] < 1
+    assert {int(v) for t in late.rollouts for turn in t.turns for v in turn.versions} == {1}
+    assert all(t.rewards["outcome"] == t.reward for t in late.rollouts)
 
 
 def test_lag_delays_what_is_learned_and_what_is_known() -> None:
-    course, belief = watched(replace(SMALL, lag=2))
+    course, estimator = watched(replace(SMALL, lag=2))
     seen = []
     for _ in range(4):
         course.step()
-        seen.append((course.learner.version, len(belief.shown)))
+        seen.append((course.learner.version, len(estimator.shown)))
     assert seen == [(0, 0), (0, 0), (1, 4), (2, 8)]
-    assert sorted(group.number for group in belief.shown[:4]) == [0, 1, 2, 3]
-    assert [group.version for group in belief.shown] == [0] * 8
+    assert sorted(group.number for group in estimator.shown[:4]) == [0, 1, 2, 3]
+    assert [group.version for group in estimator.shown] == [0] * 8
 
 
 def test_a_biased_prior_is_shown_before_and_costs_nothing() -> None:
-    course, belief = watched(replace(SMALL, bias=50.0))
-    assert course.tokens == course.attempts == 0 and len(belief.shown) == 8
-    assert all(t.reward == 0 for group in belief.shown for t in group.trajectories)
+    course, estimator = watched(replace(SMALL, bias=50.0))
+    assert course.tokens == course.rollouts == 0 and len(estimator.shown) == 8
+    assert all(t.reward == 0 for group in estimator.shown for t in group.rollouts)
     assert watched(replace(SMALL, bias=-50.0))[1].shown[0].rewards.tolist() == [1.0, 1.0]
 
 
@@ -133,7 +133,7 @@ def test_the_oracle_tries_what_is_worth_most() -> None:
     learner = Learner(populate(scenario, 0))
     for make, level in ((oracle, 0), (oracle_per_token, 1)):
         control = make(learner, 0)
-        chosen = [control.sampler.next(0, control.belief) for _ in range(2)]
+        chosen = [control.sampler.next(0, control.estimator) for _ in range(2)]
         assert {task.level for task in chosen} == {level} and len({task.id for task in chosen}) == 2
 
 
@@ -144,15 +144,15 @@ def test_a_step_is_one_step_whoever_chooses() -> None:
         assert course.learner.version == 1
 
 
-def test_parts_move_into_other_worlds_without_their_memory() -> None:
+def test_parts_move_into_other_envs_without_their_memory() -> None:
     first, second = populate(SMALL, 0), populate(SMALL, 1)
     course, _ = watched(SMALL)
     used = course.control
     course.step()
-    there = moved(used, second.worlds, 5)
-    assert there.sampler.worlds == second.worlds  # type: ignore[attr-defined]
-    assert there.sampler.next(0, there.belief) == second.worlds[0].task(0)
-    assert used.sampler.next(0, used.belief) == first.worlds[0].task(2)
+    there = moved(used, second.envs, 5)
+    assert there.sampler.envs == second.envs  # type: ignore[attr-defined]
+    assert there.sampler.next(0, there.estimator) == second.envs[0].task(0)
+    assert used.sampler.next(0, used.estimator) == first.envs[0].task(2)
 
 
 def test_dropping_and_refilling_alone_gains_nothing_and_says_so() -> None:
@@ -169,11 +169,11 @@ def test_dropping_and_refilling_alone_gains_nothing_and_says_so() -> None:
 
 def test_an_arm_that_does_not_come_as_far_is_ended() -> None:
     class Never(Uniform):
-        def next(self, step, belief):  # type: ignore[no-untyped-def]
-            return self.worlds[1].task(0)
+        def next(self, step, estimator):  # type: ignore[no-untyped-def]
+            return self.envs[1].task(0)
 
     def never(learner: Learner, seed: int) -> Control:
-        return replace(uniform(learner, seed), sampler=Never(learner.population.worlds))
+        return replace(uniform(learner, seed), sampler=Never(learner.population.envs))
 
     found = contest(SMALL, {"never": never}, seeds=2)["never"]
     assert found.shares == (2.0, 2.0) and found.num_late == 2 and found.verdict.startswith("loses")

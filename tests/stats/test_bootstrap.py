@@ -20,10 +20,10 @@ from strop.stats.bootstrap import picked, standings
 def by_force(values: Sequence[str], scores: Sequence[float], size: int) -> tuple[dict[str, float], dict[str, float]]:
     """Win shares and mean bests over every resample, each as likely as it is."""
     times = Counter(values)
-    chance = [1 / (times[value] * len(times)) for value in values]
+    probability = [1 / (times[value] * len(times)) for value in values]
     wins, bests, held = (dict.fromkeys(times, 0.0) for _ in range(3))
     for drawn in product(range(len(values)), repeat=size):
-        likely = math.prod(chance[run] for run in drawn)
+        likely = math.prod(probability[run] for run in drawn)
         best = {
             value: max(scores[run] for run in drawn if values[run] == value) for value in {values[r] for r in drawn}
         }
@@ -94,7 +94,7 @@ def test_a_checkpoint_is_picked_by_a_mean_of_three() -> None:
 
 RECIPE = """from strop.run import Run
 run = Run(
-    worlds=(KeyValue(level={level}, seed={seed}),), seed={seed}, steps=3, threads={level},
+    envs=(KeyValue(level={level}, seed={seed}),), seed={seed}, steps=3, threads={level},
     trainer=TorchTrainer(learning_rate={rate}, betas=(0.9, 0.999)), evaluation=Evaluation(every={level}), warmup=None,
 )
 """
@@ -113,8 +113,8 @@ def folder(root: Path, name: str, heldout: Sequence[float], **fields: object) ->
 def test_settings_are_read_and_not_executed(tmp_path: Path) -> None:
     found = settings_of(folder(tmp_path, "a", [0.1, 0.2], seed=7) / "recipe.py")
     assert found == {
-        "worlds.0": "KeyValue",
-        "worlds.0.level": "1",
+        "envs.0": "KeyValue",
+        "envs.0.level": "1",
         "steps": "3",
         "trainer": "TorchTrainer",
         "trainer.learning_rate": "0.1",
@@ -139,7 +139,7 @@ def test_a_folder_of_runs_is_diagnosed(tmp_path: Path, capsys: pytest.CaptureFix
     told = diagnose([tmp_path], 200, 0, as_json=True)
     assert json.loads(capsys.readouterr().out) == told and told["left_out"] == 1 and len(told["runs"]) == 7
     (name, values), (other, _) = told["settings"].items()
-    assert (name, other) == ("trainer.learning_rate", "worlds.0.level"), "the one that matters more comes first"
+    assert (name, other) == ("trainer.learning_rate", "envs.0.level"), "the one that matters more comes first"
     assert values[0]["value"] == "0.3" and values[0]["wins"] > 0.95 and 0.6 <= values[0]["low"] <= values[0]["best"]
     diagnose([tmp_path / "low-0", tmp_path / "high-0"], 50, 0, as_json=False)
     assert "trainer.learning_rate" in (shown := capsys.readouterr().out) and "2 runs, 50 resamples;" in shown

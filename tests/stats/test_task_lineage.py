@@ -1,4 +1,4 @@
-"""Written tasks: where they come from, and that they change no figure of their parents."""
+"""Written tasks: where they come from, and that they change no metric of their parents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.support.bandit_arms import Shelves
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.stats.task_lineage import ancestor, child, is_written, plain, unplain
 from strop.types import Group, Message, Task, Tool, ToolCall
 from tests.building import make_group
@@ -36,7 +36,7 @@ def test_a_child_keeps_all_but_the_question_and_the_answer() -> None:
     assert child(PARENT, "47+12+30=?", "89").id != PARENT.id, "the same words are still another task"
 
 
-def test_the_way_back_leads_to_the_task_of_a_world_however_often_it_was_rewritten() -> None:
+def test_the_way_back_leads_to_the_task_of_a_env_however_often_it_was_rewritten() -> None:
     made = PARENT
     for number in range(50):
         made = child(made, f"{number}+30=?", "89")
@@ -52,14 +52,14 @@ def test_a_task_comes_back_from_json_as_it_was() -> None:
 
 
 def test_evidence_of_a_written_task_is_none_of_its_parents_kind() -> None:
-    belief, world = Counts(), Arithmetic(4)
-    parent = world.task(0)
+    estimator, env = Counts(), Arithmetic(4)
+    parent = env.task(0)
     group = make_group([1.0, 1.0, 0.0])
-    written = Group(1, child(parent, "1+2=?", "3"), group.trajectories)
-    belief.observe(written)
-    np.testing.assert_allclose(belief.foresee([parent, written.task], 0)[0], [0.5, 3 / 5])
-    belief.observe(Group(2, parent, group.trajectories[2:]))
-    np.testing.assert_allclose(belief.foresee([parent, written.task], 0)[0], [1 / 3, 3 / 5])
-    shelves = Shelves((Arithmetic(3), world))
+    written = Group(1, child(parent, "1+2=?", "3"), group.rollouts)
+    estimator.observe(written)
+    np.testing.assert_allclose(estimator.predict([parent, written.task], 0)[0], [0.5, 3 / 5])
+    estimator.observe(Group(2, parent, group.rollouts[2:]))
+    np.testing.assert_allclose(estimator.predict([parent, written.task], 0)[0], [1 / 3, 3 / 5])
+    shelves = Shelves((Arithmetic(3), env))
     assert shelves.arm(parent) == 1 and shelves.arm(written.task) is None
-    assert world_of((Arithmetic(3), world), written.task) is world
+    assert env_of((Arithmetic(3), env), written.task) is env

@@ -1,4 +1,4 @@
-"""The ledger: every attempt has one fate, and a rollback restores the moment of a checkpoint exactly."""
+"""The ledger: every rollout has one fate, and a rollback restores the moment of a checkpoint exactly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from strop.storage.ledger import Ledger
 from strop.storage.turn_bytes import decode_turns, encode_turns
-from strop.types import Group, Message, Origin, Outcome, Sampling, Task, ToolCall, Trajectory, Turn
+from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling, Task, ToolCall, Turn
 
 
 def task(text: str) -> Task:
@@ -31,7 +31,7 @@ def turn(text: str = "4", fresh: bool = False) -> Turn:
 
 def group(number: int, failed: int = 0, size: int = 3) -> Group:
     each = [
-        Trajectory(
+        Rollout(
             f"{number}/{i}",
             task(str(number)),
             (turn(),),
@@ -67,7 +67,7 @@ def test_no_turns_come_back_as_none() -> None:
     assert decode_turns(encode_turns(())) == ()
 
 
-def test_its_history_has_all_attempts_of_all_finished_groups(tmp_path: Path) -> None:
+def test_its_history_has_all_rollouts_of_all_finished_groups(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     for number in range(4):
         ledger.admitted(number, task(str(number)), number)
@@ -76,12 +76,12 @@ def test_its_history_has_all_attempts_of_all_finished_groups(tmp_path: Path) -> 
     found = list(ledger.history())
     assert [(each.number, each.version) for each in found] == [(0, 0), (1, 1), (2, 2)], "in the order of admission"
     assert [each.task for each in found] == [task("0"), task("1"), task("2")]
-    assert [[t.is_scored for t in each.trajectories] for each in found] == [
+    assert [[t.is_scored for t in each.rollouts] for each in found] == [
         [True, True, True], [False, True, True], [False, False, True]]  # fmt: skip
-    assert [t.rewards["outcome"] for t in found[0].trajectories] == [0.0, 1.0, 2.0], "dropped or not"
+    assert [t.rewards["outcome"] for t in found[0].rollouts] == [0.0, 1.0, 2.0], "dropped or not"
 
 
-def test_each_attempt_has_one_fate(tmp_path: Path) -> None:
+def test_each_rollout_has_one_fate(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     for number in range(4):
         ledger.admitted(number, task(str(number)), 0)
@@ -95,7 +95,7 @@ def test_each_attempt_has_one_fate(tmp_path: Path) -> None:
     assert ledger.next_number == 4
 
 
-def test_failed_attempts_of_a_kept_group_are_never_trained(tmp_path: Path) -> None:
+def test_failed_rollouts_of_a_kept_group_are_never_trained(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.admitted(0, task("0"), 0)
     ledger.trained([finish(ledger, 0, at=0, failed=1)], 1)
@@ -107,7 +107,7 @@ def test_violations_are_found(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.admitted(0, task("0"), 0)
     finish(ledger, 0, at=0)
-    ledger._database.execute("UPDATE attempts SET fate='trained' WHERE id='0/0'")
+    ledger._database.execute("UPDATE rollouts SET fate='trained' WHERE id='0/0'")
     assert ledger.violations() == ["trained without a training: 1"]
 
 
@@ -117,11 +117,11 @@ def test_a_group_can_be_had_again_with_its_tokens(tmp_path: Path) -> None:
     made = finish(ledger, 0, at=0, failed=1)
     assert ledger.waiting() == {0: 0}
     back = ledger.group(0)
-    assert [t.id for t in back.trajectories] == [t.id for t in made.scored]
+    assert [t.id for t in back.rollouts] == [t.id for t in made.scored]
     assert back.task == made.task
-    assert [t.reward for t in back.trajectories] == [1.0, 2.0]
-    assert all(t.origin is Origin.POLICY and t.turn_rewards == (t.reward,) for t in back.trajectories)
-    assert [t.facts for t in back.trajectories] == [{"median": t.reward + 0.5} for t in back.trajectories]
+    assert [t.reward for t in back.rollouts] == [1.0, 2.0]
+    assert all(t.origin is Origin.POLICY and t.turn_rewards == (t.reward,) for t in back.rollouts)
+    assert [t.facts for t in back.rollouts] == [{"median": t.reward + 0.5} for t in back.rollouts]
 
 
 def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
@@ -144,13 +144,13 @@ def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_a_group_of_which_a_part_was_trained_before_does_not_wait_again(tmp_path: Path) -> None:
-    """Its first attempt at step 1, the rest at step 2, which is undone."""
+    """Its first rollout of step 1, the rest at step 2, which is undone."""
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.admitted(0, task("0"), 0)
     made = finish(ledger, 0, at=0)
-    ledger.trained([replace(made, trajectories=made.trajectories[:1])], 1)
+    ledger.trained([replace(made, rollouts=made.rollouts[:1])], 1)
     before = ledger.digest()
-    ledger.trained([replace(made, trajectories=made.trajectories[1:])], 2)
+    ledger.trained([replace(made, rollouts=made.rollouts[1:])], 2)
     ledger.rollback(1)
     assert ledger.digest() == before and ledger.waiting() == {}
 
@@ -164,48 +164,48 @@ def test_rollback_to_the_beginning_forgets_everything(tmp_path: Path) -> None:
     assert ledger.digest() == empty
 
 
-def test_a_pruned_attempt_has_no_reward_and_is_never_trained(tmp_path: Path) -> None:
+def test_a_pruned_rollout_has_no_reward_and_is_never_trained(tmp_path: Path) -> None:
     """Kept beside others it has no place; alone it makes a gated group, not a failed one."""
     ledger = Ledger(tmp_path / "ledger.db")
     for number, pruned in ((0, 1), (1, 3)):
         ledger.admitted(number, task(str(number)), 0)
         made = group(number)
-        for attempt in made.trajectories[:pruned]:
-            attempt.outcome = Outcome.PRUNED
+        for rollout in made.rollouts[:pruned]:
+            rollout.outcome = Outcome.PRUNED
         ledger.finished(made, made if made.scored else None, "", 0)
         ledger.trained([made] if made.scored else [], 1)
-    rows = ledger._database.execute("SELECT id, reward, fate FROM attempts WHERE outcome='pruned' ORDER BY id")
+    rows = ledger._database.execute("SELECT id, reward, fate FROM rollouts WHERE outcome='pruned' ORDER BY id")
     assert rows.fetchall() == [(name, None, "gated") for name in ("0/0", "1/0", "1/1", "1/2")]
     assert ledger._database.execute("SELECT fate FROM groups ORDER BY number").fetchall() == [("trained",), ("gated",)]
     assert ledger.violations() == []
-    ledger._database.execute("UPDATE attempts SET fate='trained' WHERE id='0/0'")
-    assert "pruned attempt trained: 1" in ledger.violations()
+    ledger._database.execute("UPDATE rollouts SET fate='trained' WHERE id='0/0'")
+    assert "pruned rollout trained: 1" in ledger.violations()
 
 
-def test_successes_are_right_attempts_of_the_policy_by_task(tmp_path: Path) -> None:
+def test_successes_are_right_rollouts_of_the_policy_by_task(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     for number in (0, 1):
         ledger.admitted(number, task(str(number)), 0)
         made = group(number)
-        for attempt, reward in zip(made.trajectories, (1.0, 0.5, 1.0), strict=True):
-            attempt.reward, attempt.rewards = reward, {"by_length": reward}
-        made.trajectories[0].origin = Origin.TEACHER if number else Origin.POLICY
-        made.trajectories[2].outcome = Outcome.FINISHED if number else Outcome.FAILED
+        for rollout, reward in zip(made.rollouts, (1.0, 0.5, 1.0), strict=True):
+            rollout.reward, rollout.rewards = reward, {"by_length": reward}
+        made.rollouts[0].origin = Origin.TEACHER if number else Origin.POLICY
+        made.rollouts[2].outcome = Outcome.FINISHED if number else Outcome.FAILED
         ledger.finished(made, made, "", 0)
     assert ledger.successes(1.0) == {task("0").id: ["0/0"], task("1").id: ["1/2"]}
     assert ledger.successes(0.5) == {task("0").id: ["0/0", "0/1"], task("1").id: ["1/1", "1/2"]}
-    found = ledger.attempt("1/1")
-    assert found.reward == 0.5 and found.task == task("1") and found.num_tokens == group(1).trajectories[1].num_tokens
+    found = ledger.rollout("1/1")
+    assert found.reward == 0.5 and found.task == task("1") and found.num_tokens == group(1).rollouts[1].num_tokens
 
 
-def test_right_is_what_the_world_paid_for_whatever_else_was_added(tmp_path: Path) -> None:
+def test_right_is_what_the_env_paid_for_whatever_else_was_added(tmp_path: Path) -> None:
     """A right answer that was too long, and a wrong one that another judge liked."""
     ledger = Ledger(tmp_path / "ledger.db")
     for number, name in enumerate(("outcome", "checked")):
         ledger.admitted(number, task(str(number)), 0)
         made = group(number)
-        for attempt, paid, added in zip(made.trajectories, (1.0, 0.0, 1.0), (-0.5, 1.0, 0.0), strict=True):
-            attempt.reward, attempt.rewards = paid + added, {name: paid, "other": added}
-        made.trajectories[2].outcome = Outcome.PRUNED
+        for rollout, paid, added in zip(made.rollouts, (1.0, 0.0, 1.0), (-0.5, 1.0, 0.0), strict=True):
+            rollout.reward, rollout.rewards = paid + added, {name: paid, "other": added}
+        made.rollouts[2].outcome = Outcome.PRUNED
         ledger.finished(made, made, "", 0)
     assert ledger.successes(1.0) == {task("0").id: ["0/0"], task("1").id: ["1/0"]}

@@ -15,22 +15,22 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.storage.ledger import Ledger
 from strop.storage.ledger_browser import ORDERS, Between, LedgerBrowser, Listed, Wanted
-from strop.types import Group, Origin, Outcome, Trajectory
-from tests.observe.folders import attempt, turn
+from strop.types import Group, Origin, Outcome, Rollout
+from tests.observe.folders import rollout, turn
 
-WORLDS = (Arithmetic(2), Arithmetic(4))
+ENVS = (Arithmetic(2), Arithmetic(4))
 
 
 def write(ledger: Ledger, numbers: range) -> None:
-    """Groups of 3, two versions apart, of two levels; each tenth attempt failed, each seventh is a branch."""
+    """Groups of 3, two versions apart, of two levels; each tenth rollout failed, each seventh is a branch."""
     for number in numbers:
-        stream, task = random.Random(number), WORLDS[number % 2].task(number)
+        stream, task = random.Random(number), ENVS[number % 2].task(number)
         made = [
-            attempt(task, f"{number}/{i}", stream.choice([0.0, 0.5, 1.0]), turn("7" * stream.randrange(1, 5)))
+            rollout(task, f"{number}/{i}", stream.choice([0.0, 0.5, 1.0]), turn("7" * stream.randrange(1, 5)))
             for i in range(3)
         ]
         if number % 10 == 0:
-            made[2] = Trajectory(f"{number}/2", task, (), Outcome.FAILED, error="gone")
+            made[2] = Rollout(f"{number}/2", task, (), Outcome.FAILED, error="gone")
         if number % 7 == 0:
             made[1] = replace(made[1], origin=Origin.BRANCHED, parent=f"{number}/0")
         group = Group(number, task, made, number // 5)
@@ -70,7 +70,7 @@ def test_pages_are_the_whole_in_its_order(ledger: Ledger, tmp_path: Path, order:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_pages_stay_exact_while_attempts_come_in(ledger: Ledger, tmp_path: Path, order: str) -> None:
+def test_pages_stay_exact_while_rollouts_come_in(ledger: Ledger, tmp_path: Path, order: str) -> None:
     """Between two pages more groups are written: of those there before, none is missed and none comes twice."""
     path, found, place = tmp_path / "ledger.db", list[str](), None
     before = [row.id for row in walk(path, Wanted(), order, False)]
@@ -115,8 +115,8 @@ def _is_between(value: float | None, low: float | None, high: float | None) -> b
         Wanted(version=Between(2, 4), fate="waiting"),
         Wanted(version=Between(None, 0)),
         Wanted(version=Between(99, None)),
-        Wanted(task=WORLDS[1].task(3).id),
-        Wanted(fate="'; DROP TABLE attempts; --"),
+        Wanted(task=ENVS[1].task(3).id),
+        Wanted(fate="'; DROP TABLE rollouts; --"),
     ],
 )
 def test_filters_are_what_they_say(ledger: Ledger, tmp_path: Path, wanted: Wanted) -> None:
@@ -128,13 +128,13 @@ def test_filters_are_what_they_say(ledger: Ledger, tmp_path: Path, wanted: Wante
     assert len(expected) < len(whole)
 
 
-def test_questions_about_all_attempts_read_no_turns(ledger: Ledger, tmp_path: Path) -> None:
-    """They walk the index alone: a million attempts have gigabytes of turns."""
+def test_questions_about_all_rollouts_read_no_turns(ledger: Ledger, tmp_path: Path) -> None:
+    """They walk the index alone: a million rollouts have gigabytes of turns."""
     with LedgerBrowser(tmp_path / "ledger.db") as browser:
         for order, wanted in itertools.product(ORDERS, (Wanted(fate="x"), Wanted(kind=("arithmetic", 4)))):
             plan = explained(browser, wanted, order)
-            assert "COVERING INDEX attempts_by_group" in plan
-            # those of one kind: by their groups, not by all attempts; in the order of groups nothing whole is sorted
+            assert "COVERING INDEX rollouts_by_group" in plan
+            # those of one kind: by their groups, not by all rollouts; in the order of groups nothing whole is sorted
             assert ("SEARCH a USING" in plan) == (wanted.kind is not None)
             assert plan.endswith("B-TREE FOR ORDER BY") == (order != "newest")
 
@@ -158,4 +158,4 @@ def test_a_browser_cannot_write(ledger: Ledger, tmp_path: Path) -> None:
         LedgerBrowser(tmp_path / "ledger.db") as browser,
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
-        browser._rows("DELETE FROM attempts")
+        browser._rows("DELETE FROM rollouts")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.attempts import write_attempts
+from strop.cli.rollouts import write_rollouts
 from strop.cli.runs import show_runs
-from strop.cli.show import show_attempts
+from strop.cli.show import show_rollouts
 from strop.cli.why import explain
 from strop.errors import CheckpointError, DataError, StropError
 from strop.launch.experiments.retrain import retrain
@@ -31,22 +31,22 @@ from tests.tiny_models import save_pocket_like
 
 _FAR = b"\x02\x00\x00\x00[]" + b"junk"
 _ROWS = {
-    "rewards": "UPDATE attempts SET rewards = '{' WHERE rowid = 3",
-    "facts": "UPDATE attempts SET facts = '[1]' WHERE rowid = 3",
-    "tokens": "UPDATE attempts SET tokens = -1 WHERE rowid = 3",
-    "reward": "UPDATE attempts SET reward = 'high' WHERE rowid = 3",
-    "outcome": "UPDATE attempts SET outcome = 'won' WHERE rowid = 3",
-    "turns": "UPDATE attempts SET turns = 'text' WHERE rowid = 3",
+    "rewards": "UPDATE rollouts SET rewards = '{' WHERE rowid = 3",
+    "facts": "UPDATE rollouts SET facts = '[1]' WHERE rowid = 3",
+    "tokens": "UPDATE rollouts SET tokens = -1 WHERE rowid = 3",
+    "reward": "UPDATE rollouts SET reward = 'high' WHERE rowid = 3",
+    "outcome": "UPDATE rollouts SET outcome = 'won' WHERE rowid = 3",
+    "turns": "UPDATE rollouts SET turns = 'text' WHERE rowid = 3",
     "messages": "UPDATE tasks SET messages = '[[[' WHERE rowid = 3",
     "level": "UPDATE tasks SET level = 'first' WHERE rowid = 3",
     "version": "UPDATE groups SET version = -7 WHERE number = 3",
     "fate": "UPDATE groups SET fate = NULL WHERE number = 3",
     "slot": "UPDATE trainings SET slot = 9e99 WHERE rowid = 3",
-    "credit": "UPDATE trainings SET credit = 5 WHERE rowid = 3",
+    "advantage": "UPDATE trainings SET advantage = 5 WHERE rowid = 3",
     "fingerprint": "UPDATE versions SET fingerprint = x'00' WHERE step = 1",
 }
 _TABLES = {
-    "trigger evil": "CREATE TRIGGER evil AFTER UPDATE ON attempts BEGIN SELECT 1; END",
+    "trigger evil": "CREATE TRIGGER evil AFTER UPDATE ON rollouts BEGIN SELECT 1; END",
     "view evil": "CREATE VIEW evil AS SELECT load_extension('/tmp/evil.so')",
     "table evil": "CREATE TABLE evil (x)",
     "table versions": "DROP TABLE versions; CREATE VIEW versions AS SELECT 1 AS step, 'x' AS fingerprint",
@@ -121,10 +121,10 @@ def edit(run: Path, statements: str) -> None:
 def read_all(run: Path) -> list[Callable[[], object]]:
     folder = RunFolder(run)
     return [
-        lambda: show_attempts(run, "", 0, "credit"),
+        lambda: show_rollouts(run, "", 0, "advantage"),
         lambda: write_report(folder),
         lambda: examine(folder),
-        lambda: write_attempts(run, run.parent / "out.jsonl"),
+        lambda: write_rollouts(run, run.parent / "out.jsonl"),
         lambda: retrain(run),
         lambda: relaunch(run),
         lambda: LedgerBrowser(folder.ledger).page(Wanted(), "newest", False, None, 50),
@@ -162,19 +162,19 @@ def test_rows_that_speak_of_nothing_are_refused(run: Path) -> None:
 @pytest.mark.parametrize("name", list(_BLOBS))
 def test_turns_that_no_ledger_writes_are_a_sentence(run: Path, name: str) -> None:
     database = sqlite3.connect(run / "ledger.db")
-    for row, turns in database.execute("SELECT rowid, turns FROM attempts").fetchall():
-        database.execute("UPDATE attempts SET turns = ? WHERE rowid = ?", (_BLOBS[name](turns), row))
+    for row, turns in database.execute("SELECT rowid, turns FROM rollouts").fetchall():
+        database.execute("UPDATE rollouts SET turns = ? WHERE rowid = ?", (_BLOBS[name](turns), row))
     database.commit()
     database.close()
     for read in (read_all(run)[0], read_all(run)[3], read_all(run)[4]):
-        with pytest.raises(DataError, match=r"the ledger cannot be read: attempt .*, column turns"):
+        with pytest.raises(DataError, match=r"the ledger cannot be read: rollout .*, column turns"):
             read()
 
 
 def test_credit_of_another_length_is_a_sentence(run: Path) -> None:
-    edit(run, "UPDATE trainings SET credit = x'0000803f0000803f0000803f0000803f0000803f0000803f0000803f'")
-    with pytest.raises(DataError, match="columns credit and ratios"):
-        show_attempts(run, "", 0, "credit")
+    edit(run, "UPDATE trainings SET advantage = x'0000803f0000803f0000803f0000803f0000803f0000803f0000803f'")
+    with pytest.raises(DataError, match="columns advantage and ratios"):
+        show_rollouts(run, "", 0, "advantage")
 
 
 @pytest.mark.parametrize("line", ["[1]", '{"step": "a"}', '{"step": 1, "reward": "x"}', "{" * 3, "[" * 99_999, "{}"])
@@ -217,7 +217,7 @@ def test_a_folder_that_nobody_may_write_is_read_or_refused_in_a_sentence(run: Pa
         (["show", str(run)], 0, "reward"),
         (["doctor", str(run)], 0, "rules found"),
         (["why", str(run)], 0, ""),
-        (["attempts", str(run), "--out", str(run.parent / "out.jsonl")], 0, "attempts"),
+        (["rollouts", str(run), "--out", str(run.parent / "out.jsonl")], 0, "rollouts"),
         (["report", str(run)], 1, "error: Read-only file system"),
         (["train", "--resume", str(run)], 2, "no run can be written to"),
         (["replay", str(run), "-q"], 0, "equal"),

@@ -104,7 +104,8 @@ def test_the_command_line_says_what_would_be_executed_and_takes_trust(run: Path,
 def test_all_code_that_a_recipe_names_is_listed(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.py"
     recipe.write_text(
-        "import sys\nimport os\nfrom strop.run import Run\nsys.path.append('/their/folder')\nfrom theirs import World\n"
+        "import sys\nimport os\nfrom strop.run import Run\nsys.path.append('/their/folder')\nfrom theirs import "
+        "Environment\n"
         "run = Run(reward=PythonFunction('/tmp/reward.py:pay'), agent=OutsideProgram(command='sh -c evil'))\n"
     )
     found = named_code(recipe)

@@ -1,4 +1,4 @@
-"""Adapters on the quick path: the loss and gradients of the slow one, over weights that are never copied nor moved."""
+"""Adapters on the fast path: the loss and gradients of the slow one, over weights that are never copied nor moved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from tests.training.test_quick import FAMILIES, OBJECTIVE, siblings
+from tests.training.test_quick import COMPARISON_GROUPS, OBJECTIVE, siblings
 from tests.training.tiny import random_groups, save_gpt2, save_llama
 
 
@@ -40,15 +40,15 @@ def trained(folder: Path, **settings: Any) -> tuple[float, dict[str, Tensor], To
     return trainer.step(pack(siblings(), TokenMean(), 0, 60), OBJECTIVE)["loss"], found, trainer
 
 
-@pytest.mark.parametrize("family", ["llama_compiled", "phi3", "olmo2", "qwen2", "qwen3", "gemma3", "mixtral"])
-def test_it_is_the_slow_path(family: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("comparison_group", ["llama_compiled", "phi3", "olmo2", "qwen2", "qwen3", "gemma3", "mixtral"])
+def test_it_is_the_slow_path(comparison_group: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(FAMILIES[family]).save_pretrained(tmp_path)
+    AutoModelForCausalLM.from_config(COMPARISON_GROUPS[comparison_group]).save_pretrained(tmp_path)
     loss, wanted, _ = trained(tmp_path, fused="off")
     quick, found, trainer = trained(tmp_path, fused="on")
     assert trainer._opened is not None and trainer._opened.forward.quick(trainer._opened.model) is not None
     assert quick == pytest.approx(loss, rel=1e-5)
-    assert found.keys() == wanted.keys() and len(found) == 2 * 3 * (4 if family in ("phi3", "mixtral") else 7)
+    assert found.keys() == wanted.keys() and len(found) == 2 * 3 * (4 if comparison_group in ("phi3", "mixtral") else 7)
     for name, gradient in found.items():
         assert float((gradient - wanted[name]).norm() / wanted[name].norm()) < 1e-5, name
     _, again, _ = trained(tmp_path, fused="on", checkpointing="on")
@@ -104,7 +104,7 @@ def test_in_half_precision_the_weights_are_held_so_and_adapters_are_not(tmp_path
     assert all(each.grad is not None and each.grad.dtype == torch.float32 for each in learning(model).values())
 
 
-def test_other_families_keep_float32_weights(tmp_path: Path) -> None:
+def test_other_comparison_groups_keep_float32_weights(tmp_path: Path) -> None:
     """Their products run under autocast, which rounds at places of its own."""
     with pytest.warns(UserWarning, match="slow path"):
         model = open_adapted(save_gpt2(tmp_path), 4, 0, Forward("cpu", "bfloat16", 16, "on"))

@@ -14,7 +14,7 @@ from strop.models.model import hidden_states
 from strop.training.arithmetic.calibration import calibration
 from strop.training.values.critic import Critic
 from strop.types import Group, Outcome
-from tests.training.tiny import make_attempt, make_turn, random_groups, save_llama
+from tests.training.tiny import make_rollout, make_turn, random_groups, save_llama
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +31,9 @@ def opened(folder: Path, max_tokens: int = 60, learns_ends: bool = False) -> Cri
 def with_returns(groups: list[Group]) -> list[Group]:
     """A return that the text tells: whether the token read last is even."""
     for group in groups:
-        for attempt in group.trajectories:
-            read = np.concatenate([[*turn.prompt[-1:], *turn.tokens[:-1]] for turn in attempt.turns])
-            attempt.returns = (read % 2 == 0).astype(np.float32)
+        for rollout in group.rollouts:
+            read = np.concatenate([[*turn.prompt[-1:], *turn.tokens[:-1]] for turn in rollout.turns])
+            rollout.returns = (read % 2 == 0).astype(np.float32)
     return groups
 
 
@@ -46,10 +46,10 @@ def learnt(critic: Critic, groups: list[Group], count: int) -> list[dict[str, fl
 
 
 def values_of(groups: list[Group]) -> list[float]:
-    return [float(v) for g in groups for t in g.trajectories if t.values is not None for v in t.values]
+    return [float(v) for g in groups for t in g.rollouts if t.values is not None for v in t.values]
 
 
-def test_it_expects_nothing_at_first_and_learns_what_can_be_foreseen(folder: Path) -> None:
+def test_it_expects_nothing_at_first_and_learns_what_can_be_predicted(folder: Path) -> None:
     groups = with_returns(random_groups())
     critic = opened(folder)
     critic.predict(groups)
@@ -62,7 +62,7 @@ def test_it_expects_nothing_at_first_and_learns_what_can_be_foreseen(folder: Pat
 
 def test_values_are_those_of_the_state_before_each_token(folder: Path) -> None:
     groups = with_returns(random_groups())
-    fresh = make_attempt("fresh", [make_turn([1, 2], [3, 4]), make_turn([5], [6, 7], fresh=True)])
+    fresh = make_rollout("fresh", [make_turn([1, 2], [3, 4]), make_turn([5], [6, 7], fresh=True)])
     critic = opened(folder)
     learnt(critic, groups, 3)
     critic.predict([Group(0, fresh.task, [fresh])])
@@ -99,8 +99,8 @@ def test_it_resumes_to_the_same_bits(folder: Path, tmp_path: Path) -> None:
         resumed.resume(tmp_path)
 
 
-def test_failed_and_empty_attempts(folder: Path) -> None:
-    failed, empty = make_attempt("failed", [make_turn([1], [2])]), make_attempt("empty", [make_turn([1], [])])
+def test_failed_and_empty_rollouts(folder: Path) -> None:
+    failed, empty = make_rollout("failed", [make_turn([1], [2])]), make_rollout("empty", [make_turn([1], [])])
     failed.outcome = Outcome.FAILED
     group = Group(0, failed.task, [failed, empty])
     critic = opened(folder)
@@ -114,10 +114,10 @@ def test_failed_and_empty_attempts(folder: Path) -> None:
 def test_missing_returns_and_numbers_that_are_not_finite(folder: Path) -> None:
     groups = with_returns(random_groups())
     critic = opened(folder)
-    groups[0].trajectories[0].returns = None
+    groups[0].rollouts[0].returns = None
     with pytest.raises(ConfigurationError, match="returns"):
         critic.learn(groups)
-    groups[0].trajectories[0].returns = np.full(groups[0].trajectories[0].num_tokens, np.nan, dtype=np.float32)
+    groups[0].rollouts[0].returns = np.full(groups[0].rollouts[0].num_tokens, np.nan, dtype=np.float32)
     with pytest.raises(NumericsError, match="task-0"):
         critic.learn(groups)
     critic.predict(groups)

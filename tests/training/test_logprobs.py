@@ -23,7 +23,7 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logits
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
-from tests.training.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama
+from tests.training.tiny import VOCABULARY, make_rollout, make_turn, random_groups, save_gpt2, save_llama
 
 
 def output_of(model: Any, batch: Batch, chunk: int) -> PolicyOutput:
@@ -46,7 +46,7 @@ def plain(model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
 def one_batch() -> Batch:
     groups = random_groups()
     fresh = [make_turn([1, 2], [3, 4]), make_turn([5, 6, 7], [8], fresh=True), make_turn([9], [10, 11])]
-    groups[0].trajectories.append(make_attempt("fresh", fresh))
+    groups[0].rollouts.append(make_rollout("fresh", fresh))
     (batch,) = pack(groups, TokenMean(), 0, 10_000)
     return batch
 
@@ -143,9 +143,9 @@ def test_full_logits_never_exist(tmp_path: Path) -> None:
 
 
 def _long_batch(size: int) -> Batch:
-    attempts = [make_attempt(str(i), [make_turn([1], list(range(40)))]) for i in range(size // 40)]
+    rollouts = [make_rollout(str(i), [make_turn([1], list(range(40)))]) for i in range(size // 40)]
     groups = random_groups(1, 1)
-    groups[0].trajectories = attempts
+    groups[0].rollouts = rollouts
     (batch,) = pack(groups, TokenMean(), 0, 10_000)
     return batch
 

@@ -40,13 +40,13 @@ def test_gradients_have_one_length() -> None:
 
 
 def batch() -> Batch:
-    """Groups 0 and 1: an attempt of the policy's each, and a demonstration in group 0."""
+    """Groups 0 and 1: a rollout of the policy's each, and a demonstration in group 0."""
     made = make_batch([[-1.0], [-1.0], [-1.0]], [2.0, 3.0, 5.0], groups=[0, 0, 1], share=[[1.0], [1.0], [1.0]])
     made.origins = torch.tensor([0, 2, 0])
     return made
 
 
-def test_every_fourth_group_is_held_back_and_only_own_attempts_speak_for_it() -> None:
+def test_every_fourth_group_is_held_back_and_only_own_rollouts_speak_for_it() -> None:
     whole = batch()
     assert written(whole, _part(whole, 4, True).trainable.double()) == [1.0, 1.0, 0.0]
     assert written(whole, _part(whole, 4, False).trainable.double()) == [0.0, 0.0, 1.0]
@@ -67,7 +67,7 @@ class Pulled(TorchTrainer):
 
     def step(self, batches: Any, objective: Any) -> Metrics:
         values = []
-        for origin in (0, 2):  # the policy's attempts alone, then the demonstrations alone
+        for origin in (0, 2):  # the policy's rollouts alone, then the demonstrations alone
             output, made = say([[-1.0], [-1.0], [-1.0]]), batches[0]
             made.origins = torch.full_like(made.origins, origin)
             values.append(float(objective(output, made)[0].detach()))
@@ -115,7 +115,7 @@ def test_in_a_run_it_moves_and_is_kept(tmp_path: Path) -> None:
         "group_size": 3,
         "heldout_tasks": 1,
         "taught": 0,
-        "world": "arithmetic:2",
+        "env": "arithmetic:2",
     }
     run = build(recipe_named("amft"), {**sizes, "checkpoint_every": 1})
     launch(run, tmp_path, "run")

@@ -25,11 +25,13 @@ ENDLESS = 1e6
 
 
 def sampled_from(sampler: Tensor, theta: Tensor, middle: Tensor | None = None) -> tuple[Batch, Said]:
-    """All nine sequences as attempts, each with its chance under the sampler as its share: sums are expectations."""
+    """All nine sequences as rollouts, each with its probability under the sampler as its share: sums are
+    expectations.
+    """
     rewards = [REWARDS[y] for y in SEQUENCES]
-    chances = [[float(probability(sampler, y))] * 2 for y in SEQUENCES]
+    probabilities = [[float(probability(sampler, y))] * 2 for y in SEQUENCES]
     batch = make_batch(
-        [token_logprobs(sampler, y).tolist() for y in SEQUENCES], rewards, rewards=rewards, share=chances
+        [token_logprobs(sampler, y).tolist() for y in SEQUENCES], rewards, rewards=rewards, share=probabilities
     )
     if middle is not None:
         frozen = lay_out([token_logprobs(middle, y).tolist() for y in SEQUENCES], float("nan"))
@@ -96,7 +98,7 @@ def test_with_one_token_every_ratio_without_bounds_is_unbiased(loss: Loss, corre
 
 
 def test_vcpo_weighs_and_centres_like_its_formula() -> None:
-    # mean_i min(w_i, C) (R_i - b) / std(R) g_i, worked out beside it from whole-attempt scores.
+    # mean_i min(w_i, C) (R_i - b) / std(R) g_i, worked out beside it from whole-rollout scores.
     theta, sampler = parameters(0), parameters(9).detach()
     batch, output = sampled_from(sampler, theta)
     scores = [torch.autograd.grad(token_logprobs(theta, y).sum(), theta)[0] for y in SEQUENCES]
@@ -107,30 +109,32 @@ def test_vcpo_weighs_and_centres_like_its_formula() -> None:
     weights = torch.stack([(probability(theta, y) / probability(sampler, y)).detach() for y in SEQUENCES])
     squares = weights.square() * batch.score_norms
     baseline = (squares * batch.rewards).sum() / squares.sum()
-    credit = weights.clamp(max=1.5) * (batch.rewards - baseline) / batch.rewards.std(correction=0)
-    chances = torch.stack([probability(sampler, y) for y in SEQUENCES])
-    expected = sum((c * p * s for c, p, s in zip(credit, chances, scores, strict=True)), torch.zeros_like(theta))
+    advantage = weights.clamp(max=1.5) * (batch.rewards - baseline) / batch.rewards.std(correction=0)
+    probabilities = torch.stack([probability(sampler, y) for y in SEQUENCES])
+    expected = sum(
+        (c * p * s for c, p, s in zip(advantage, probabilities, scores, strict=True)), torch.zeros_like(theta)
+    )
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_figures_tell_mismatch_and_staleness_apart() -> None:
+def test_metrics_tell_mismatch_and_staleness_apart() -> None:
     theta, sampler = parameters(0), parameters(9).detach()
     batch, output = sampled_from(sampler, theta, middle=sampler)  # the same weights in both engines
-    _, figures = Objective((Reinforce(),))(output, batch)
-    assert figures["mismatch"] == 0 and figures["staleness"] == pytest.approx(figures["drift"])
+    _, metrics = Objective((Reinforce(),))(output, batch)
+    assert metrics["mismatch"] == 0 and metrics["staleness"] == pytest.approx(metrics["drift"])
     batch, output = sampled_from(sampler, theta, middle=theta.detach())  # fresh data, another engine
-    _, figures = Objective((Reinforce(),))(output, batch)
-    assert figures["staleness"] == 0 and figures["mismatch"] == pytest.approx(figures["drift"])
+    _, metrics = Objective((Reinforce(),))(output, batch)
+    assert metrics["staleness"] == 0 and metrics["mismatch"] == pytest.approx(metrics["drift"])
     del batch.logprobs["old"]
     assert "mismatch" not in Objective((Reinforce(),))(output, batch)[1]
 
 
 def test_alive_tokens_are_those_with_credit_and_a_gradient() -> None:
-    # Of four tokens one is masked, one is clipped, one has no credit to lose: 2 of 4 are alive.
+    # Of four tokens one is masked, one is clipped, one has no advantage to lose: 2 of 4 are alive.
     batch = make_batch([[0.0, 0.0, 0.0, 0.0]])
     batch.fill("averaged", lay_out([[-2.0, 0.0, 0.0, 0.0]], float("nan")))
     batch.advantages = lay_out([[1.0, 1.0, 0.0, 1.0]])
     leaf = lay_out([[-2.0, 0.5, 0.0, 0.0]]).requires_grad_()
     objective = Objective((Clip(anchor="averaged"),), Masked(target="averaged"))
-    _, figures = objective(Said(leaf, torch.zeros_like(leaf)), batch)
-    assert figures["alive_share"] == pytest.approx(0.5)
+    _, metrics = objective(Said(leaf, torch.zeros_like(leaf)), batch)
+    assert metrics["alive_share"] == pytest.approx(0.5)

@@ -24,7 +24,7 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 from tests.training.tiny import random_groups, save_llama
 
 
@@ -59,10 +59,10 @@ def stamped(versions: list[int], logprobs: Tensor | None = None) -> list[Group]:
         at += len(turn.tokens)
         return replace(turn, versions=mine, logprobs=found)
 
-    def attempt_of(attempt: Trajectory) -> Trajectory:
-        return replace(attempt, turns=tuple(turn_of(turn) for turn in attempt.turns))
+    def rollout_of(rollout: Rollout) -> Rollout:
+        return replace(rollout, turns=tuple(turn_of(turn) for turn in rollout.turns))
 
-    return [replace(group, trajectories=[attempt_of(t) for t in group.trajectories]) for group in groups]
+    return [replace(group, rollouts=[rollout_of(t) for t in group.rollouts]) for group in groups]
 
 
 def test_each_token_is_scored_under_its_own_version(folder: Path) -> None:
@@ -93,10 +93,10 @@ def test_a_demonstration_is_measured_from_the_weights_of_its_siblings(folder: Pa
         trainer.step(batches_at(version), Objective((Likelihood(),)))
     groups = stamped([1])
     for group, versions in zip(groups, ([-1, 1, 2], [-1, -1, -1]), strict=False):
-        for attempt, version in zip(group.trajectories, versions, strict=False):
-            attempt.turns = tuple(replace(turn, versions=np.full(len(turn.tokens), version)) for turn in attempt.turns)
+        for rollout, version in zip(group.rollouts, versions, strict=False):
+            rollout.turns = tuple(replace(turn, versions=np.full(len(turn.tokens), version)) for turn in rollout.turns)
     groups = groups[:2]
-    groups[1].trajectories = groups[1].trajectories[:3]  # all of them a teacher's
+    groups[1].rollouts = groups[1].rollouts[:3]  # all of them a teacher's
     batches = pack(groups, TokenMean(), 3, 10)  # siblings are in batches of their own
     assert len(batches) > 3
     trainer.annotate(batches, frozenset({Logprobs("old")}))
@@ -176,15 +176,15 @@ def test_snapshots_are_copies_and_the_oldest_goes() -> None:
     assert {version: kept["weight"].tolist() for version, kept in snapshots.weights.items()} == {1: [1, 1], 2: [2, 2]}
 
 
-def test_the_pull_of_each_attempt_is_that_of_its_summed_score(folder: Path) -> None:
+def test_the_pull_of_each_rollout_is_that_of_its_summed_score(folder: Path) -> None:
     trainer = opened(folder)
     batches = pack(random_groups(2, 2), TokenMean(), 0, 10_000)
     trainer.annotate(batches, MinimumVariance().needs)
     norms = batches[0].score_norms
     assert norms is not None and norms.shape == (4,)
-    for index, attempt in enumerate(t for group in random_groups(2, 2) for t in group.trajectories):
-        attempt.set_advantage(-1.0)
-        alone = pack([Group(0, attempt.task, [attempt])], TokenMean(), 0, 10_000)
+    for index, rollout in enumerate(t for group in random_groups(2, 2) for t in group.rollouts):
+        rollout.set_advantage(-1.0)
+        alone = pack([Group(0, rollout.task, [rollout])], TokenMean(), 0, 10_000)
         alone[0].share = torch.ones_like(alone[0].share)
         fresh = opened(folder, clip_norm=None)
         norm = fresh.step(alone, Objective((Reinforce(),)))["grad_norm"]  # of the sum of all its logprobs
@@ -196,7 +196,7 @@ def test_the_step_follows_the_effective_sample_size(folder: Path, max_tokens: in
     batches = pack(random_groups(), TokenMean(), 0, max_tokens)
     plain, scaled = opened(folder), opened(folder, step_scale=EffectiveSampleSize())
     totals = torch.cat([
-        batch.per_attempt(batch.log_ratio(logprobs, batch.behavior_logprobs))
+        batch.per_rollout(batch.log_ratio(logprobs, batch.behavior_logprobs))
         for batch, logprobs in zip(batches, proximal(plain, batches), strict=True)
     ]).double()  # fmt: skip
     weights = (totals - totals.max()).exp()

@@ -1,4 +1,4 @@
-"""Packing puts every number on its own token, and never tears an attempt or a group apart."""
+"""Packing puts every number on its own token, and never tears a rollout or a group apart."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from strop.training.pack import pack
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group, Outcome
-from tests.training.tiny import make_attempt, make_turn, random_groups
+from tests.training.tiny import make_rollout, make_turn, random_groups
 
 
 def test_two_turns_and_a_fresh_one_laid_out_by_hand() -> None:
-    attempt = make_attempt(
+    rollout = make_rollout(
         "a",
         [
             make_turn([5, 6], [7, 8], version=3, temperature=0.5),
@@ -24,10 +24,10 @@ def test_two_turns_and_a_fresh_one_laid_out_by_hand() -> None:
             make_turn([11, 12], [13], fresh=True, version=5, temperature=0.0),
         ],
     )
-    attempt.advantages = np.array([1, 2, 3, 4], dtype=np.float32)
-    attempt.returns = np.array([5, 6, 7, 8], dtype=np.float32)
-    attempt.reward = 0.25
-    (batch,) = pack([Group(7, attempt.task, [attempt])], SequenceMean(), 6, 100)
+    rollout.advantages = np.array([1, 2, 3, 4], dtype=np.float32)
+    rollout.returns = np.array([5, 6, 7, 8], dtype=np.float32)
+    rollout.reward = 0.25
+    (batch,) = pack([Group(7, rollout.task, [rollout])], SequenceMean(), 6, 100)
     assert batch.tokens.tolist() == [5, 6, 7, 8, 9, 10, 11, 12, 13]
     assert batch.positions.tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 2]
     assert batch.segments.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 1]
@@ -40,7 +40,7 @@ def test_two_turns_and_a_fresh_one_laid_out_by_hand() -> None:
     assert batch.behavior_logprobs.tolist() == pytest.approx([0, 0, -0.1, -0.2, 0, -0.1, 0, 0, -0.1])
     assert batch.share.tolist() == [0, 0, 0.25, 0.25, 0, 0.25, 0, 0, 0.25]
     assert batch.rewards.tolist() == [0.25]
-    assert (batch.group_numbers, batch.attempt_ids, batch.task_ids) == ((7,), ("a",), ("task",))
+    assert (batch.group_numbers, batch.rollout_ids, batch.task_ids) == ((7,), ("a",), ("task",))
     assert (batch.version, batch.step_tokens) == (6, 4)
 
 
@@ -48,36 +48,36 @@ def test_two_turns_and_a_fresh_one_laid_out_by_hand() -> None:
 def test_every_split_holds_the_same_tokens_in_the_same_order(max_tokens: int) -> None:
     groups = random_groups()
     batches = pack(groups, TokenMean(), 0, max_tokens)
-    assert [id for batch in batches for id in batch.attempt_ids] == [t.id for g in groups for t in g.trajectories]
+    assert [id for batch in batches for id in batch.rollout_ids] == [t.id for g in groups for t in g.rollouts]
     for batch in batches:
-        assert len(batch.tokens) <= max_tokens or batch.num_attempts == 1
-        assert batch.attempts.unique().tolist() == list(range(batch.num_attempts))
+        assert len(batch.tokens) <= max_tokens or batch.num_rollouts == 1
+        assert batch.rollouts.unique().tolist() == list(range(batch.num_rollouts))
         assert batch.groups[0] == 0 and batch.segments[0] == 0
-        assert [batch.group_numbers[g] for g in batch.groups.tolist()] == [int(i[0]) for i in batch.attempt_ids]
+        assert [batch.group_numbers[g] for g in batch.groups.tolist()] == [int(i[0]) for i in batch.rollout_ids]
     assert sum(float(batch.share.sum()) for batch in batches) == pytest.approx(1)
     for batch, following in pairwise(batches):  # nothing that would have fitted was left for the next
-        assert len(batch.tokens) + int((following.attempts == 0).sum()) > max_tokens
+        assert len(batch.tokens) + int((following.rollouts == 0).sum()) > max_tokens
 
 
 def test_a_group_stays_whole_where_a_loss_compares_siblings() -> None:
     groups = random_groups(4)
     batches = pack(groups, TokenMean(), 0, 1, scope="group")
     assert [batch.group_numbers for batch in batches] == [(0,), (1,), (2,), (3,)]
-    assert all(batch.num_attempts == 4 for batch in batches)
+    assert all(batch.num_rollouts == 4 for batch in batches)
 
 
-def test_what_the_world_failed_and_what_is_empty_is_left_out() -> None:
-    kept, failed, empty = (make_attempt(name, [make_turn([1], [2, 3])]) for name in ("kept", "failed", "empty"))
+def test_what_the_env_failed_and_what_is_empty_is_left_out() -> None:
+    kept, failed, empty = (make_rollout(name, [make_turn([1], [2, 3])]) for name in ("kept", "failed", "empty"))
     failed.outcome, failed.advantages = Outcome.FAILED, None
     empty.turns = (make_turn([1], []),)
     (batch,) = pack([Group(0, kept.task, [failed, kept, empty])], TokenMean(), 0, 100)
-    assert batch.attempt_ids == ("kept",)
+    assert batch.rollout_ids == ("kept",)
     assert batch.share.sum() == 1
     assert pack([Group(0, kept.task, [failed])], TokenMean(), 0, 100) == []
 
 
 def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
-    good, bad = make_attempt("good", [make_turn([1], [2])]), make_attempt("bad", [make_turn([1], [2, 3])])
+    good, bad = make_rollout("good", [make_turn([1], [2])]), make_rollout("bad", [make_turn([1], [2, 3])])
     group = Group(0, good.task, [good, bad])
     bad.advantages = None
     with pytest.raises(ConfigurationError, match="bad of task task wrote 2 tokens and has 0 advantages; 1 of 2"):
@@ -92,6 +92,6 @@ def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
 
 
 def test_a_token_that_nothing_predicts_cannot_be_trained() -> None:
-    attempt = make_attempt("a", [make_turn([1], [2]), make_turn([], [3], fresh=True)])
+    rollout = make_rollout("a", [make_turn([1], [2]), make_turn([], [3], fresh=True)])
     with pytest.raises(ConfigurationError, match="first token of its context"):
-        pack([Group(0, attempt.task, [attempt])], TokenMean(), 0, 100)
+        pack([Group(0, rollout.task, [rollout])], TokenMean(), 0, 100)

@@ -1,4 +1,6 @@
-"""The quick forward gives the loss and the gradients of the slow one for each family, and says where it cannot."""
+"""The quick forward gives the loss and the gradients of the slow one for each comparison group, and says where it
+cannot.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
-from tests.training.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama
+from tests.training.tiny import VOCABULARY, make_rollout, make_turn, random_groups, save_gpt2, save_llama
 
 OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))
 SHAPE = {
@@ -60,7 +62,7 @@ _TURNS = {
 }
 _EXPERTS = {"head_dim": 16, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24}
 _EXPERTS |= {"mlp_only_layers": [1], "norm_topk_prob": False}
-FAMILIES: dict[str, Any] = {
+COMPARISON_GROUPS: dict[str, Any] = {
     "llama": LlamaConfig(**SHAPE),
     "llama_compiled": LlamaConfig(**SHAPE, head_dim=16),  # attention has this size on a CPU
     "llama_tied": LlamaConfig(**SHAPE, tie_word_embeddings=True),
@@ -81,17 +83,17 @@ FAMILIES: dict[str, Any] = {
 
 
 def siblings() -> list[Group]:
-    """Attempts that begin with the same prompt, one of them wholly within another."""
+    """Rollouts that begin with the same prompt, one of them wholly within another."""
     prompt, words = [1, 2, 3, 4, 5], [7, 8, 9, 10, 11, 12]
-    attempts = [
-        make_attempt(str(i), [make_turn(prompt, words[:n], temperature=t)], advantage=a)
+    rollouts = [
+        make_rollout(str(i), [make_turn(prompt, words[:n], temperature=t)], advantage=a)
         for i, (n, t, a) in enumerate([(6, 1.0, 1.0), (3, 0.7, -1.0), (5, 1.0, 0.5)])
     ]
-    return [Group(0, attempts[0].task, attempts)]
+    return [Group(0, rollouts[0].task, rollouts)]
 
 
 def trained(folder: Path, groups: list[Group], **settings: Any) -> tuple[Tensor, Metrics, dict[str, Tensor]]:
-    """Logprobs before a step, its gradient and its figures."""
+    """Logprobs before a step, its gradient and its metrics."""
     trainer = TorchTrainer(clip_norm=None, chunk=16, **settings)
     trainer.open(folder, 0)
     batches = pack(groups, TokenMean(), 0, 60)
@@ -102,11 +104,11 @@ def trained(folder: Path, groups: list[Group], **settings: Any) -> tuple[Tensor,
     return logprobs, trainer.step(batches, OBJECTIVE), gradients
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("comparison_group", COMPARISON_GROUPS)
 @pytest.mark.parametrize("groups", [siblings(), random_groups()], ids=["siblings", "random"])
-def test_it_is_the_slow_path(family: str, groups: list[Group], tmp_path: Path) -> None:
+def test_it_is_the_slow_path(comparison_group: str, groups: list[Group], tmp_path: Path) -> None:
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(FAMILIES[family]).save_pretrained(tmp_path)
+    AutoModelForCausalLM.from_config(COMPARISON_GROUPS[comparison_group]).save_pretrained(tmp_path)
     slow, slow_metrics, slow_gradients = trained(tmp_path, groups, fused="off")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -167,7 +169,7 @@ def test_it_follows_the_weights(tmp_path: Path) -> None:
     assert runs[0][0] != pytest.approx(runs[0][3], rel=1e-2)
 
 
-def test_another_family_says_that_it_is_slow(tmp_path: Path) -> None:
+def test_another_comparison_group_says_that_it_is_slow(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="GPT2LMHeadModel trains on the slow path") as caught:
         trained(save_gpt2(tmp_path), random_groups(), fused="on")
     assert len([each for each in caught if "slow path" in str(each.message)]) == 1
@@ -176,7 +178,7 @@ def test_another_family_says_that_it_is_slow(tmp_path: Path) -> None:
 
 
 def test_it_is_taken_by_itself_where_it_pays(tmp_path: Path) -> None:
-    """On a CPU with a compiler, without a word where there is none or the family is another."""
+    """On a CPU with a compiler, without a word where there is none or the comparison group is another."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         by_itself = trained(save_llama(tmp_path / "llama"), siblings())

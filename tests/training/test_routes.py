@@ -32,7 +32,7 @@ from strop.weights.channels.memory import Memory
 from tests.generate.engines.asking import asked, prompts_of
 from tests.tiny_models import save_pocket_like, save_tokenizer
 from tests.training.test_adapted import spread
-from tests.training.tiny import make_attempt
+from tests.training.tiny import make_rollout
 
 LAYERS, EACH = 3, 2
 
@@ -76,8 +76,8 @@ def scored(folder: Path, turns: list[Turn]) -> np.ndarray:
 
 
 def scored_by(trainer: TorchTrainer, turns: list[Turn]) -> np.ndarray:
-    attempts = [make_attempt(str(i), [turn], advantage=1.0) for i, turn in enumerate(turns)]
-    (batch,) = pack([Group(0, attempts[0].task, attempts)], TokenMean(), 0, 10_000)
+    rollouts = [make_rollout(str(i), [turn], advantage=1.0) for i, turn in enumerate(turns)]
+    (batch,) = pack([Group(0, rollouts[0].task, rollouts)], TokenMean(), 0, 10_000)
     trainer.annotate([batch], frozenset({Logprobs("proximal")}))
     return batch.logprobs["proximal"][batch.trainable].numpy()
 
@@ -136,8 +136,8 @@ def test_a_reference_and_a_teacher_choose_experts_of_their_own(tied: Path) -> No
     told = replace(turn, aux={EXPERTS: np.tile(np.array([5, 6], np.int16), (7, LAYERS))})
     trainer = TorchTrainer(chunk=16, fused="on")
     trainer.open(tied, 0)
-    attempt = make_attempt("a", [told], advantage=1.0)
-    (batch,) = pack([Group(0, attempt.task, [attempt])], TokenMean(), 0, 100)
+    rollout = make_rollout("a", [told], advantage=1.0)
+    (batch,) = pack([Group(0, rollout.task, [rollout])], TokenMean(), 0, 100)
     trainer.annotate([batch], frozenset(Logprobs(policy) for policy in ("proximal", "reference", str(tied))))
     plain = scored(tied, [turn])
     for policy in ("reference", str(tied)):
@@ -159,8 +159,10 @@ def test_experts_by_hand() -> None:
     wanted = share * silu[0] * 2 * 3 + (1 - share) * silu[1] * 4 * 5
     assert mixed(state, chosen, weights, gate_up, down).item() == pytest.approx(wanted)
     taken, told = route(state.repeat(2, 1), router, 2, is_normalised=False, taken=torch.tensor([[2, -1], [3, 2]]))
-    chances = np.exp([2, 1, 0]) / np.exp([2, 1, 0]).sum()
-    assert taken.tolist() == [[2, 1], [0, 2]] and told[0].tolist() == pytest.approx([chances[2], chances[1]])
+    probabilities = np.exp([2, 1, 0]) / np.exp([2, 1, 0]).sum()
+    assert taken.tolist() == [[2, 1], [0, 2]] and told[0].tolist() == pytest.approx(
+        [probabilities[2], probabilities[1]]
+    )
 
 
 def test_grouped_products_are_those_of_each_expert() -> None:
@@ -202,7 +204,7 @@ def test_a_run_keeps_routes_in_its_ledger(tmp_path: Path) -> None:
     turns = [
         turn
         for group in Ledger(tmp_path / "run/ledger.db").trained_groups(1)
-        for a in group.trajectories
+        for a in group.rollouts
         for turn in a.turns
     ]
     assert len(turns) == 4 and all((turn.aux[EXPERTS][:-1] > 0).all() for turn in turns)

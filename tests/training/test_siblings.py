@@ -1,4 +1,4 @@
-"""Sums over siblings (strop.training.arithmetic.siblings): two groups of uneven attempts, interleaved nowhere."""
+"""Sums over siblings (strop.training.arithmetic.siblings): two groups of uneven rollouts, interleaved nowhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUES = torch.tensor([1.0, 2.0, 6.0, 10.0, 30.0], dtype=torch.float64)
 
 
 def uneven() -> Batch:
-    """Three attempts of one group and two of another, of 2, 1, 3, 1 and 2 tokens."""
+    """Three rollouts of one group and two of another, of 2, 1, 3, 1 and 2 tokens."""
     return make_batch(
         [[0.0] * size for size in (2, 1, 3, 1, 2)], groups=[0, 0, 0, 1, 1], rewards=[1.0, 0.0, 1.0, 0.5, 0.2]
     )
@@ -56,11 +56,11 @@ def test_the_better_side_of_a_pair() -> None:
     assert sides(batch, self_ := object()).tolist() == [-1.0, 1.0, 0.0, 0.0, 1.0, -1.0]
     gains = torch.tensor([1.0, 5.0, 3.0, 9.0, 2.0, 8.0], dtype=torch.float64)
     assert margins(gains, batch, self_).tolist() == [4.0, 0.0, -6.0]
-    with pytest.raises(ConfigurationError, match=r"str needs groups of exactly 2 attempts, got \[2, 3\]"):
+    with pytest.raises(ConfigurationError, match=r"str needs groups of exactly 2 rollouts, got \[2, 3\]"):
         margins(VALUES, uneven(), "owner")
 
 
-def test_what_follows_within_an_attempt() -> None:
+def test_what_follows_within_an_rollout() -> None:
     batch = uneven()
     values = lay_out([[1.0, 2.0], [3.0], [4.0, 5.0, 6.0], [7.0], [8.0, 9.0]], prompt=99.0)
     assert written(batch, following(values, batch)) == [2.0, 0.0, 0.0, 5.0, 6.0, 0.0, 0.0, 9.0, 0.0]
@@ -73,6 +73,6 @@ def test_who_is_right_and_who_was_taught() -> None:
     assert is_right(batch, 0.5 + 5e-7).tolist() == [True, False, True, True, False], "a rounding error aside"
     assert is_right(batch, 0.5 + 2e-6).tolist() == [True, False, True, False, False]
     assert not is_taught(batch).any(), "prompts bear no version either"
-    batch.versions = torch.where(batch.attempts == 1, -1, batch.versions)
+    batch.versions = torch.where(batch.rollouts == 1, -1, batch.versions)
     batch.versions[-1] = -1  # one token of the last one
     assert is_taught(batch).tolist() == [False, True, False, False, True]

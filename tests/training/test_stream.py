@@ -1,4 +1,4 @@
-"""A step from groups that come one after the other has the gradient of the whole draw, and moves the weights once."""
+"""A step from groups that come one after the other has the gradient of the whole batch, and moves the weights once."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.group_wise import GroupWise
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.reductions.token_mean import TokenMean
-from strop.training.requirements import ENTROPY, Note
+from strop.training.requirements import ENTROPY, PolicyStatistic
 from strop.training.stream import Stream
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Message, Metrics, Origin, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Task, Turn
 from tests.tiny_models import save_pocket_like
 
 SMALL = {"steps": 4, "groups_per_step": 3, "group_size": 4, "heldout_tasks": 2, "max_tokens": 12, "heldout_every": 0}
 
 
 def groups(seed: int = 0) -> list[Group]:
-    """Three groups of attempts whose lengths and rewards differ; one attempt failed."""
+    """Three groups of rollouts whose lengths and rewards differ; one rollout failed."""
     rng = np.random.default_rng(seed)
     made = []
     for number in range(3):
-        task = Task((Message("user", str(number)),), "a", "world")
-        attempts = []
+        task = Task((Message("user", str(number)),), "a", "env")
+        rollouts = []
         for index in range(4):
             length = int(rng.integers(1, 9))
             turn = Turn(
@@ -51,8 +51,8 @@ def groups(seed: int = 0) -> list[Group]:
                 np.zeros(length, np.int64), Message("assistant", "x"),
             )  # fmt: skip
             outcome = Outcome.FAILED if (number, index) == (1, 2) else Outcome.FINISHED
-            attempts.append(Trajectory(f"{number}/{index}", task, (turn,), outcome, reward=float(rng.random())))
-        made.append(Group(number, task, attempts))
+            rollouts.append(Rollout(f"{number}/{index}", task, (turn,), outcome, reward=float(rng.random())))
+        made.append(Group(number, task, rollouts))
     return made
 
 
@@ -94,43 +94,45 @@ def test_the_gradient_is_that_of_the_whole_draw(tmp_path: Path, reduction: Reduc
 
 @dataclass(frozen=True)
 class Surprised(Advantage):
-    """Credit by the entropy of each token, against the mean of the siblings' rewards."""
+    """Advantage by the entropy of each token, against the mean of the siblings' rewards."""
 
     is_local: ClassVar[bool] = True
-    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            for attempt in group.scored:
-                attempt.advantages = (attempt.reward - group.rewards.mean()) * ENTROPY.of(attempt)
+            for rollout in group.scored:
+                rollout.advantages = (rollout.reward - group.rewards.mean()) * ENTROPY.of(rollout)
 
 
 @dataclass
 class Taught:
-    """Remembers what it was taught, and that notes and credit were still there."""
+    """Remembers what it was taught, and that policy statistics and advantage were still there."""
 
     seen: list[tuple[int, str, float]] = field(default_factory=list)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        assert all(attempt.advantages is not None and "entropy" in attempt.notes for attempt in attempts)
-        self.seen += [(group.number, each.family, each.reward) for group in groups for each in group.scored]
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        assert all(rollout.advantages is not None and "entropy" in rollout.policy_statistics for rollout in rollouts)
+        self.seen += [(group.number, each.comparison_group, each.reward) for group in groups for each in group.scored]
         return {"taught": float(len(groups))}
 
 
 def mixed() -> list[Group]:
-    """Of the three groups one has two families, and of the one no attempt counts; one is of demonstrations alone."""
+    """Of the three groups one has two comparison groups, and of the one no rollout counts; one is of demonstrations
+    alone.
+    """
     draw = groups()
-    for attempt in draw[0].trajectories[2:]:
-        attempt.family = "hinted"
-    draw[1].trajectories[2].family = "failed"
-    for attempt in draw[2].trajectories:
-        attempt.origin = Origin.TEACHER
+    for rollout in draw[0].rollouts[2:]:
+        rollout.comparison_group = "hinted"
+    draw[1].rollouts[2].comparison_group = "failed"
+    for rollout in draw[2].rollouts:
+        rollout.origin = Origin.TEACHER
     return draw
 
 
 @pytest.mark.parametrize("parts", [[[0], [1], [2]], [[2, 0], [1]], [[1, 2, 0]]])
-def test_families_notes_demonstrations_and_learners_are_treated_as_in_one_piece(
+def test_comparison_groups_notes_demonstrations_and_learners_are_treated_as_in_one_piece(
     tmp_path: Path, parts: list[list[int]]
 ) -> None:
     folder = save_pocket_like(tmp_path)
@@ -142,12 +144,16 @@ def test_families_notes_demonstrations_and_learners_are_treated_as_in_one_piece(
     for part in parts:
         stream.add([draw[index] for index in part])
     found = stream.finish()
-    assert found["taught"] == expected["taught"] == 4.0, "two families, one without what failed, demonstrations"
+    assert found["taught"] == expected["taught"] == 4.0, (
+        "two comparison groups, one without what failed, demonstrations"
+    )
     assert sorted(again.seen) == sorted(taught.seen) and len(taught.seen) == 11
     assert found["grad_norm"] == pytest.approx(expected["grad_norm"], rel=1e-5), "the mean of two optimizer steps"
     for name, tensor in whole.weights().items():
         torch.testing.assert_close(streamed.weights()[name], tensor, rtol=1e-4, atol=1e-6)
-    assert not any(attempt.notes for group in draw for attempt in group.trajectories), "nobody keeps notes"
+    assert not any(rollout.policy_statistics for group in draw for rollout in group.rollouts), (
+        "nobody keeps policy statistics"
+    )
 
 
 def run_of(folder: Path, **changes: Any) -> Run:
@@ -156,9 +162,9 @@ def run_of(folder: Path, **changes: Any) -> Run:
 
 def test_a_streamed_run_trains_every_group_once(tmp_path: Path) -> None:
     folder = save_pocket_like(tmp_path / "model")
-    credit = AlongTree(run_of(folder).advantage)  # which learns: it says something after each step
-    summary = launch(run_of(folder, streams=True, advantage=credit), tmp_path, "streamed")
-    plain = launch(run_of(folder, advantage=credit), tmp_path, "plain")
+    advantage = AlongTree(run_of(folder).advantage)  # which learns: it says something after each step
+    summary = launch(run_of(folder, streams=True, advantage=advantage), tmp_path, "streamed")
+    plain = launch(run_of(folder, advantage=advantage), tmp_path, "plain")
     assert summary["steps"] == plain["steps"] == 4
     assert summary["tokens_trained"] == summary["tokens_generated"]
     rows = [
@@ -175,7 +181,7 @@ def test_what_cannot_be_streamed_is_refused(tmp_path: Path) -> None:
     folder = save_pocket_like(tmp_path / "model")
     wrong = [
         (grpo(Setting(model=str(folder), lag=2, **SMALL)), "lag=0"),  # type: ignore[arg-type]
-        (ppo(Setting(model=str(folder), **SMALL)), "whole draw"),  # type: ignore[arg-type]
+        (ppo(Setting(model=str(folder), **SMALL)), "whole batch"),  # type: ignore[arg-type]
         (run_of(folder, minibatches=3), "3 minibatches"),
     ]
     for run, message in wrong:

@@ -55,11 +55,11 @@ def assert_same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
 
 @pytest.mark.parametrize("reduction", [TokenMean(), SequenceMean(), ConstantLength(32)])
 @pytest.mark.parametrize("objective", [OBJECTIVE, Objective((Dpo(), Kl()))])
-def test_gradients_and_figures_are_the_same_for_any_split(
+def test_gradients_and_metrics_are_the_same_for_any_split(
     folder: Path, reduction: TokenMean, objective: Objective
 ) -> None:
     def trained(max_tokens: int) -> tuple[int, Metrics, dict[str, Tensor]]:
-        # every attempt's logprobs differ from the reference, or the preference would have no gradient
+        # every rollout's logprobs differ from the reference, or the preference would have no gradient
         trainer = opened(folder, clip_norm=None, reference=str(folder))
         batches = pack(random_groups(4, 2), reduction, 0, max_tokens, objective.scope)
         trainer.annotate(batches, objective.needs)
@@ -148,7 +148,7 @@ class _Plain(Loss):
     """-A log pi."""
 
     weight: float = 1.0
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         return -batch.advantages * output.logprobs, {}
@@ -156,12 +156,12 @@ class _Plain(Loss):
 
 @dataclass(frozen=True)
 class _Explosive(Loss):
-    """Finite in value but with an infinite slope at attempts of the named task, or not finite at all."""
+    """Finite in value but with an infinite slope at rollouts of the named task, or not finite at all."""
 
     task: str
     is_finite: bool
     weight: float = 1.0
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         bad = batch.on_tokens(torch.tensor([task == self.task for task in batch.task_ids])) & batch.trainable
@@ -201,7 +201,7 @@ def test_reference_stays_and_proximal_moves(folder: Path, tmp_path: Path) -> Non
     assert not batches[0].logprobs["proximal"].requires_grad
 
 
-def test_figures_are_means_over_written_tokens_whatever_the_reduction(folder: Path) -> None:
+def test_metrics_are_means_over_written_tokens_whatever_the_reduction(folder: Path) -> None:
     groups = random_groups()
     found = [
         opened(folder).step(pack(groups, reduction, 0, size), Objective((Clip(),)))
@@ -222,7 +222,7 @@ def test_a_correction_scales_every_token(folder: Path) -> None:
 
     batches = pack(random_groups(), TokenMean(), 0, 60)
     halved = Objective((_Plain(),), Half())
-    assert (halved.needs, halved.scope) == ({Logprobs("proximal")}, "attempt")
+    assert (halved.needs, halved.scope) == ({Logprobs("proximal")}, "rollout")
     assert Objective((_Plain(), Dpo())).scope == "group"
     whole = opened(folder).step(batches, Objective((_Plain(),)))
     half = opened(folder).step(batches, halved)

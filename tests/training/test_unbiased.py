@@ -22,7 +22,7 @@ from tests.training.tiny_policy import REWARDS, SEQUENCES, exact_gradient, param
 
 
 def group_loss(theta: Tensor, group: tuple[tuple[int, ...], ...], advantage: Advantage, loss: Loss) -> Tensor:
-    """The step's loss if exactly these attempts were drawn: token sums, mean over attempts."""
+    """The step's loss if exactly these rollouts were drawn: token sums, mean over rollouts."""
     drawn = make_group([REWARDS[y] for y in group], lengths=[2] * len(group))
     advantage([drawn])
     given = [value for value in advantages_of(drawn) if value is not None]
@@ -36,7 +36,7 @@ def group_loss(theta: Tensor, group: tuple[tuple[int, ...], ...], advantage: Adv
 
 
 def expected_gradient(theta: Tensor, size: int, advantage: Advantage, loss: Loss) -> Tensor:
-    """Of minus the loss, over all groups of `size` independent attempts."""
+    """Of minus the loss, over all groups of `size` independent rollouts."""
     total = theta.new_zeros(())
     for group in itertools.product(SEQUENCES, repeat=size):
         weight = torch.stack([probability(theta, y) for y in group]).prod().detach()

@@ -24,7 +24,7 @@ from strop.training.trainers.torch import TorchTrainer
 from strop.training.verify_logprobs import judged, keep_ratios, scorable
 from strop.types import Group, IntArray, Message, Origin, Sampling, Task
 from tests.building import make_batch
-from tests.observe.folders import attempt, turn
+from tests.observe.folders import rollout, turn
 from tests.parts import EvenLength
 from tests.tiny_models import save_pocket_like
 
@@ -75,9 +75,9 @@ def test_an_honest_engine_differs_by_rounding_only(model: Path, tmp_path: Path) 
 
 
 def test_tokens_of_the_version_are_found_in_an_asynchronous_run_too(model: Path, tmp_path: Path) -> None:
-    launch(make_run(model, pace=BoundedLag(4)), tmp_path, "run")
+    launch(make_run(model, admission=BoundedLag(4)), tmp_path, "run")
     rows = read_rows(tmp_path / "run" / "metrics.jsonl")
-    assert rows[1]["rescored_difference"] < 1e-5, "the first draw is of the first weights, whatever the lag"
+    assert rows[1]["rescored_difference"] < 1e-5, "the first batch is of the first weights, whatever the lag"
     ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
     assert ledger.rated_steps() == [1, 3]  # where all is stale nothing is proven, and ratios tell how stale
     kept = np.concatenate([t.ratios for t in ledger.sample(3, 99) if t.ratios is not None])
@@ -89,7 +89,7 @@ def test_tokens_of_the_version_are_found_in_an_asynchronous_run_too(model: Path,
 
 
 def test_a_trainer_with_snapshots_proves_stale_tokens_too(model: Path, tmp_path: Path) -> None:
-    run = make_run(model, pace=BoundedLag(2), trainer=TorchTrainer(learning_rate=1e-2, snapshots=3))
+    run = make_run(model, admission=BoundedLag(2), trainer=TorchTrainer(learning_rate=1e-2, snapshots=3))
     launch(run, tmp_path, "run")
     rows = read_rows(tmp_path / "run" / "metrics.jsonl")
     assert max(row["lag"] for row in rows[1:]) > 0, "nothing was stale: nothing was tested"
@@ -103,22 +103,22 @@ def test_ratios_are_kept_of_what_was_scored_again(model: Path, tmp_path: Path) -
     rows, ledger = read_rows(tmp_path / "run" / "metrics.jsonl"), Ledger(tmp_path / "run" / "ledger.db", read_only=True)
     assert ledger.rated_steps() == [1, 3]
     for step in (1, 3):
-        kept = [attempt.ratios for attempt in ledger.sample(step, 99)]
-        assert len(kept) == 16 and all(each is not None for each in kept)  # a draw is one batch here
+        kept = [rollout.ratios for rollout in ledger.sample(step, 99)]
+        assert len(kept) == 16 and all(each is not None for each in kept)  # a batch is one batch here
         ratios = np.concatenate([each for each in kept if each is not None])
         assert rows[step]["ratio"] == pytest.approx(np.exp(-5e-4), abs=1e-4)
-        assert len(ratios) == sum(attempt.num_tokens for attempt in ledger.sample(step, 99))
+        assert len(ratios) == sum(rollout.num_tokens for rollout in ledger.sample(step, 99))
         assert ratios == pytest.approx(np.exp(-5e-4), abs=6e-4) and ratios.mean() < 0.9998
-    assert all(attempt.ratios is None for attempt in ledger.sample(2, 99))
+    assert all(rollout.ratios is None for rollout in ledger.sample(2, 99))
     ledger.close()
 
 
 def test_ratios_by_hand() -> None:
     batch = make_batch([[-1.0, -2.0], [-0.5, -3.0]])
-    batch.versions = torch.tensor([-1, 7, 7, -1, -1, 7])  # nobody sampled the first token of the second attempt
+    batch.versions = torch.tensor([-1, 7, 7, -1, -1, 7])  # nobody sampled the first token of the second rollout
     said = batch.behavior_logprobs + torch.tensor([9.0, np.log(2), np.log(0.5), 9.0, 9.0, 0.0], dtype=torch.float64)
     task = Task((Message("user", "?"),), "", "test")
-    made = [attempt(task, name, 1.0, turn("a")) for name in (*batch.attempt_ids, "another")]
+    made = [rollout(task, name, 1.0, turn("a")) for name in (*batch.rollout_ids, "another")]
     keep_ratios([Group(0, task, made)], batch, said)
     assert made[0].ratios is not None and made[0].ratios.tolist() == pytest.approx([2.0, 0.5])
     assert made[1].ratios is not None and made[1].ratios.tolist() == pytest.approx([np.nan, 1.0], nan_ok=True)
@@ -126,7 +126,9 @@ def test_ratios_by_hand() -> None:
 
 
 def test_stale_tokens_of_an_engine_with_old_weights_are_found_with_snapshots(model: Path, tmp_path: Path) -> None:
-    run = make_run(model, pace=BoundedLag(2), engine=Stale(), trainer=TorchTrainer(learning_rate=1e-2, snapshots=3))
+    run = make_run(
+        model, admission=BoundedLag(2), engine=Stale(), trainer=TorchTrainer(learning_rate=1e-2, snapshots=3)
+    )
     with pytest.raises(DeliveryError, match="scored again"):
         launch(replace(run, rescore_every=1, steps=12), tmp_path, "run")
 
@@ -151,12 +153,12 @@ def test_it_never_asks_where_there_is_nothing_to_compare(model: Path, tmp_path: 
         assert not any("rescored_difference" in row for row in read_rows(tmp_path / name / "metrics.jsonl"))
 
 
-def test_figures_by_hand() -> None:
+def test_metrics_by_hand() -> None:
     batch = make_batch([[-1.0, -2.0], [-0.5, -3.0], [-1.0]])
     batch.version = 7
     batch.versions = torch.tensor([-1, 7, 7, -1, 6, 7, -1, 7])
     sampled = scorable(batch)
-    assert sampled.tolist() == [False, True, True, False, False, False, False, True], "the second attempt is mixed"
+    assert sampled.tolist() == [False, True, True, False, False, False, False, True], "the second rollout is mixed"
     batch.origins = torch.tensor([0, 0, ORIGINS.index(Origin.GUIDED)])
     assert scorable(batch).tolist() == [False, True, True, *[False] * 5], "the third was sampled behind another prompt"
     batch.origins = torch.zeros(3, dtype=torch.int64)
@@ -165,11 +167,11 @@ def test_figures_by_hand() -> None:
     batch.fill("old", batch.behavior_logprobs)
     assert scorable(batch).tolist() == sampled.tolist(), "a snapshot of version 5 is"
     said = batch.behavior_logprobs + torch.tensor([0, 0.3, -0.0, 0, 9, 9, 0, -0.06], dtype=torch.float64)
-    figures = judged(batch, said, sampled, limit=1.0)
-    assert figures["rescored_difference"] == pytest.approx(0.12) and figures[
+    metrics = judged(batch, said, sampled, limit=1.0)
+    assert metrics["rescored_difference"] == pytest.approx(0.12) and metrics[
         "rescored_difference_max"
     ] == pytest.approx(0.3)
-    assert figures["rescored_outside"] == pytest.approx(1 / 3)
+    assert metrics["rescored_outside"] == pytest.approx(1 / 3)
     with pytest.raises(DeliveryError, match=r"3 tokens of version 5.*0\.12 on average \(limit 0\.1\).*33\.3%"):
         judged(batch, said, sampled, limit=0.1)
     with pytest.raises(DeliveryError, match="nan on average"):

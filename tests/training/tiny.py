@@ -1,4 +1,4 @@
-"""Tiny random models on disk and random attempts at random tasks, for tests of the trainer."""
+"""Tiny random models on disk and random rollouts of random tasks, for tests of the trainer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Sampling, Task, Turn
 
 VOCABULARY = 23
 
@@ -65,20 +65,20 @@ def make_turn(
     )
 
 
-def make_attempt(id: str, turns: Sequence[Turn], task: str = "task", advantage: float | None = 1.0) -> Trajectory:
-    attempt = Trajectory(id, Task((Message("user", task),), "", "test", id=task), tuple(turns), Outcome.FINISHED)
+def make_rollout(id: str, turns: Sequence[Turn], task: str = "task", advantage: float | None = 1.0) -> Rollout:
+    rollout = Rollout(id, Task((Message("user", task),), "", "test", id=task), tuple(turns), Outcome.FINISHED)
     if advantage is not None:
-        attempt.set_advantage(advantage)
-    return attempt
+        rollout.set_advantage(advantage)
+    return rollout
 
 
-def random_groups(num_groups: int = 3, num_attempts: int = 4, seed: int = 0) -> list[Group]:
-    """One or two turns each, of various lengths and temperatures, with random credit."""
+def random_groups(num_groups: int = 3, num_rollouts: int = 4, seed: int = 0) -> list[Group]:
+    """One or two turns each, of various lengths and temperatures, with random advantage."""
     random = np.random.default_rng(seed)
     groups = []
     for number in range(num_groups):
-        attempts = []
-        for index in range(num_attempts):
+        rollouts = []
+        for index in range(num_rollouts):
             turns = [
                 make_turn(
                     random.integers(0, VOCABULARY, int(random.integers(1, 6))).tolist(),
@@ -87,7 +87,7 @@ def random_groups(num_groups: int = 3, num_attempts: int = 4, seed: int = 0) -> 
                 )
                 for _ in range(int(random.integers(1, 3)))
             ]
-            attempts.append(make_attempt(f"{number}/{index}", turns, f"task-{number}", float(random.normal())))
-            attempts[-1].reward = float(random.random())
-        groups.append(Group(number, attempts[0].task, attempts))
+            rollouts.append(make_rollout(f"{number}/{index}", turns, f"task-{number}", float(random.normal())))
+            rollouts[-1].reward = float(random.random())
+        groups.append(Group(number, rollouts[0].task, rollouts))
     return groups

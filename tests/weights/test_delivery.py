@@ -150,7 +150,7 @@ def test_what_does_not_arrive_in_a_process_stops_the_run_before_it_is_trained_on
         launch(run, tmp_path, "run")
     with closing(Ledger(tmp_path / "run" / "ledger.db", read_only=True)) as ledger:
         trained = [
-            t for step in ledger.trained_steps() for group in ledger.trained_groups(step) for t in group.trajectories
+            t for step in ledger.trained_steps() for group in ledger.trained_groups(step) for t in group.rollouts
         ]
     assert trained and max(int(turn.versions.max()) for t in trained for turn in t.turns) < 2
 
@@ -236,7 +236,7 @@ class ByTokens(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(t.turns[0].tokens.sum() % 97) for t in group.trajectories]
+        return [float(t.turns[0].tokens.sum() % 97) for t in group.rollouts]
 
 
 @pytest.mark.parametrize(("engine", "step"), [(FlippedByte, 2), (StaleAdapter, 1), (SkippedPublish, 2)])

@@ -45,7 +45,7 @@ def test_engine_and_trainer_read_the_same_four_bits(folder: Path) -> None:
     engine = PagedEngine(rows=8, device="cpu", dtype="float32", steps=3)
     channel.connect(trainer, [engine])
     engine.open(folder)
-    assert trainer._opened is not None and engine._lent is not None
+    assert trainer._opened is not None and engine._shared is not None
     model, batches = trainer._opened.model, pack(random_groups(), TokenMean(), 0, 100)
     codes = model.get_submodule("model.layers.0.mlp.down_proj").base_layer.codes
     assert codes.dtype == torch.uint8 and engine._model is model
@@ -106,13 +106,13 @@ def test_saved_whole_and_resumed_to_the_same_bits(folder: Path, tmp_path: Path) 
     assert fingerprint(second.weights()) == fingerprint(straight.weights())
 
 
-def test_one_copy_for_several_voices_of_the_same_kind(folder: Path) -> None:
+def test_one_copy_for_several_policies_of_the_same_kind(folder: Path) -> None:
     lender, alike, other = (
         trainer_of(folder),
         *(TorchTrainer(lora=4, fused="on", base=base) for base in ("nf4", "plain")),
     )
-    lent = lender.lend()
-    assert alike.borrow(lent) and not other.borrow(lent)
+    shared = lender.lend()
+    assert alike.borrow(shared) and not other.borrow(shared)
     alike.open(folder, 1)
     assert lender._opened is not None and alike._opened is not None
     first, second = (dict(each._opened.model.named_parameters()) for each in (lender, alike))  # type: ignore[union-attr]

@@ -32,7 +32,7 @@ from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
 from tests.tiny_models import save_tiny_model
-from tests.training.tiny import make_attempt
+from tests.training.tiny import make_rollout
 
 
 def opened(folder: Path) -> tuple[TorchTrainer, PagedEngine, Memory]:
@@ -63,8 +63,8 @@ def groups_of(found: list[Completion]) -> list[Group]:
     groups = []
     for number, (prompt, each) in enumerate(zip(prompts(), found, strict=True)):
         turn = Turn(prompt, each.tokens, each.logprobs, each.versions, Message("assistant", ""))
-        attempt = make_attempt(f"{number}", [turn], f"task-{number}")
-        groups.append(Group(number, attempt.task, [attempt]))
+        rollout = make_rollout(f"{number}", [turn], f"task-{number}")
+        groups.append(Group(number, rollout.task, [rollout]))
     return groups
 
 
@@ -174,13 +174,13 @@ def test_wrappers_pass_them_on_and_two_engines_have_their_own(folder: Path) -> N
     trainer = StableThenDecay(TorchTrainer(lora=4, fused="on"), decay=2)
     engines = [PagedEngine(rows=2, device="cpu", dtype="float32") for _ in range(2)]
     trainer.open(folder, 0)
-    for engine, is_lent in ((Told(engines[0]), True), (WithReference(*engines), False)):
-        engines[0]._lent = engines[0]._model = None
+    for engine, is_shared in ((Told(engines[0]), True), (WithReference(*engines), False)):
+        engines[0]._shared = engines[0]._model = None
         channel = Memory()
         channel.connect(trainer, [engine])
         engine.open(folder)
         version = asyncio.run(channel.publish(0))
-        assert (version.location.keys() == trainer.weights().keys()) != is_lent
+        assert (version.location.keys() == trainer.weights().keys()) != is_shared
 
 
 def test_an_engine_that_cannot_read_them_has_its_own(folder: Path) -> None:

@@ -67,7 +67,7 @@ async def spellings(examined: Examined) -> CheckResult:
     counts = _Counts()
     for known in examined.apart:
         texts = {name: form.replace("@", known.target.right) for name, form in SPELLINGS.items()}
-        texts["as the environment shows it"] = known.shown
+        texts["as the episode shows it"] = known.shown
         for (name, text), paid in zip(texts.items(), await examined.paid(known, list(texts.values())), strict=True):
             counts.add(name, text, paid, known.target.right)
     found = CheckResult("spellings of right answers", counts.total, "; ".join(SPELLINGS), table=counts.table)

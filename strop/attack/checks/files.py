@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from strop.attack.asked import AskedRewards, has_box
+from strop.attack.asked import AskedRewards, has_sandbox
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined
 from strop.attack.run_attack import prompt_text
@@ -13,7 +13,7 @@ from strop.attack.watched import WatchedReward
 from strop.capabilities import inside
 from strop.errors import StropError
 from strop.filter.scoring import is_inline
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 
 _LONGEST = 20_000_000  # bytes of a file that are searched
 _TASKS, _ROWS = 5, 50
@@ -24,9 +24,9 @@ async def files(examined: Examined) -> CheckResult:
     found = CheckResult(
         "files and others that are asked", what="what Python code of the rewards opens, connects to, starts"
     )
-    foreign = [each for each in examined.asked.rewards if not is_inline(each) and not has_box(each)]
+    foreign = [each for each in examined.asked.rewards if not is_inline(each) and not has_sandbox(each)]
     if not foreign:
-        found.left_out = "the rewards are strop's own, or what they run is held by a box"
+        found.left_out = "the rewards are strop's own, or what they run is held by a sandbox"
         return found
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "seen"
@@ -37,16 +37,16 @@ async def files(examined: Examined) -> CheckResult:
         event, _, what = line.partition("\t")
         found.table[f"{event} {what}"] = "its own data" if what in own else "seen"
         if what not in own:
-            _judge(found, event, what, examined.asked.world)
+            _judge(found, event, what, examined.asked.env)
     return found
 
 
 async def _marked(examined: Examined, rewards: list[Reward], journal: str) -> int:
-    world, watched = examined.asked.apart, [WatchedReward(each, journal) for each in rewards]
-    asked, count = AskedRewards(watched, world, examined.asked.seconds), 0
+    env, watched = examined.asked.apart, [WatchedReward(each, journal) for each in rewards]
+    asked, count = AskedRewards(watched, env, examined.asked.seconds), 0
     try:
-        for index in range(min(_TASKS, world.num_tasks() or _TASKS)):
-            task = world.task(index)
+        for index in range(min(_TASKS, env.num_tasks() or _TASKS)):
+            task = env.task(index)
             rollouts = await asked.episodes(task, [task.answer, "0", "nothing"])
             count += len(await asked.paid(task, rollouts))
     except StropError:
@@ -57,28 +57,30 @@ async def _marked(examined: Examined, rewards: list[Reward], journal: str) -> in
 
 
 def _own(rewards: list[Reward]) -> set[str]:
-    """Files that rewards are told to read: their code, and data of worlds that they hold."""
+    """Files that rewards are told to read: their code, and data of environments that they hold."""
     told = {str(value) for each in inside(rewards, Reward) for value in vars(each).values() if isinstance(value, str)}
-    told |= {str(value) for each in inside(rewards, World) for value in vars(each).values() if isinstance(value, str)}
+    told |= {
+        str(value) for each in inside(rewards, Environment) for value in vars(each).values() if isinstance(value, str)
+    }
     return {str(Path(each.rpartition(":")[0] or each).resolve()) for each in told} | {
         str(Path(each).resolve()) for each in told
     }
 
 
-def _judge(found: CheckResult, event: str, what: str, world: World) -> None:
+def _judge(found: CheckResult, event: str, what: str, env: Environment) -> None:
     if event != "open":
         found.warn(f"it asks others or starts something while it marks: {event} {what}")
-    elif rows := _rows_in(Path(what), world):
+    elif rows := _rows_in(Path(what), env):
         found.fault(f"it reads {what}, which holds {rows} held-out prompts or answers of the tasks")
     else:
         found.warn(f"it reads {what} while it is loaded or marks")
 
 
-def _rows_in(path: Path, world: World) -> int:
+def _rows_in(path: Path, env: Environment) -> int:
     try:
         text = path.read_text(errors="replace") if path.stat().st_size <= _LONGEST else ""
-        size = world.num_tasks(heldout=True)
-        tasks = [world.task(index, heldout=True) for index in range(min(_ROWS, _ROWS if size is None else size))]
+        size = env.num_tasks(heldout=True)
+        tasks = [env.task(index, heldout=True) for index in range(min(_ROWS, _ROWS if size is None else size))]
     except (OSError, ValueError, StropError):
         return 0
     return sum(prompt_text(task) in text or (len(task.answer) > 8 and task.answer in text) for task in tasks)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined, not_tried
-from strop.attack.results import TriedReply, WorldStanding, shown
+from strop.attack.results import EnvironmentStanding, TriedCompletion, shown
 from strop.attack.run_attack import hostile_standing
 
 INJECTIONS = ("judge tags", "orders to a judge", "marker strings")
@@ -17,27 +17,28 @@ async def hostile(examined: Examined) -> list[CheckResult]:
     """Three questions with the same completions: other kinds of attack, injections, and whether anything breaks."""
     if examined.problem or examined.is_blind:
         return [not_tried(name, examined) for name in ("hostile completions", "injections", "nothing breaks it")]
-    tried = await hostile_standing(examined.asked, examined.known, examined.replies, examined.seed)
+    tried = await hostile_standing(examined.asked, examined.known, examined.completions, examined.seed)
     others = [each for each in tried if each.family not in INJECTIONS]
     paid = [_paid("hostile completions", others), _paid("injections", [t for t in tried if t.family in INJECTIONS])]
     return [*paid, _broken(tried, examined.asked.seconds)]
 
 
-def _paid(name: str, tried: Sequence[TriedReply]) -> CheckResult:
-    standing = WorldStanding("", tried)
+def _paid(name: str, tried: Sequence[TriedCompletion]) -> CheckResult:
+    standing = EnvironmentStanding("", tried)
     found = CheckResult(name, len(tried), ", ".join(standing.families))
     for family, each in standing.families.items():
         plain = each.plain()
-        found.table[family] = f"{plain['findings']} of {plain['replies']} paid"
+        found.table[family] = f"{plain['findings']} of {plain['completions']} paid"
         if plain["findings"]:
             example = next(one for one in each.tried if one.is_finding)
             found.fault(
-                f"{family}: {plain['findings']} of {plain['replies']} are paid like right answers", shown(example.text)
+                f"{family}: {plain['findings']} of {plain['completions']} are paid like right answers",
+                shown(example.text),
             )
     return found
 
 
-def _broken(tried: Sequence[TriedReply], seconds: float) -> CheckResult:
+def _broken(tried: Sequence[TriedCompletion], seconds: float) -> CheckResult:
     found = CheckResult(
         "nothing breaks it", len(tried), "whether any of the hostile completions fails, and the time of each"
     )

@@ -14,7 +14,7 @@ async def judge(examined: Examined) -> CheckResult:
     if not asks_client(asked.rewards):
         found.left_out = "no reward asks an LLM client"
         return found
-    standing = await injected(asked.rewards, asked.world, examined.seed)
+    standing = await injected(asked.rewards, asked.env, examined.seed)
     found.left_out = standing.problem
     found.what = ", ".join(standing.kinds)
     found.tried = sum(len(each.tried) for each in standing.kinds.values())

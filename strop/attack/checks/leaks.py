@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined, not_tried
 from strop.attack.run_attack import prompt_text
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
 _ROWS = 1000  # of each side
-_FEW = 300  # of an endless environment, whose tasks have to be made
+_FEW = 300  # of an endless episode, whose tasks have to be made
 _WORD, _NUMBER = re.compile(r"[^\s,;:()\[\]{}]+"), re.compile(r"-?\d+(?:\.\d+)?")
 _LABEL = re.compile(r"(?:answer|solution|result|hint|key|label|target|gold)\w*\W{1,5}([^\n]{1,200})", re.IGNORECASE)
 _MOST, _MANY = 0.9, 0.5
@@ -69,8 +69,8 @@ async def prompts(examined: Examined) -> CheckResult:
 
 async def rows(examined: Examined) -> CheckResult:
     """Held-out prompts among those trained on, exactly or but for case and blanks; rows that repeat or contradict."""
-    world = examined.asked.world
-    train, heldout = _side(world, False), _side(world, True)
+    env = examined.asked.env
+    train, heldout = _side(env, False), _side(env, True)
     found = CheckResult("held-out rows and repeated ones", len(train) + len(heldout))
     found.what = (
         f"{len(train)} tasks to train on, {len(heldout)} held-out ones; prompts exactly, and but for case and blanks"
@@ -86,7 +86,7 @@ async def rows(examined: Examined) -> CheckResult:
             f"{len(near)} of {len(heldout)} held-out prompts are trained on but for case and blanks",
             prompt_text(near[0])[:200],
         )
-    if world.num_tasks() is not None:
+    if env.num_tasks() is not None:
         _repeats(found, train)
     if not heldout:
         found.left_out = "there are no held-out tasks"
@@ -108,11 +108,11 @@ def _repeats(found: CheckResult, train: Sequence[Task]) -> None:
         found.fault(f"{len(torn)} prompts stand there with different answers", torn[0][:200])
 
 
-def _side(world: World, heldout: bool) -> list[Task]:
-    size = world.num_tasks(heldout)
+def _side(env: Environment, heldout: bool) -> list[Task]:
+    size = env.num_tasks(heldout)
     count = _FEW if size is None else min(size, _ROWS)
     try:
-        return [world.task(index, heldout) for index in range(count)]
+        return [env.task(index, heldout) for index in range(count)]
     except (ValueError, LookupError):
         return []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from strop.attack.asked import has_box
+from strop.attack.asked import has_sandbox
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined, is_paid
 from strop.capabilities import inside
@@ -39,10 +39,10 @@ _PROGRAMS: Mapping[str, str] = {  # @ is the name of the function that is asked 
 async def programs(examined: Examined) -> CheckResult:
     """Each at a few tasks, as a fenced block."""
     found = CheckResult("hostile programs")
-    if not any(has_box(each) for each in (*examined.asked.rewards, examined.asked.world)):
+    if not any(has_sandbox(each) for each in (*examined.asked.rewards, examined.asked.env)):
         found.left_out = "no completion is run here"
         return found
-    if any(each.isolation == "process" for each in inside((examined.asked.rewards, examined.asked.world), Trials)):
+    if any(each.isolation == "process" for each in inside((examined.asked.rewards, examined.asked.env), Trials)):
         found.left_out = "isolation=process: nothing would hold them"
         return found
     found.what = "; ".join(_PROGRAMS)

@@ -9,12 +9,12 @@ from strop.attack.asked import AskedRewards, pay_of
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import EQUAL, Examined, is_many
 from strop.attack.run_attack import KnownTask
-from strop.types import Trajectory
+from strop.types import Rollout
 
 _TASKS = 12
 _MOMENT = 1.3  # seconds: a clock that counts whole ones has moved
 _MEANINGS = {
-    "asked twice": "the same completion earns something else when it is asked about again: chance, or time",
+    "asked twice": "the same completion earns something else when it is asked about again: probability, or time",
     "in another order": "what a completion earns depends on its place in the group",
     "alone": "what a completion earns depends on what stands beside it",
     "in a new process": "what a completion earns depends on what was asked before",
@@ -60,17 +60,17 @@ def _texts(examined: Examined, known: KnownTask) -> list[str]:
     return [known.shown, known.target.right, known.target.wrong, "0", "", examined.frame.replace("@", "7")]
 
 
-async def _groups(asked: AskedRewards, rollouts: Sequence[Sequence[Trajectory]], is_reversed: bool = False) -> Pays:
+async def _groups(asked: AskedRewards, rollouts: Sequence[Sequence[Rollout]], is_reversed: bool = False) -> Pays:
     if not is_reversed:
         return [await _group(asked, each) for each in rollouts]
     return [(await _group(asked, each[::-1]))[::-1] for each in rollouts[::-1]][::-1]
 
 
-async def _group(asked: AskedRewards, rollouts: Sequence[Trajectory]) -> list[float | None]:
+async def _group(asked: AskedRewards, rollouts: Sequence[Rollout]) -> list[float | None]:
     return [pay_of(each) for each in await asked.paid(rollouts[0].task, rollouts)]
 
 
-async def _anew(examined: Examined, known: Sequence[KnownTask], rollouts: Sequence[Sequence[Trajectory]]) -> Pays:
+async def _anew(examined: Examined, known: Sequence[KnownTask], rollouts: Sequence[Sequence[Rollout]]) -> Pays:
     """The last task first, and of each the last completion first, one by one unless rewards compare."""
     asked, found = examined.again(), Pays()
     try:

@@ -1,6 +1,6 @@
 """AReaL's admission rule (Fu et al., 2505.24298): generation may run at most `lag` versions ahead of training.
 
-RollArt's bound (2512.22560) is the same, on the version at which an attempt starts; here nothing is evicted for it.
+RollArt's bound (2512.22560) is the same, on the version at which a rollout starts; here nothing is evicted for it.
 Papers: areal, rollart
 """
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
-from strop.roles import Pace
+from strop.roles import Admission
 
 
 @dataclass
-class BoundedLag(Pace):
+class BoundedLag(Admission):
     """Admit a group iff running + waiting + trained + 1 <= (lag + step + 1) * groups_per_step.
 
     With exactly groups_per_step groups trained per version, trained = step * groups_per_step, and the rule is
@@ -26,7 +26,7 @@ class BoundedLag(Pace):
     at a time, would make one of them too old. Nothing slow is thrown away.
 
     lag = 0 is synchronous: there, replacements for dropped groups wait until nothing is running and then start
-    together, so that what is generated together does not depend on how long an attempt or a reward took. The pace
+    together, so that what is generated together does not depend on how long a rollout or a reward took. The admission
     must be asked again right after each start, before anything can finish: being asked when full ends a wave.
     """
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
-from strop.roles import Pace
+from strop.roles import Admission
 
 
 @dataclass(frozen=True)
-class ExactLag(Pace):
+class ExactLag(Admission):
     """A queue `lag` draws long: a step waits until all that was admitted is done, then trains on the oldest of it.
 
     The first `lag` steps train on what version 0 wrote. No weights change while something is written, so runs with lag

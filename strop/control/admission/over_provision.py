@@ -1,6 +1,6 @@
 """APRIL (Zhou et al., 2509.18521): start more groups than a step needs, train when enough are done, resume the rest.
 
-An attempt in flight when a step begins is not lost and not restarted: it goes on under the new weights from the tokens
+A rollout in flight when a step begins is not lost and not restarted: it goes on under the new weights from the tokens
 it has, each with the version and logprob it was sampled with. The release resumes from text and recomputes logprobs;
 here a cut does not exist in the data.
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
-from strop.roles import Pace
+from strop.roles import Admission
 
 
 @dataclass(frozen=True)
-class OverProvision(Pace):
+class OverProvision(Admission):
     """`surplus` times the groups of a step are in flight; the oldest done are trained first, none beyond `lag`."""
 
     surplus: float = 2.0  # times the groups of a step are in flight

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
-from strop.roles import Pace
+from strop.roles import Admission
 
 
 @dataclass
-class Periodic(Pace):
+class Periodic(Admission):
     """The groups of `period` steps are made at once, by the weights of the first of them, then trained one by one.
 
     The step from version t trains on what version period * (t // period) wrote: period 1 is online, one as long as the

@@ -1,6 +1,6 @@
 """C3PO++ of Ring-1T (2510.18855): a step ends when its tokens are spent, not when a number of answers is done.
 
-Unfinished attempts survive the update and go on under the new weights. The paper purges what survived too many rounds,
+Unfinished rollouts survive the update and go on under the new weights. The paper purges what survived too many rounds,
 with a limit it does not give; here a step waits for such groups instead, so that nothing is thrown away. Reading: the
 tokens of a group count when it is finished, not while it is written.
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
-from strop.roles import Pace
+from strop.roles import Admission
 
 
 @dataclass
-class TokenBudget(Pace):
+class TokenBudget(Admission):
     """Keeps `pool` groups in flight until finished ones hold `tokens` new tokens, then trains on all that are done.
 
     From there until the new version is published nothing is started, so that a step trains on no more than what was

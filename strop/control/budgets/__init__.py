@@ -1,1 +1,1 @@
-"""How many attempts may a task have?"""
+"""How many rollouts may a task have?"""

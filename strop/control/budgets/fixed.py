@@ -1,4 +1,4 @@
-"""The same number of attempts for every task."""
+"""The same number of rollouts for every task."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Fixed(Budget):
-    """`size` attempts per group, whatever the task."""
+    """`size` rollouts per group, whatever the task."""
 
-    size: int = 8  # attempts at every task
+    size: int = 8  # rollouts of every task
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ConfigurationError(f"Fixed needs >= 1 attempt per group, got {self.size}")
+            raise ConfigurationError(f"Fixed needs >= 1 rollout per group, got {self.size}")
 
-    def attempts(self, group: Group) -> int:
-        return 0 if group.trajectories else self.size
+    def rollouts(self, group: Group) -> int:
+        return 0 if group.rollouts else self.size

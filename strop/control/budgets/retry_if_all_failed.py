@@ -1,7 +1,7 @@
-"""A second wave of attempts where the whole first one failed (Guide, 2506.13923; ReLIFT, 2506.07527).
+"""A second wave of rollouts where the whole first one failed (Guide, 2506.13923; ReLIFT, 2506.07527).
 
-Reading: lost is a task whose own attempts were all paid 0, within `tolerance`. Attempts that were paid less (a wrong
-format) or only cut off say nothing about how hard it is, and those that the world failed never count.
+Reading: lost is a task whose own rollouts were all paid 0, within `tolerance`. Rollouts that were paid less (a wrong
+format) or only cut off say nothing about how hard it is, and those that the environment failed never count.
 Papers: guide, relift
 """
 
@@ -17,18 +17,18 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class AgainWhenLost(Budget):
-    """`size` attempts at every task, and `more` at one that nobody solved; what those are is the strategy's affair."""
+    """`size` rollouts of every task, and `more` at one that nobody solved; what those are is the strategy's affair."""
 
-    size: int = 8  # attempts at every task
-    more: int = 8  # attempts more, where all failed
+    size: int = 8  # rollouts of every task
+    more: int = 8  # rollouts more, where all failed
     tolerance: float = 0.001  # of a reward of 0
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.more < 1:
             raise ConfigurationError(f"AgainWhenLost needs size >= 1 and more >= 1, got {self.size} and {self.more}")
 
-    def attempts(self, group: Group) -> int:
-        if not group.trajectories:
+    def rollouts(self, group: Group) -> int:
+        if not group.rollouts:
             return self.size
-        is_first = len(group.trajectories) <= self.size
+        is_first = len(group.rollouts) <= self.size
         return self.more if is_first and is_lost(group.own, self.tolerance) else 0

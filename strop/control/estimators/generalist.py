@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.estimators.support.calibration import foresight
+from strop.control.estimators.support.calibration import prediction
 from strop.control.estimators.support.nearest_tasks import ByTried
 from strop.control.estimators.support.prompt_embeddings import PromptStates, standardized
 from strop.control.estimators.support.recent_outcomes import Support
@@ -43,20 +43,20 @@ class Generalist(ByTried):
     def open(self, model: Path, seed: int) -> None:
         self._states = PromptStates.open(model, self.device)
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         states = self._ready()
         if not len(self._support):
             return np.full(len(tasks), 0.5, np.float32), np.full(len(tasks), _PRIOR, np.float32)
         known, asked = standardized(
             states.of(self._support.prompts), states.of([states.prompt(task) for task in tasks])
         )
-        noise = 1 / (4 * self._support.counts)  # at most, of the mean of so many attempts
+        noise = 1 / (4 * self._support.counts)  # at most, of the mean of so many rollouts
         means, variances = posterior(likeness(known, known), likeness(asked, known), self._support.shares, noise)
         return means.astype(np.float32), variances.astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how well the draw was foreseen, and from how many tasks."""
-        return foresight(groups) | {"support": float(len(self._support))}
+        """Nothing; says how well the batch was predicted, and from how many tasks."""
+        return prediction(groups) | {"support": float(len(self._support))}
 
 
 def likeness(one: NDArray[np.float64], two: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """How hard a task is for its kind: the kind's level moves with training, and all its tasks move along.
 
-logit p = level of the kind (world and level) + offset of the task. Counts that fade would drag tasks down while their
+logit p = level of the kind (environment and level) + offset of the task. Counts that fade would drag tasks down while
+their
 kind rises; an offset rises with it. A level takes one Newton step on what was seen since the last version: with k of n
 right, n p(1 - p) is the information and k - n p the surprise. An offset goes to the likeliest value: what is known of
 it is a normal law around where it was, beside a weak pull towards 0. Evidence fades with the versions of the weights
@@ -19,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.estimators.support.calibration import foresight
+from strop.control.estimators.support.calibration import prediction
 from strop.control.estimators.support.task_table import Keys, TaskTable, keys_of
 from strop.control.seeded_choice import Doubles
 from strop.errors import CheckpointError, ConfigurationError
-from strop.roles import Belief
+from strop.roles import PassRateEstimator
 from strop.success import kind, successes
 from strop.types import FloatArray, Group, Metrics, Task
 
@@ -49,7 +50,7 @@ class _Seen(NamedTuple):
 
 
 @dataclass
-class Offsets(Belief):
+class Offsets(PassRateEstimator):
     """A level per kind and an offset per task that was tried; one never tried is its kind.
 
     Mean: of the logistic of a normal distribution with what is known as its precision; variance: by the delta method.
@@ -69,7 +70,7 @@ class Offsets(Belief):
                 f"Offsets needs memories above 0 and at most 1, got {self.kind_memory} and {self.task_memory}"
             )
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         return self.told(keys_of([task.id for task in tasks]), keys_of([kind(task) for task in tasks]), step)
 
     def told(self, tasks: Keys, kinds: Keys, step: int) -> tuple[FloatArray, FloatArray]:
@@ -90,8 +91,8 @@ class Offsets(Belief):
             self._filed.append(_Seen(group.version, group.number, task, like, right, count))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how well the draw was foreseen, and how many tasks are known."""
-        return foresight(groups) | {"tasks_known": float(self._tasks.count)}
+        """Nothing; says how well the batch was predicted, and how many tasks are known."""
+        return prediction(groups) | {"tasks_known": float(self._tasks.count)}
 
     # ---- memory
 
@@ -124,12 +125,12 @@ class Offsets(Belief):
         self._move_offsets(kinds, tasks, self.task_memory**ages, right, count)
 
     def _move_levels(self, kinds: Keys, tasks: Keys, weight: Doubles, right: Doubles, count: Doubles) -> None:
-        chance = _logistic(self._kinds.read(kinds)["logit"] + self._tasks.read(tasks)["logit"])  # [E]
+        probability = _logistic(self._kinds.read(kinds)["logit"] + self._tasks.read(tasks)["logit"])  # [E]
         unique, places = np.unique(kinds, return_inverse=True)
         row = self._kinds.read(unique)
-        information = np.bincount(places, weight * count * chance * (1 - chance))
+        information = np.bincount(places, weight * count * probability * (1 - probability))
         known = _known(row, self._step, self.kind_memory) + information
-        stride = np.bincount(places, weight * (right - count * chance)) / (_PRIOR + known)
+        stride = np.bincount(places, weight * (right - count * probability)) / (_PRIOR + known)
         logit = row["logit"] + np.clip(stride, -_STRIDE, _STRIDE)
         self._kinds.write(unique, logit=logit, known=known, version=self._step)
 
@@ -140,9 +141,9 @@ class Offsets(Belief):
         known, before = _known(row, self._step, self.task_memory), row["logit"].astype(np.float64)
         offset, information = before, np.zeros(len(unique))
         for _ in range(_NEWTON):
-            chance = _logistic(level + offset)
-            information = count * chance * (1 - chance)
-            slope = right - count * chance - known * (offset - before) - _PULL * offset
+            probability = _logistic(level + offset)
+            information = count * probability * (1 - probability)
+            slope = right - count * probability - known * (offset - before) - _PULL * offset
             stride = np.clip(slope / (information + known + _PULL), -2, 2)
             offset = np.clip(offset + stride, -_FURTHEST, _FURTHEST)
         self._tasks.write(unique, logit=offset, known=known + information, version=self._step)

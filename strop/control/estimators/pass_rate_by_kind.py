@@ -1,4 +1,4 @@
-"""The share of right attempts of each kind of task: the plainest belief, and the control of all others."""
+"""The share of right rollouts of each kind of task: the plainest pass-rate estimator, and the control of all others."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from strop.roles import Belief
+from strop.roles import PassRateEstimator
 from strop.success import kind, successes
 from strop.types import FloatArray, Group, Task
 
 
 @dataclass
-class Counts(Belief):
-    """Beta(1 + right, 1 + wrong) per world and level; nothing is forgotten, so the order of groups changes nothing."""
+class Counts(PassRateEstimator):
+    """Beta(1 + right, 1 + wrong) per environment and level; nothing is forgotten, so the order of groups changes
+    nothing.
+    """
 
     _seen: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         right, count = np.array([self._seen.get(kind(task), (0.0, 0.0)) for task in tasks]).T
         mean = (right + 1) / (count + 2)
         variance = mean * (1 - mean) / (count + 3)

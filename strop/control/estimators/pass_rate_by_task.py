@@ -1,6 +1,7 @@
-"""How often each task was solved, older attempts counting less; of a task never tried, nothing is known.
+"""How often each task was solved, older rollouts counting less; of a task never tried, nothing is known.
 
-VADE (2511.18902) forgets at two paces: all tasks a little with every version, and a task more when it is tried again.
+VADE (2511.18902) forgets at two admissions: all tasks a little with every version, and a task more when it is tried
+again.
 Reading: both factors are ours, the paper's were not found. The first goes by versions of the weights, not by groups
 seen, or a run that generates faster would forget faster. A group that comes in after a later one of its task counts as
 what is left of it by then. CurES (2510.01037) forgets nothing: both factors are 1.
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.roles import Belief
+from strop.roles import PassRateEstimator
 from strop.success import successes
 from strop.types import FloatArray, Group, Task
 
@@ -24,7 +25,7 @@ _KNOWN = 20_000  # tasks remembered, those tried last
 
 
 @dataclass
-class TaskCounts(Belief):
+class TaskCounts(PassRateEstimator):
     """Beta(1 + right, 1 + wrong) per task; both fall by `per_version` each version and by `per_visit` at each visit."""
 
     per_version: float = 0.99  # share of a count that is left one version later
@@ -37,7 +38,7 @@ class TaskCounts(Belief):
                 f"TaskCounts needs shares above 0 and at most 1, got {self.per_version} and {self.per_visit}"
             )
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         known = [self._seen.get(task.id, (0.0, 0.0, step)) for task in tasks]
         right, count, version = np.array(known, dtype=np.float64).reshape(-1, 3).T
         left = self.per_version ** np.maximum(step - version, 0)

@@ -1,8 +1,8 @@
-"""PCL's value model (2510.01135): how likely a task is solved, read off its prompt alone, before any attempt.
+"""PCL's value model (2510.01135): how likely a task is solved, read off its prompt alone, before any rollout.
 
-A copy of the model with a head at the prompt's last token. After each step it learns what share of attempts was right,
+A copy of the model with a head at the prompt's last token. After each step it learns what share of rollouts was right,
 at every task that was tried since, whether its group was kept or not. Readings: the head's number goes through a
-sigmoid, so that it begins at 1/2 everywhere and stays a probability; only the policy's own attempts are labels, and
+sigmoid, so that it begins at 1/2 everywhere and stays a probability; only the policy's own rollouts are labels, and
 what else a reward pays is none. Groups that come late or in another order are learned with those of the same step, in
 the order of admission.
 Papers: pcl
@@ -23,7 +23,7 @@ from strop.control.estimators.support.calibration import errors
 from strop.control.estimators.support.prompt_embeddings import prompt_of
 from strop.errors import ConfigurationError
 from strop.models.prompt_head import PromptHead
-from strop.roles import Belief
+from strop.roles import PassRateEstimator
 from strop.success import successes
 from strop.types import FloatArray, Group, IntArray, Metrics, Task
 
@@ -35,10 +35,10 @@ _UNKNOWN = 1 / 12  # the variance of what lies anywhere between 0 and 1
 
 
 @dataclass
-class PromptValue(Belief):
-    """V(x) by one step on the mean of (V(x) - share of right attempts)^2 after each step of the policy.
+class PromptValue(PassRateEstimator):
+    """V(x) by one step on the mean of (V(x) - share of right rollouts)^2 after each step of the policy.
 
-    Its variance is the mean squared error of what it last foresaw, chance of the attempts included.
+    Its variance is the mean squared error of what it last foresaw, probability of the rollouts included.
     """
 
     learning_rate: float = 1e-3  # of Adam
@@ -49,7 +49,7 @@ class PromptValue(Belief):
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
     _lock: Lock | None = field(default=None, init=False, repr=False, compare=False)  # tasks are chosen while it learns
     _told: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)  # by task, since then
-    # number of the group, prompt and share of right attempts of what was tried since
+    # number of the group, prompt and share of right rollouts of what was tried since
     _seen: list[tuple[int, IntArray, float]] = field(default_factory=list, init=False, repr=False, compare=False)
     _variance: float = field(default=_UNKNOWN, init=False, repr=False, compare=False)
 
@@ -59,7 +59,7 @@ class PromptValue(Belief):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         head, lock = self._ready()
         with lock:
             new = {task.id: task for task in tasks if task.id not in self._told}
@@ -74,7 +74,7 @@ class PromptValue(Belief):
             self._seen.append((group.number, self._prompt(group.task), right / count))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """From all that was tried, not from the draw alone; nothing where a run is trained again from its ledger."""
+        """From all that was tried, not from the batch alone; nothing where a run is trained again from its ledger."""
         head, lock = self._ready()
         seen = sorted(self._taken(), key=lambda each: each[0])
         with lock:
@@ -84,17 +84,17 @@ class PromptValue(Belief):
     def _step(self, head: PromptHead, prompts: Sequence[IntArray], shares: FloatArray) -> Metrics:
         if not prompts:
             return {}
-        foreseen: list[Tensor] = []
+        predicted: list[Tensor] = []
 
         def loss(numbers: Tensor, part: slice) -> Tensor:
             values = numbers.sigmoid()
-            foreseen.append(values.detach().cpu())
+            predicted.append(values.detach().cpu())
             return (values - values.new_tensor(shares[part])).square().sum() / len(shares)
 
         norm = head.step(prompts, loss, self.learning_rate)
-        figures = errors(np.concatenate([each.numpy() for each in foreseen]), shares)
-        self._variance = figures["belief_loss"]
-        return figures | {"belief_grad_norm": norm}
+        metrics = errors(np.concatenate([each.numpy() for each in predicted]), shares)
+        self._variance = metrics["estimator_loss"]
+        return metrics | {"estimator_grad_norm": norm}
 
     def _taken(self) -> list[tuple[int, IntArray, float]]:
         """What was seen, and is forgotten by that; more may be seen meanwhile, in another thread."""

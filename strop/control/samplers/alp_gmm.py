@@ -1,9 +1,11 @@
 """ALP-GMM (1910.07224): where success rates have moved most, up or down, a mixture of Gaussians is drawn from.
 
-Reading: the space of tasks has two axes, the name of a world and its level, each from 0 to 1; the tasks of a world are
-one point, so the nearest task before is the last one of the same world, or of the nearest one that was tried. What a
-draw says is clipped to the space and taken to the nearest world. Groups are folded in when weights have moved, in the
-order of version and admission.
+Reading: the space of tasks has two axes, the name of an environment and its level, each from 0 to 1; the tasks of an
+environment are
+one point, so the nearest task before is the last one of the same environment, or of the nearest one that was tried.
+What a
+draw says is clipped to the space and taken to the nearest environment. Groups are folded in when weights have moved, in
+the order of version and admission.
 Papers: alp-gmm
 """
 
@@ -20,7 +22,7 @@ from strop.control.samplers.support.deferred_updates import Filed
 from strop.control.samplers.support.gaussian_mixture import Gaussians, fitted
 from strop.control.seeded_choice import Doubles, drawn
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.success import successes
 from strop.types import Group, Metrics, Task
 
@@ -32,17 +34,19 @@ class LearningProgress(Sampler):
     """A Gaussian is drawn in proportion to its mean |change of the success rate|, then a place in it.
 
     The mixture is fitted to (place, change) of the last `window` groups, anew after as many; before the first fit, and
-    for the share `others` of draws later, every world is as likely.
+    for the share `others` of draws later, every environment is as likely.
     """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     window: int = 250  # groups
     others: float = 0.2  # share of draws from anywhere
     seed: int = 0
     _shelves: Shelves = field(init=False, repr=False, compare=False)
     _places: Doubles = field(init=False, repr=False, compare=False)  # [W, 2]
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
-    _last: dict[int, float] = field(default_factory=dict, init=False, repr=False, compare=False)  # success by world
+    _last: dict[int, float] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # success by environment
     _changes: list[tuple[int, float]] = field(default_factory=list, init=False, repr=False, compare=False)
     _since: int = field(default=0, init=False, repr=False, compare=False)  # groups since the last fit
     _fit: Gaussians | None = field(default=None, init=False, repr=False, compare=False)
@@ -54,9 +58,9 @@ class LearningProgress(Sampler):
             raise ConfigurationError(
                 f"LearningProgress needs window >= 2 and others from 0 to 1, got {self.window} and {self.others}"
             )
-        self._shelves, self._places = Shelves(self.worlds), places_of(self.worlds)
+        self._shelves, self._places = Shelves(self.envs), places_of(self.envs)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         if step != self._step:
             self._step = step
             self._update()
@@ -77,13 +81,13 @@ class LearningProgress(Sampler):
     def _arm(self) -> int:
         random = np.random.default_rng([self.seed, self._draws, 0])
         if self._fit is None or random.random() < self.others:
-            return int(random.integers(len(self.worlds)))
+            return int(random.integers(len(self.envs)))
         gains = np.maximum(self._fit.means[:, 2], 0.0)
         weights = gains if gains.any() else np.ones_like(gains)
         chosen = drawn(weights, 1, (self.seed, self._draws, 1))[0]
         spread = np.linalg.cholesky(self._fit.covariances[chosen, :2, :2])
         place = np.clip(self._fit.means[chosen, :2] + spread @ random.standard_normal(2), 0.0, 1.0)
-        return self._nearest(place, range(len(self.worlds)))
+        return self._nearest(place, range(len(self.envs)))
 
     def _update(self) -> None:
         for _, _, arm, share in self._filed.take():
@@ -122,9 +126,11 @@ class LearningProgress(Sampler):
         self._fit = None if state["fit"] is None else Gaussians(*(np.array(each) for each in state["fit"]))
 
 
-def places_of(worlds: Sequence[World]) -> Doubles:
-    """Where each world stands: its name's place among the names and its level's between the levels, from 0 to 1."""
-    names = sorted({world.name for world in worlds})
-    raw = np.array([[names.index(world.name), world.level] for world in worlds], dtype=np.float64)
+def places_of(envs: Sequence[Environment]) -> Doubles:
+    """Where each environment stands: its name's place among the names and its level's between the levels, from 0 to
+    1.
+    """
+    names = sorted({env.name for env in envs})
+    raw = np.array([[names.index(env.name), env.level] for env in envs], dtype=np.float64)
     low = raw.min(axis=0)
     return np.asarray((raw - low) / np.maximum(raw.max(axis=0) - low, 1.0))

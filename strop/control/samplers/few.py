@@ -9,29 +9,29 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import Task
 
 
 @dataclass
 class Few(Sampler):
-    """The first `count` tasks of each world in turn, from the start again when all were drawn."""
+    """The first `count` tasks of each environment in turn, from the start again when all were drawn."""
 
-    worlds: tuple[World, ...]
-    count: int = 8  # tasks of each world
+    envs: tuple[Environment, ...]
+    count: int = 8  # tasks of each environment
 
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     repeats: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not self.worlds or self.count < 1:
-            raise ConfigurationError(f"Few needs worlds and count >= 1, got {len(self.worlds)} and {self.count}")
+        if not self.envs or self.count < 1:
+            raise ConfigurationError(f"Few needs environments and count >= 1, got {len(self.envs)} and {self.count}")
 
-    def next(self, step: int, belief: Belief) -> Task:
-        index, turn = divmod(self._num_drawn, len(self.worlds))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        index, turn = divmod(self._num_drawn, len(self.envs))
         self._num_drawn += 1
-        return self.worlds[turn].task(index % self.count)
+        return self.envs[turn].task(index % self.count)
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn}

@@ -1,6 +1,6 @@
-"""A fixed mixture of worlds, each task once: MoDoMoDo's draw (2505.24871), and the control of those that adapt.
+"""A fixed mixture of environments, each task once: MoDoMoDo's draw (2505.24871), and the control of those that adapt.
 
-Reading: a world that is used up begins again in a new order; the paper's run ends there.
+Reading: an environment that is used up begins again in a new order; the paper's run ends there.
 Papers: modomodo
 """
 
@@ -14,35 +14,36 @@ from strop.control.samplers.support.bandit_arms import Shelves
 from strop.control.samplers.support.env_shares import shares
 from strop.control.seeded_choice import drawn
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import Group, Metrics, Task
 
 
 @dataclass
 class Mixture(Sampler):
-    """A world by chance in proportion to its weight, then its next task; nothing observed changes that."""
+    """An environment by chance in proportion to its weight, then its next task; nothing observed changes that."""
 
-    worlds: tuple[World, ...]
-    weights: tuple[float, ...]  # of the worlds, in their order; only proportions count
+    envs: tuple[Environment, ...]
+    weights: tuple[float, ...]  # of the environments, in their order; only proportions count
     seed: int = 0  # of the choice
     _shelves: Shelves = field(init=False, repr=False, compare=False)
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._shelves = Shelves(self.worlds)
-        if len(self.weights) != len(self.worlds) or min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
+        self._shelves = Shelves(self.envs)
+        if len(self.weights) != len(self.envs) or min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
             raise ConfigurationError(
-                f"Mixture needs a weight >= 0 of each of {len(self.worlds)} worlds, and one above 0; got {self.weights}"
+                f"Mixture needs a weight >= 0 of each of {len(self.envs)} environments, and one above 0; got "
+                f"{self.weights}"
             )
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         (arm,) = drawn(self.weights, 1, (self.seed, self._num_drawn))
         self._num_drawn += 1
         return self._shelves.take(arm)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what the draw was mixed of."""
-        return shares(self.worlds, groups)
+        """Nothing; says what the batch was mixed of."""
+        return shares(self.envs, groups)
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn, "shelves": self._shelves.state()}

@@ -1,8 +1,9 @@
 """Sampling for learnability (2408.15099): the tasks whose success varies most, mixed with any others.
 
-Reading: what p (1 - p) is expected to be is m (1 - m) - v by the run's belief, whose mean m and variance v are of p: a
-task that is known to be even is worth more than one of which nothing is known. The estimate from attempts alone, share
-* (1 - share) * G / (G - 1), needs the same attempts at every task first; here the visits of training are the estimate.
+Reading: what p (1 - p) is expected to be is m (1 - m) - v by the run's pass-rate estimator, whose mean m and variance v
+are of p: a task that is known to be even is worth more than one of which nothing is known. The estimate from rollouts
+alone, share
+* (1 - share) * G / (G - 1), needs the same rollouts of every task first; here the visits of training are the estimate.
 Papers: sfl
 """
 
@@ -18,19 +19,19 @@ from strop.control.samplers.support.pending_choices import Hand
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import FloatArray, Group, Metrics, Task
 
 
 @dataclass
 class Learnability(Sampler):
-    """Each draw is one of the `kept` tasks of highest score, or with the chance `others` any.
+    """Each draw is one of the `kept` tasks of highest score, or with the probability `others` any.
 
     No task comes twice under the same weights before all others came.
     """
 
-    worlds: tuple[World, ...]
-    tasks: int = 256  # of each world, to choose from
+    envs: tuple[Environment, ...]
+    tasks: int = 256  # of each environment, to choose from
     kept: int = 32  # tasks of highest score
     others: float = 0.5  # share of draws from the whole pool
     seed: int = 0
@@ -43,14 +44,14 @@ class Learnability(Sampler):
             raise ConfigurationError(
                 f"Learnability needs kept >= 1 and others from 0 to 1, got {self.kept} and {self.others}"
             )
-        self._pool = Pool(self.worlds, self.tasks)
+        self._pool = Pool(self.envs, self.tasks)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        return self._pool.task(self._hand.next(step, lambda number: self._mixed(step, belief, number)))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        return self._pool.task(self._hand.next(step, lambda number: self._mixed(step, estimator, number)))
 
-    def _mixed(self, step: int, belief: Belief, number: int) -> list[int]:
-        """All places: at each turn chance says which of two shuffled lists the next one comes from."""
-        scores = learnability(*belief.foresee(self._pool.tasks(range(len(self._pool))), step))
+    def _mixed(self, step: int, estimator: PassRateEstimator, number: int) -> list[int]:
+        """All places: at each turn probability says which of two shuffled lists the next one comes from."""
+        scores = learnability(*estimator.predict(self._pool.tasks(range(len(self._pool))), step))
         self._usual = float(scores.mean())
         random = np.random.default_rng([self.seed, number, 0])
         best = list(random.permutation(highest(scores, self.kept, (self.seed, number, 1))))
@@ -64,7 +65,7 @@ class Learnability(Sampler):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says by how much the expected score of what was tried is above that of the pool."""
-        known = np.array([group.foreseen for group in groups if group.foreseen is not None]).reshape(-1, 2)
+        known = np.array([group.predicted for group in groups if group.predicted is not None]).reshape(-1, 2)
         return {"score_gain": float(learnability(*known.T).mean()) - self._usual if len(known) else 0.0}
 
     def state(self) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """PCL's choice (2510.01135): of several candidates for each place, the tasks whose success lies nearest to a target.
 
-With the target 1/2 and a belief that is right, no other choice has a larger sum of p(1 - p); among tasks that are
-equally near, as all are to a belief that knows nothing, chance decides. Candidates of an endless world pass by once;
-with a pool they are drawn from it anew for each choice, so that a task comes back.
+With the target 1/2 and a pass-rate estimator that is right, no other choice has a larger sum of p(1 - p); among tasks
+that are
+equally near, as all are to a pass-rate estimator that knows nothing, probability decides. Candidates of an endless
+environment pass by once; with a pool they are drawn from it anew for each choice, so that a task comes back.
 Papers: pcl
 """
 
@@ -18,7 +19,7 @@ from strop.control.samplers.support.pending_choices import Hand
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import drawn, highest
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import Group, Metrics, Task
 
 
@@ -26,11 +27,13 @@ from strop.types import Group, Metrics, Task
 class Nearest(Sampler):
     """`count` of `count * candidates` different tasks, chosen anew for each version of the weights."""
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     count: int = 8  # tasks that are chosen together: those of a step
     candidates: int = 4  # for each of them
-    target: float = 0.5  # the chance of success that teaches most
-    pool: int = 0  # tasks of each world that candidates are drawn from; 0: all in turn, round-robin over worlds
+    target: float = 0.5  # the probability of success that teaches most
+    pool: int = (
+        0  # tasks of each environment that candidates are drawn from; 0: all in turn, round-robin over environments
+    )
     seed: int = 0  # of candidates, and of which goes first among equals
 
     _pool: Pool | None = field(default=None, init=False, repr=False, compare=False)
@@ -40,18 +43,18 @@ class Nearest(Sampler):
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.worlds or min(self.count, self.candidates) < 1 or self.pool < 0 or not 0 <= self.target <= 1:
+        if not self.envs or min(self.count, self.candidates) < 1 or self.pool < 0 or not 0 <= self.target <= 1:
             raise ConfigurationError(
-                "Nearest needs worlds, count >= 1, candidates >= 1, pool >= 0 and 0 <= target <= 1, got "
-                f"{len(self.worlds)}, {self.count}, {self.candidates}, {self.pool} and {self.target}"
+                "Nearest needs environments, count >= 1, candidates >= 1, pool >= 0 and 0 <= target <= 1, got "
+                f"{len(self.envs)}, {self.count}, {self.candidates}, {self.pool} and {self.target}"
             )
-        self._pool = Pool(self.worlds, self.pool) if self.pool else None
+        self._pool = Pool(self.envs, self.pool) if self.pool else None
 
-    def next(self, step: int, belief: Belief) -> Task:
-        return self._task(self._hand.next(step, lambda choice: self._choose(step, belief, choice)))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        return self._task(self._hand.next(step, lambda choice: self._choose(step, estimator, choice)))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how near the last choice came, and by how much nearer than chance would have."""
+        """Nothing; says how near the last choice came, and by how much nearer than probability would have."""
         chosen, all_of_them = self._distances
         return {"chosen_distance": chosen, "nearer_by": all_of_them - chosen}
 
@@ -63,12 +66,12 @@ class Nearest(Sampler):
         self._hand.restore(state["hand"])
         self._distances = (float(state["distances"][0]), float(state["distances"][1]))
 
-    def _choose(self, step: int, belief: Belief, choice: int) -> list[int]:
+    def _choose(self, step: int, estimator: PassRateEstimator, choice: int) -> list[int]:
         tasks: dict[str, tuple[int, Task]] = {}
         for place in self._candidates(choice):
             task = self._task(place)
-            tasks.setdefault(task.id, (place, task))  # a world that repeats itself has it once
-        means, _ = belief.foresee([task for _, task in tasks.values()], step)
+            tasks.setdefault(task.id, (place, task))  # an environment that repeats itself has it once
+        means, _ = estimator.predict([task for _, task in tasks.values()], step)
         distances = np.abs(means.astype(np.float64) - self.target)  # [K]
         nearest = highest(-distances, self.count, (self.seed, choice))
         self._distances = float(distances[nearest].mean()), float(distances.mean())
@@ -85,5 +88,5 @@ class Nearest(Sampler):
     def _task(self, place: int) -> Task:
         if self._pool is not None:
             return self._pool.task(place)
-        index, turn = divmod(place, len(self.worlds))
-        return self.worlds[turn].task(index)
+        index, turn = divmod(place, len(self.envs))
+        return self.envs[turn].task(index)

@@ -1,7 +1,7 @@
 """The negative control of any curriculum: what it chooses stands for something else, by a permutation that stays.
 
 Evidence reaches the curriculum under its true name, so it knows as much as without; only the way from what it knows to
-what is tried is cut. Chance, repetition and costs stay: whatever advantage is left does not come from the choice.
+what is tried is cut. Probability, repetition and costs stay: whatever advantage is left does not come from the choice.
 """
 
 from __future__ import annotations
@@ -14,36 +14,38 @@ import numpy as np
 from strop.control.samplers.support.bandit_arms import Shelves
 from strop.control.samplers.support.task_pool import Pool
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import Task
 
 
 @dataclass
 class Permuted(Sampler):
-    """Another task of the pool in place of each that `inner` chooses, or the next one of another world.
+    """Another task of the pool in place of each that `inner` chooses, or the next one of another environment.
 
     The permutation is one circle, so that nothing stands for itself. A task that was written during the run stays.
     """
 
     inner: Sampler
-    worlds: tuple[World, ...]  # those of `inner`
-    tasks: int = 0  # most of each world, where `inner` chooses among tasks; 0: it chooses among worlds
+    envs: tuple[Environment, ...]  # those of `inner`
+    tasks: int = 0  # most of each environment, where `inner` chooses among tasks; 0: it chooses among environments
     seed: int = 0
     _shelves: Shelves = field(init=False, repr=False, compare=False)
     _pool: Pool | None = field(default=None, init=False, repr=False, compare=False)
-    _others: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # by place, or by world
+    _others: list[int] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )  # by place, or by environment
 
     def __post_init__(self) -> None:
-        self._shelves = Shelves(self.worlds)
-        self._pool = Pool(self.worlds, self.tasks) if self.tasks else None
-        count = len(self.worlds) if self._pool is None else len(self._pool)
+        self._shelves = Shelves(self.envs)
+        self._pool = Pool(self.envs, self.tasks) if self.tasks else None
+        count = len(self.envs) if self._pool is None else len(self._pool)
         if count < 2:
-            what = "world: give tasks=N, if it chooses among tasks" if self._pool is None else "task"
+            what = "environment: give tasks=N, if it chooses among tasks" if self._pool is None else "task"
             raise ConfigurationError(f"Permuted needs 2 to choose from, got {count} {what}")
         self._others = circle(count, self.seed)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        task = self.inner.next(step, belief)
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        task = self.inner.next(step, estimator)
         if self._pool is None:
             arm = self._shelves.arm(task)
             return task if arm is None else self._shelves.take(self._others[arm])

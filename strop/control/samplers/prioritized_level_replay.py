@@ -1,4 +1,4 @@
-"""Prioritized level replay (2010.03934): tasks whose last attempts ended most unevenly come again, and stale ones too.
+"""Prioritized level replay (2010.03934): tasks whose last rollouts ended most unevenly come again, and stale ones too.
 
 Reading: a task's score is the mean |A| of its latest group, where the paper has that of a critic's errors. Latest and
 stale go by versions of the weights, so a late group never takes the place of a newer one. No task comes twice under the
@@ -19,7 +19,7 @@ from strop.control.samplers.support.reward_spread import contrasts
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, highest
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import Group, Metrics, Task
 
 
@@ -32,8 +32,8 @@ class LevelReplay(Sampler):
     probability of the share that was seen.
     """
 
-    worlds: tuple[World, ...]
-    tasks: int = 256  # of each world, to choose from
+    envs: tuple[Environment, ...]
+    tasks: int = 256  # of each environment, to choose from
     softness: float = 0.1  # the lower, the more the highest score is preferred
     stale: float = 0.1  # share of what was not seen for long
     start: float = 1.0  # share of the pool that is seen first
@@ -51,9 +51,9 @@ class LevelReplay(Sampler):
                 "LevelReplay needs softness > 0, stale from 0 to 1 and 0 < start <= 1, "
                 f"got {self.softness}, {self.stale} and {self.start}"
             )
-        self._pool = Pool(self.worlds, self.tasks)
+        self._pool = Pool(self.envs, self.tasks)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         if step != self._step:
             self._step, self._tried = step, []
         self._draws += 1
@@ -67,7 +67,7 @@ class LevelReplay(Sampler):
             found = (group.version, group.number, float(sizes.mean()))
             self._seen[place] = max(found, self._seen.get(place, found))
 
-    def chances(self, step: int, places: Sequence[int]) -> Doubles:
+    def probabilities(self, step: int, places: Sequence[int]) -> Doubles:
         """Of tasks that were seen, to come again: [N]."""
         scores = [self._seen[place][2] for place in places]
         ranks = np.empty(len(places))
@@ -80,7 +80,7 @@ class LevelReplay(Sampler):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how much of the pool was seen, and how far a choice among it is from an even one."""
         places = sorted(self._seen)
-        told = preference(self.chances(self._step, places)) if places else 0.0
+        told = preference(self.probabilities(self._step, places)) if places else 0.0
         return {"seen_share": len(places) / len(self._pool), "preference": told}
 
     def _is_again(self) -> bool:
@@ -95,7 +95,7 @@ class LevelReplay(Sampler):
 
     def _again(self, step: int) -> int:
         places = self._waiting()
-        return places[drawn(self.chances(step, places), 1, (self.seed, self._draws, 2))[0]]
+        return places[drawn(self.probabilities(step, places), 1, (self.seed, self._draws, 2))[0]]
 
     def _new(self) -> int:
         """The next of the pool; when all were taken and none may come again yet, from its start."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.types import Group, Metrics, Task
 
 
@@ -31,8 +31,8 @@ class Staged(Sampler):
     def stage(self, step: int) -> int:
         return bisect_right(list(accumulate(self.steps)), step)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        return self.stages[self.stage(step)].next(step, belief)
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        return self.stages[self.stage(step)].next(step, estimator)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing itself; says which stage the groups are of, from 0 on."""

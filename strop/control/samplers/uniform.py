@@ -1,4 +1,4 @@
-"""Every world equally often, every task once: the control of all curricula."""
+"""Every environment equally often, every task once: the control of all curricula."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import Task
 
 
 @dataclass
 class Uniform(Sampler):
-    """Endless tasks, round-robin over W worlds: draw n is task n // W of world n % W; nothing observed changes that."""
+    """Endless tasks, round-robin over W environments: draw n is task n // W of environment n % W; nothing observed
+    changes that.
+    """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.worlds:
-            raise ConfigurationError("Uniform needs at least 1 world, got 0")
+        if not self.envs:
+            raise ConfigurationError("Uniform needs at least 1 environment, got 0")
 
-    def next(self, step: int, belief: Belief) -> Task:
-        index, turn = divmod(self._num_drawn, len(self.worlds))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        index, turn = divmod(self._num_drawn, len(self.envs))
         self._num_drawn += 1
-        return self.worlds[turn].task(index)
+        return self.envs[turn].task(index)
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn}

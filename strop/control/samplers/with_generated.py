@@ -1,7 +1,7 @@
 """Tasks that were written during the run, between those that another sampler chooses.
 
-WebRL (2411.02337) tries only what its critic finds within reach: with a `band`, the run's belief is asked at the draw.
-Papers: webrl
+WebRL (2411.02337) tries only what its critic finds within reach: with a `band`, the run's pass-rate estimator is asked
+at the batch. Papers: webrl
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.stats.task_lineage import plain, unplain
 from strop.types import Task
 
@@ -21,11 +21,11 @@ _ROUNDING = 1e-9
 
 @dataclass
 class WithWritten(Sampler):
-    """Every written task once, the oldest first; `share` of all draws as long as any waits, evenly spread."""
+    """Every written task once, the oldest first; `share` of all batches as long as any waits, evenly spread."""
 
     inner: Sampler
-    share: float = 0.5  # of the draws; what is not written by then comes from the inner sampler
-    band: tuple[float, float] = (0.0, 1.0)  # success to foresee; what lies outside when its turn comes is forgotten
+    share: float = 0.5  # of the batches; what is not written by then comes from the inner sampler
+    band: tuple[float, float] = (0.0, 1.0)  # success to predict; what lies outside when its turn comes is forgotten
     _waiting: dict[str, Task] = field(default_factory=dict, init=False, repr=False, compare=False)  # by id
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -40,18 +40,18 @@ class WithWritten(Sampler):
         while len(self._waiting) > MOST:
             del self._waiting[next(iter(self._waiting))]
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self._num_drawn += 1
         is_due = self._quota(self._num_drawn) > self._quota(self._num_drawn - 1)
         while is_due and self._waiting:
             task = self._waiting.pop(next(iter(self._waiting)))
-            if self._is_within(task, step, belief):
+            if self._is_within(task, step, estimator):
                 return task
-        return self.inner.next(step, belief)
+        return self.inner.next(step, estimator)
 
-    def _is_within(self, task: Task, step: int, belief: Belief) -> bool:
+    def _is_within(self, task: Task, step: int, estimator: PassRateEstimator) -> bool:
         low, high = self.band
-        return (low, high) == (0.0, 1.0) or low <= float(belief.foresee([task], step)[0][0]) <= high
+        return (low, high) == (0.0, 1.0) or low <= float(estimator.predict([task], step)[0][0]) <= high
 
     def _quota(self, draws: int) -> int:
         return math.floor(draws * self.share + _ROUNDING)

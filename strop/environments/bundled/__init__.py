@@ -1,1 +1,1 @@
-"""Worlds that are looked at, visited or helped through, turn by turn."""
+"""Environments that are looked at, visited or helped through, turn by turn."""

@@ -12,7 +12,7 @@ from strop.environments.data.heldout_split import draw, is_heldout, prompt_of, r
 from strop.environments.format.think_tags import final_answer, final_number, sum_steps, think
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 # level: (digits, terms); no two levels share a prompt
@@ -28,8 +28,8 @@ def terms_of(task: Task) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Arithmetic(World):
-    """The world of chain sums."""
+class Arithmetic(Environment):
+    """The environment of chain sums."""
 
     level: int
     seed: int = 0
@@ -42,14 +42,14 @@ class Arithmetic(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(final_answer(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(final_answer(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
-        return final_number(reply)
+    def answer(self, completion: str) -> str:
+        return final_number(completion)
 
     def solution(self, task: Task) -> str:
         steps, total = sum_steps(terms_of(task))
@@ -65,7 +65,7 @@ class Arithmetic(World):
         if count < 3:
             raise ConfigurationError(f"sums of {self.name}:{self.level} have no relatives: need 3 numbers, got {count}")
         stream = f"{self.name}/{self.seed}/{self.level}/relative/{key}"
-        return draw(stream, is_heldout(prompt_of(task)), lambda chance: self._make(chance, first))
+        return draw(stream, is_heldout(prompt_of(task)), lambda probability: self._make(probability, first))
 
     def _make(self, stream: random.Random, first: Sequence[int] = ()) -> Task:
         digits, count = SHAPES[self.level]

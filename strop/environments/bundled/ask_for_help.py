@@ -1,6 +1,8 @@
-"""A world in which help can be asked for (2502.04576): the reply `help` has the next step taken by one who knows it.
+"""An environment in which help can be asked for (2502.04576): the completion `help` has the next step taken by one who
+knows it.
 
-Reading: an intervention is the world's own right reply, told and carried out; it costs the turn in which it was asked.
+Reading: an intervention is the environment's own right completion, told and carried out; it costs the turn in which it
+    was asked.
 Papers: self-regulation
 """
 
@@ -11,38 +13,38 @@ from dataclasses import dataclass, field
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.types import Message, Observation, Task
 
 HELP = "help"
 
 
-def asks(reply: Message) -> bool:
-    """Whether a reply asks for help, and for nothing else."""
-    return reply.content.strip() == HELP
+def asks(completion: Message) -> bool:
+    """Whether a completion asks for help, and for nothing else."""
+    return completion.content.strip() == HELP
 
 
 @dataclass(frozen=True)
 class HelpOffered(Around):
-    """`inner`, which helps at most `most` times in an attempt, whatever the policy plans to spend."""
+    """`inner`, which helps at most `most` times in a rollout, whatever the policy plans to spend."""
 
-    most: int = 3  # helps of an attempt
+    most: int = 3  # helps of a rollout
 
     def __post_init__(self) -> None:
         if self.most < 1:
             raise ConfigurationError(f"HelpOffered needs most >= 1, got {self.most}")
 
-    def environment(self) -> Helping:
-        inner = self.inner.environment()
+    def episode(self) -> Helping:
+        inner = self.inner.episode()
         demonstrating(inner)  # or there is nobody to help
         return Helping(inner, self.most)
 
 
 @dataclass
-class Helping(Environment):
-    """One attempt; what help did is told before what the world says to it."""
+class Helping(Episode):
+    """One rollout; what help did is told before what the environment says to it."""
 
-    inner: Environment
+    inner: Episode
     left: int = 3
     _most: int = field(init=False, repr=False, compare=False)
 
@@ -53,9 +55,9 @@ class Helping(Environment):
         self.left = self._most
         await self.inner.reset(task)
 
-    async def step(self, reply: Message) -> Observation:
-        if not asks(reply):
-            return await self.inner.step(reply)
+    async def step(self, completion: Message) -> Observation:
+        if not asks(completion):
+            return await self.inner.step(completion)
         if self.left <= 0:
             return Observation((Message("tool", "error: no help is left"),), done=False, reward=0.0)
         self.left -= 1

@@ -14,7 +14,7 @@ from typing import ClassVar
 from strop.environments.data.heldout_split import draw, prompt_of, require_level
 from strop.environments.format.think_tags import final_answer, think
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -52,8 +52,8 @@ def steps_of(names: list[str], text: str, slip: Callable[[str], str] = lambda ri
 
 
 @dataclass(frozen=True)
-class Compose(World):
-    """The world of composed string functions."""
+class Compose(Environment):
+    """The environment of composed string functions."""
 
     level: int
     seed: int = 0
@@ -66,15 +66,15 @@ class Compose(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(final_answer(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(final_answer(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
+    def answer(self, completion: str) -> str:
         """A word of small letters."""
-        answer = final_answer(reply)
+        answer = final_answer(completion)
         return answer if answer.isascii() and answer.isalpha() and answer.islower() else ""
 
     def solution(self, task: Task) -> str:

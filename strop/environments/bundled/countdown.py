@@ -1,6 +1,6 @@
 """Reach a target with given numbers, each used exactly once: `make 23 from 2 3 7`; the level is how many numbers.
 
-Replies are read by a parser of our own over exact rationals; nothing a model writes is ever evaluated as code.
+Completions are read by a parser of our own over exact rationals; nothing a model writes is ever evaluated as code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import ClassVar, TypeAlias
 from strop.environments.data.heldout_split import draw, require_level
 from strop.environments.format.think_tags import final_answer, think
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _FEWEST, _MOST = 2, 5
@@ -111,8 +111,8 @@ def _enclosed(part: tuple[Exact, str, str], operator: str, is_right: bool) -> st
 
 
 @dataclass(frozen=True)
-class Countdown(World):
-    """The world of numbers and targets; `Task.answer` is one right expression, and every other one counts too."""
+class Countdown(Environment):
+    """The environment of numbers and targets; `Task.answer` is one right expression, and every other one counts too."""
 
     level: int
     seed: int = 0
@@ -125,17 +125,17 @@ class Countdown(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        given = self.answer(reply)
+    def check(self, task: Task, completion: str) -> float:
+        given = self.answer(completion)
         return float(given != "" and given == self.answer(task.answer))
 
-    def answer(self, reply: str) -> str:
+    def answer(self, completion: str) -> str:
         """What an expression comes to and the numbers it takes: `23 from 2 3 7`."""
         try:
-            given = Expression(final_answer(reply))
+            given = Expression(final_answer(completion))
         except (ValueError, ZeroDivisionError):
             return ""
         return f"{given.value} from {' '.join(map(str, sorted(given.numbers)))}"

@@ -1,7 +1,7 @@
 """Is this program right? A small function with a program for it, and a conclusion of T or F (2509.22824).
 
-Every other program is the world's own, the others have one step that does something else: whether they are right is
-known from what steps mean, on the tests that the function has. Nothing is run here. Runs ask about programs of the
+Every other program is the environment's own, the others have one step that does something else: whether they are right
+is known from what steps mean, on the tests that the function has. Nothing is run here. Runs ask about programs of the
 policy, in the same words (`recipes/reward/critique_coder.py`); these are what is shown before, and measured.
 Papers: critique-coder
 """
@@ -16,7 +16,7 @@ from typing import ClassVar
 from strop.environments.bundled.programs import DOMAINS, FUNCTION, SHAPES, Step, drawn, head, meant, written
 from strop.environments.data.heldout_split import draw, require_level
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _CONCLUSION = re.compile(r"conclusion:[ ]?\{([^{}\n]{0,40})\}")
@@ -25,8 +25,8 @@ _TRUE, _FALSE = "T", "F"
 
 
 @dataclass(frozen=True)
-class Critiques(World):
-    """The world of programs to judge; levels are those of the programs."""
+class Critiques(Environment):
+    """The environment of programs to judge; levels are those of the programs."""
 
     level: int
     seed: int = 0
@@ -41,15 +41,15 @@ class Critiques(World):
         key = f"{self.name}/{self.seed}/{self.level}/{index}"
         return draw(key, heldout, lambda stream: self._make(stream, is_right=index % 2 == 0))
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(self.answer(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(self.answer(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
+    def answer(self, completion: str) -> str:
         """The last conclusion, where it is one of both letters."""
-        said = _CONCLUSION.findall(reply)
+        said = _CONCLUSION.findall(completion)
         letter = said[-1].strip() if said else ""
         return concluded(letter == _TRUE) if letter in (_TRUE, _FALSE) else ""
 

@@ -10,7 +10,8 @@
     7                           the policy's answer
 
 An image is a grid of characters. A letter of the view stands for a block of the original in which there is one digit.
-Exactly two turns, as MGPO has it (2507.05920): whatever the box was worth, the second reply is the answer, and it alone
+Exactly two turns, as MGPO has it (2507.05920): whatever the box was worth, the second completion is the answer, and it
+alone
 is paid. A crop of more characters than the view has is shown as coarsely as the view. The level is the side of a block
 less 1. Reading: a box of one character is large enough, where the release wants more than 28 pixels a side.
 Papers: mgpo
@@ -26,7 +27,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from strop.environments.data.heldout_split import draw, require_level
 from strop.environments.format.think_tags import final_number
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 Box: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom; the last two just outside
@@ -38,9 +39,9 @@ _ASPECT = 100  # a box is less than so many times as long as it is wide
 _BOX = re.compile(r"\[(\d{1,4}),(\d{1,4}),(\d{1,4}),(\d{1,4})\]")
 
 
-def box_in(reply: str) -> Box | None:
-    """The first box that a reply names."""
-    found = _BOX.search(reply)
+def box_in(completion: str) -> Box | None:
+    """The first box that a completion names."""
+    found = _BOX.search(completion)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3]), int(found[4]))
 
 
@@ -64,7 +65,7 @@ def cut_out(image: list[str], box: Box) -> str:
 
 
 @dataclass
-class CropEnvironment(Environment):
+class CropEpisode(Episode):
     """One look, then the answer."""
 
     task: Task = field(init=False, repr=False, compare=False)
@@ -73,11 +74,11 @@ class CropEnvironment(Environment):
     async def reset(self, task: Task) -> None:
         self.task, self.has_looked = task, False
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         if self.has_looked:
-            return Observation(done=True, reward=check_digit(self.task, reply.content))
+            return Observation(done=True, reward=check_digit(self.task, completion.content))
         self.has_looked = True
-        return Observation((Message("tool", self._seen(box_in(reply.content))),), done=False, reward=0.0)
+        return Observation((Message("tool", self._seen(box_in(completion.content))),), done=False, reward=0.0)
 
     def demonstrate(self) -> Message:
         secret = _secret(self.task)
@@ -97,8 +98,8 @@ class CropEnvironment(Environment):
         return crop if len(crop.replace("\n", "")) <= SIDE * SIDE else cut_out(view, box)
 
 
-def check_digit(task: Task, reply: str) -> float:
-    return float(final_number(reply) == _secret(task)["digit"])
+def check_digit(task: Task, completion: str) -> float:
+    return float(final_number(completion) == _secret(task)["digit"])
 
 
 def _secret(task: Task) -> dict[str, Any]:
@@ -107,8 +108,8 @@ def _secret(task: Task) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Crop(World):
-    """The world of images that are looked at in parts."""
+class Crop(Environment):
+    """The environment of images that are looked at in parts."""
 
     level: int
     seed: int = 0
@@ -121,14 +122,14 @@ class Crop(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> CropEnvironment:
-        return CropEnvironment()
+    def episode(self) -> CropEpisode:
+        return CropEpisode()
 
-    def check(self, task: Task, reply: str) -> float:
-        return check_digit(task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return check_digit(task, completion)
 
-    def answer(self, reply: str) -> str:
-        return final_number(reply)
+    def answer(self, completion: str) -> str:
+        return final_number(completion)
 
     def _make(self, stream: random.Random) -> Task:
         block = self.level + 1

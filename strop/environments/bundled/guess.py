@@ -1,4 +1,5 @@
-"""Find a hidden number in several turns: the world answers `higher` or `lower`; the level sets the size of the range.
+"""Find a hidden number in several turns: the environment answers `higher` or `lower`; the level sets the size of the
+range.
 
 Halving the range always succeeds within the turns allowed; counting up succeeds only sometimes.
 """
@@ -12,7 +13,7 @@ from typing import ClassVar
 
 from strop.environments.data.heldout_split import draw, prompt_of, require_level
 from strop.environments.format.think_tags import final_answer, think
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 SIZES = {1: 4, 2: 8, 3: 16, 4: 32, 5: 64}
@@ -27,20 +28,20 @@ def parse(prompt: str) -> tuple[int, int, int]:
     return int(found.group(1)), int(found.group(2)), int(found.group(3))
 
 
-def check_guess(task: Task, reply: str) -> float:
-    """Whether a reply names the hidden number."""
-    return float(guessed(reply) == int(task.answer))
+def check_guess(task: Task, completion: str) -> float:
+    """Whether a completion names the hidden number."""
+    return float(guessed(completion) == int(task.answer))
 
 
-def guessed(reply: str) -> int | None:
-    """The number a reply names; zeros in front are no mistake."""
-    text = final_answer(reply)
+def guessed(completion: str) -> int | None:
+    """The number a completion names; zeros in front are no mistake."""
+    text = final_answer(completion)
     # longer numerals are refused unread: int() of a huge one is slow, and past 4300 digits an error
     return int(text) if re.fullmatch(r"[0-9]{1,4}", text) else None
 
 
 @dataclass
-class GuessEnvironment(Environment):
+class GuessEpisode(Episode):
     """One game; `low` and `high` are what the answers so far leave possible."""
 
     task: Task = field(init=False, repr=False, compare=False)
@@ -52,13 +53,13 @@ class GuessEnvironment(Environment):
         self.task = task
         self.low, self.high, self.turns_left = parse(prompt_of(task))
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self.turns_left -= 1
-        if check_guess(self.task, reply.content):
+        if check_guess(self.task, completion.content):
             return Observation(done=True, reward=1.0)
         if self.turns_left <= 0:
             return Observation(done=True, reward=0.0)
-        return Observation((Message("user", self._answer(reply)),), done=False, reward=0.0)
+        return Observation((Message("user", self._answer(completion)),), done=False, reward=0.0)
 
     async def close(self) -> None:
         pass
@@ -66,8 +67,8 @@ class GuessEnvironment(Environment):
     def demonstrate(self) -> Message:
         return Message("assistant", think([f"{self.low}..{self.high}"], str((self.low + self.high) // 2)))
 
-    def _answer(self, reply: Message) -> str:
-        guess = guessed(reply.content)
+    def _answer(self, completion: Message) -> str:
+        guess = guessed(completion.content)
         if guess is None:
             return "say a number"
         if guess < int(self.task.answer):
@@ -78,8 +79,8 @@ class GuessEnvironment(Environment):
 
 
 @dataclass(frozen=True)
-class Guess(World):
-    """The world of hidden numbers.
+class Guess(Environment):
+    """The environment of hidden numbers.
 
     The split is by range: held-out ranges are never trained on, and in each range every number can be the hidden one,
     so the split itself teaches nothing about where to look.
@@ -96,14 +97,14 @@ class Guess(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> GuessEnvironment:
-        return GuessEnvironment()
+    def episode(self) -> GuessEpisode:
+        return GuessEpisode()
 
-    def check(self, task: Task, reply: str) -> float:
-        return check_guess(task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return check_guess(task, completion)
 
-    def answer(self, reply: str) -> str:
-        number = guessed(reply)
+    def answer(self, completion: str) -> str:
+        number = guessed(completion)
         return "" if number is None else str(number)
 
     def _make(self, stream: random.Random) -> Task:

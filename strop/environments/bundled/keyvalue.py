@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from strop.environments.data.heldout_split import draw, prompt_of, require_level
 from strop.environments.format.think_tags import between, final_answer, final_number, sum_steps, think
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 KEYS = ("red", "blue", "gold", "pink", "gray", "lime", "cyan", "teal", "navy", "plum", "rose", "sand", "jade", "ruby")
@@ -34,8 +34,8 @@ def call(text: str) -> str:
 
 
 @dataclass
-class KeyValueEnvironment(Environment):
-    """One attempt's store; a reply without a call is the answer."""
+class KeyValueEpisode(Episode):
+    """One rollout's store; a completion without a call is the answer."""
 
     task: Task = field(init=False, repr=False, compare=False)
     store: dict[str, str] = field(init=False, repr=False, compare=False)
@@ -48,11 +48,11 @@ class KeyValueEnvironment(Environment):
         keys, target = parse(prompt_of(task))
         self.turns_left = len(keys) + (2 if target else 1) + _SPARE_TURNS
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self.turns_left -= 1
-        calls = between(reply.content, "<call>", "</call>")
+        calls = between(completion.content, "<call>", "</call>")
         if not calls:
-            return Observation(done=True, reward=self._paid(reply))
+            return Observation(done=True, reward=self._paid(completion))
         answers = tuple(Message("tool", self._run(text)) for text in calls)
         return Observation(answers, done=self.turns_left <= 0, reward=0.0)
 
@@ -95,16 +95,16 @@ class KeyValueEnvironment(Environment):
         self.store[key] = value
         return "ok"
 
-    def _paid(self, reply: Message) -> float:
+    def _paid(self, completion: Message) -> float:
         target = parse(prompt_of(self.task))[1]
         total = str(self._secret["total"])
         is_stored = not target or self.store.get(target) == total
-        return float(final_answer(reply.content) == total and is_stored)
+        return float(final_answer(completion.content) == total and is_stored)
 
 
 @dataclass(frozen=True)
-class KeyValue(World):
-    """The world of stores; `check` sees the last reply only, the environment also what was stored."""
+class KeyValue(Environment):
+    """The environment of stores; `check` sees the last completion only, the episode also what was stored."""
 
     level: int
     seed: int = 0
@@ -118,14 +118,14 @@ class KeyValue(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> KeyValueEnvironment:
-        return KeyValueEnvironment()
+    def episode(self) -> KeyValueEpisode:
+        return KeyValueEpisode()
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(final_answer(reply) == str(json.loads(task.answer)["total"]))
+    def check(self, task: Task, completion: str) -> float:
+        return float(final_answer(completion) == str(json.loads(task.answer)["total"]))
 
-    def answer(self, reply: str) -> str:
-        return final_number(reply)
+    def answer(self, completion: str) -> str:
+        return final_number(completion)
 
     def _make(self, stream: random.Random) -> Task:
         keys = stream.sample(KEYS, self.level + 1)

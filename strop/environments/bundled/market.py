@@ -1,6 +1,6 @@
 """Sums of all sizes and experts to ask: `ask gold 123+45=?` costs 16, `ask red 1+2=?` costs 1, and red errs on more.
 
-The level is the largest number of digits. The world pays for a right answer; prices are a reward's affair.
+The level is the largest number of digits. The environment pays for a right answer; prices are a reward's affair.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of, require
 from strop.environments.single_turn import SingleTurn
 from strop.environments.tools.paid_experts import Experts, able
 from strop.environments.tools.tool import offered
-from strop.environments.tools.toolbox import ToolboxEnvironment, calling
-from strop.roles import World
+from strop.environments.tools.toolbox import ToolboxEpisode, calling
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _SUMS = (1, 3, 6)  # levels of sums of numbers of one, two and three digits
 
 
 @dataclass(frozen=True)
-class Market(World):
-    """The world of priced experts."""
+class Market(Environment):
+    """The environment of priced experts."""
 
     level: int
     seed: int = 0
@@ -40,21 +40,21 @@ class Market(World):
         inner = Arithmetic(stream.choice(_SUMS[: self.level]), self.seed).task(index, heldout)
         return Task(inner.messages, inner.answer, self.name, self.level, tools=(offered(Experts()),))
 
-    def environment(self) -> MarketEnvironment:
-        return MarketEnvironment(SingleTurn(self), (Experts(),))
+    def episode(self) -> MarketEpisode:
+        return MarketEpisode(SingleTurn(self), (Experts(),))
 
-    def check(self, task: Task, reply: str) -> float:
-        return Arithmetic(1).check(task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return Arithmetic(1).check(task, completion)
 
-    def answer(self, reply: str) -> str:
-        return Arithmetic(1).answer(reply)
+    def answer(self, completion: str) -> str:
+        return Arithmetic(1).answer(completion)
 
     def solution(self, task: Task) -> str:
         return task.answer
 
 
 @dataclass
-class MarketEnvironment(ToolboxEnvironment):
+class MarketEpisode(ToolboxEpisode):
     """Shows that experts can be asked: any of those who are able, whatever they cost."""
 
     def demonstrate(self) -> Message:

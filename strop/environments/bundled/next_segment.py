@@ -21,7 +21,7 @@ from strop.environments.data.heldout_split import is_heldout, require_level
 from strop.environments.format.think_tags import final_answer, sum_steps, think
 from strop.environments.single_turn import SingleTurn
 from strop.errors import DataError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import FilePath, Message, Task
 
 _SHORTEST = 4  # characters of a sentence; what is shorter is dropped
@@ -30,8 +30,8 @@ _BETWEEN = 2  # the level at which the sentence after the missing one is shown
 
 
 @dataclass(frozen=True)
-class NextSegment(World):
-    """`4+7+3. 4+7=11. next?`, and the reply is 11+3=14."""
+class NextSegment(Environment):
+    """`4+7+3. 4+7=11. next?`, and the completion is 11+3=14."""
 
     level: int
     seed: int = 0
@@ -57,15 +57,15 @@ class NextSegment(World):
     def num_tasks(self, heldout: bool = False) -> int | None:
         return len(self._places(heldout)) if self.path else None
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         secret = json.loads(task.answer)
-        return float(continues(final_answer(reply), secret["next"], secret["after"]))
+        return float(continues(final_answer(completion), secret["next"], secret["after"]))
 
-    def answer(self, reply: str) -> str:
-        return " ".join(_words(final_answer(reply)))
+    def answer(self, completion: str) -> str:
+        return " ".join(_words(final_answer(completion)))
 
     def solution(self, task: Task) -> str:
         """A sum is worked out before it is said; of a text of others nothing is known but how it goes on."""

@@ -1,7 +1,7 @@
-"""What an action changes: `red=3 blue=5 do: move red blue`, and the reply says what is different afterwards.
+"""What an action changes: `red=3 blue=5 do: move red blue`, and the completion says what is different afterwards.
 
-A world model as a task (RLVR-World, 2505.13934): the reply is decoded into items and compared with the true ones.
-A changed or new item is `blue=8`, one that is gone `red=`, and where nothing changes the reply is `none`.
+A world model as a task (RLVR-World, 2505.13934): the completion is decoded into items and compared with the true ones.
+A changed or new item is `blue=8`, one that is gone `red=`, and where nothing changes the completion is `none`.
 Reading: each of four actions is equally likely, one of which changes nothing, so that "none" is right for a quarter.
 Papers: rlvr-world
 """
@@ -18,7 +18,7 @@ from strop.environments.bundled.keyvalue import KEYS
 from strop.environments.data.heldout_split import draw, prompt_of, require_level
 from strop.environments.format.think_tags import final_answer
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _MOST = 6
@@ -28,7 +28,7 @@ _ITEM = re.compile(r"[a-z]{1,16}=[0-9]{0,4}")
 
 
 @dataclass(frozen=True)
-class NextState(World):
+class NextState(Environment):
     """A store of level + 1 numbers and one action: set, move (add to another, and gone), drop or look."""
 
     level: int
@@ -43,15 +43,15 @@ class NextState(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        """Whether all that changes, and nothing else, is foretold."""
-        return float(items_in(reply) == items_in(task.answer))
+    def check(self, task: Task, completion: str) -> float:
+        """Whether all that changes, and nothing else, is predicted."""
+        return float(items_in(completion) == items_in(task.answer))
 
-    def answer(self, reply: str) -> str:
-        items = items_in(reply)
+    def answer(self, completion: str) -> str:
+        items = items_in(completion)
         return "" if items is None else " ".join(sorted(items)) or _NOTHING
 
     def solution(self, task: Task) -> str:
@@ -105,9 +105,9 @@ def store_of(task: Task) -> tuple[dict[str, int], str]:
     return {key: int(value) for key, _, value in (item.partition("=") for item in shown.split())}, action
 
 
-def items_in(reply: str) -> set[str] | None:
-    """The items that a reply foretells; None: it says something else. The same one twice is one."""
-    words = final_answer(reply).split()
+def items_in(completion: str) -> set[str] | None:
+    """The items that a completion foretells; None: it says something else. The same one twice is one."""
+    words = final_answer(completion).split()
     if words == [_NOTHING]:
         return set()
     return set(words) if words and all(_ITEM.fullmatch(word) for word in words) else None

@@ -1,6 +1,6 @@
 """Tables to look into with Python: `table 4831: range?`; the numbers are `x` in a notebook, and shown nowhere.
 
-Every reply is a thought and then a cell to run, or the answer. The level is the number of cells that it takes.
+Every completion is a thought and then a cell to run, or the answer. The level is the number of cells that it takes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from strop.environments.format.think_tags import final_answer, final_number, thi
 from strop.environments.single_turn import SingleTurn
 from strop.environments.tools.python_notebook import Cells
 from strop.environments.tools.tool import offered
-from strop.environments.tools.toolbox import ToolboxEnvironment, calling
-from strop.roles import World
+from strop.environments.tools.toolbox import ToolboxEpisode, calling
+from strop.roles import Environment
 from strop.types import Message, Task
 
 
@@ -45,8 +45,8 @@ FIGURES = {
 
 
 @dataclass(frozen=True)
-class Notebook(World):
-    """The world of tables."""
+class Notebook(Environment):
+    """The environment of tables."""
 
     level: int
     seed: int = 0
@@ -61,14 +61,14 @@ class Notebook(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> NotebookEnvironment:
-        return NotebookEnvironment(SingleTurn(self), (self.cells,))
+    def episode(self) -> NotebookEpisode:
+        return NotebookEpisode(SingleTurn(self), (self.cells,))
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(final_answer(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(final_answer(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
-        return final_number(reply)
+    def answer(self, completion: str) -> str:
+        return final_number(completion)
 
     def solution(self, task: Task) -> str:
         return think([task.answer], task.answer)
@@ -81,7 +81,7 @@ class Notebook(World):
 
 
 @dataclass
-class NotebookEnvironment(ToolboxEnvironment):
+class NotebookEpisode(ToolboxEpisode):
     """Puts the table into the notebook, and knows which cells find what is asked for."""
 
     async def reset(self, task: Task) -> None:
@@ -99,6 +99,6 @@ class NotebookEnvironment(ToolboxEnvironment):
 
 
 def table(number: int) -> list[int]:
-    """The same numbers in every world."""
+    """The same numbers in every environment."""
     stream = random.Random(f"table/{number}")
     return [stream.randrange(100) for _ in range(stream.randint(5, 15))]

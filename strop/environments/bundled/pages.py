@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from strop.environments.bundled.keyvalue import KEYS, call
 from strop.environments.data.heldout_split import draw, prompt_of, require_level
 from strop.environments.format.think_tags import between
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 _MOST_LINKS = 4
@@ -24,9 +24,9 @@ _SPARE_TURNS = 1
 _LONGEST = 20  # characters of an answer that is read at all
 
 
-def answered(reply: str) -> str:
-    """What a reply answers; empty where it goes on."""
-    calls = [text.partition(" ") for text in between(reply, "<call>", "</call>")]
+def answered(completion: str) -> str:
+    """What a completion answers; empty where it goes on."""
+    calls = [text.partition(" ") for text in between(completion, "<call>", "</call>")]
     return next((said.strip() for name, _, said in calls if name == "answer" and len(said) <= _LONGEST), "")
 
 
@@ -35,7 +35,7 @@ def links_of(task: Task) -> list[str]:
 
 
 @dataclass
-class PagesEnvironment(Environment):
+class PagesEpisode(Episode):
     """One visit."""
 
     task: Task = field(init=False, repr=False, compare=False)
@@ -45,11 +45,11 @@ class PagesEnvironment(Environment):
     async def reset(self, task: Task) -> None:
         self.task, self.opened, self.turns_left = task, [], len(links_of(task)) + 1 + _SPARE_TURNS
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self.turns_left -= 1
-        if answered(reply.content) or self.turns_left <= 0:
-            return Observation(done=True, reward=check_answer(self.task, reply.content))
-        calls = between(reply.content, "<call>", "</call>") or [""]
+        if answered(completion.content) or self.turns_left <= 0:
+            return Observation(done=True, reward=check_answer(self.task, completion.content))
+        calls = between(completion.content, "<call>", "</call>") or [""]
         return Observation((Message("tool", self._page(calls[0])),), done=False, reward=0.0)
 
     def demonstrate(self) -> Message:
@@ -67,8 +67,8 @@ class PagesEnvironment(Environment):
         return pages[link]
 
 
-def check_answer(task: Task, reply: str) -> float:
-    return float(answered(reply) == _secret(task)["answer"])
+def check_answer(task: Task, completion: str) -> float:
+    return float(answered(completion) == _secret(task)["answer"])
 
 
 def _secret(task: Task) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def _secret(task: Task) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class TextPages(World):
-    """The world of small sites."""
+class TextPages(Environment):
+    """The environment of small sites."""
 
     level: int
     seed: int = 0
@@ -92,14 +92,14 @@ class TextPages(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> PagesEnvironment:
-        return PagesEnvironment()
+    def episode(self) -> PagesEpisode:
+        return PagesEpisode()
 
-    def check(self, task: Task, reply: str) -> float:
-        return check_answer(task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return check_answer(task, completion)
 
-    def answer(self, reply: str) -> str:
-        return answered(reply)
+    def answer(self, completion: str) -> str:
+        return answered(completion)
 
     def _make(self, stream: random.Random) -> Task:
         count = self.level + 1

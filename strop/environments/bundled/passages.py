@@ -1,8 +1,8 @@
 """Sums with passages to quote: `47+12+30=? hint: 59+30=89 20+31=51 47+12=59`, some of which are of other sums.
 
 RAG-RL's question answering (2503.12759) without a library: gold passages are the steps of the sum's own working, all
-others lead nowhere. A passage is cited where a reply writes it down in its working, so that their order means nothing.
-At level l a sum with j gold passages has min(max(l + 2 - j, 0), 8) others.
+others lead nowhere. A passage is cited where a completion writes it down in its working, so that their order means
+nothing. At level l a sum with j gold passages has min(max(l + 2 - j, 0), 8) others.
 Papers: rag-rl
 """
 
@@ -16,7 +16,7 @@ from strop.environments.bundled.arithmetic import terms_of
 from strop.environments.data.heldout_split import draw, is_heldout, prompt_of, require_level
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer, final_number, sum_steps, think
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _MOST = 8  # passages that lead nowhere
@@ -24,7 +24,7 @@ _HINT = " hint: "  # a word that the bundled model has seen before steps
 
 
 class Cited(NamedTuple):
-    """What a reply cites."""
+    """What a completion cites."""
 
     gold: int  # gold passages that it quotes
     of: int  # gold passages there are
@@ -32,8 +32,8 @@ class Cited(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Passages(World):
-    """The world of sums with passages; three or four numbers of two digits, so two or three of them are gold."""
+class Passages(Environment):
+    """The environment of sums with passages; three or four numbers of two digits, so two or three of them are gold."""
 
     level: int
     seed: int = 0
@@ -48,14 +48,14 @@ class Passages(World):
         key = f"{self.name}/{self.seed}/{self.level}/{index}"
         return draw(key, heldout, lambda stream: self._make(stream, heldout))
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(final_answer(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(final_answer(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
-        return final_number(reply)
+    def answer(self, completion: str) -> str:
+        return final_number(completion)
 
     def solution(self, task: Task) -> str:
         return think(gold_of(task), task.answer)
@@ -77,10 +77,10 @@ def gold_of(task: Task) -> list[str]:
     return sum_steps(terms_of(task))[0]
 
 
-def cited(task: Task, reply: str) -> Cited:
-    """Which of the task's passages the working of a reply quotes."""
+def cited(task: Task, completion: str) -> Cited:
+    """Which of the task's passages the working of a completion quotes."""
     gold, shown = set(gold_of(task)), set(prompt_of(task).partition(_HINT)[2].split())
-    quoted = shown & set(reply.rpartition(CLOSE)[0].removeprefix(OPEN).split())
+    quoted = shown & set(completion.rpartition(CLOSE)[0].removeprefix(OPEN).split())
     return Cited(len(quoted & gold), len(gold), len(quoted - gold))
 
 

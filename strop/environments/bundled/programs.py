@@ -1,6 +1,6 @@
 """Small functions to write, in Python: `def f(x): add 3, times 2. f(4)=14 f(-1)=4`; the level sets values and steps.
 
-A reply is run in the box on inputs that the prompt does not show, and earns 1 where all that comes is right.
+A completion is run in the sandbox on inputs that the prompt does not show, and earns 1 where all that comes is right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from strop.environments.code_execution import Cases, Trial, Trials, cases_of, program_in
 from strop.environments.data.heldout_split import draw, require_level
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 FUNCTION = "f"
@@ -88,12 +88,12 @@ SHAPES = {1: ("number", 1), 2: ("number", 2), 3: ("number", 3), 4: ("list", 2), 
 
 
 @dataclass(frozen=True)
-class Programs(World):
-    """The world of small functions; what a reply's program does to inputs it was not shown alone counts."""
+class Programs(Environment):
+    """The environment of small functions; what a completion's program does to inputs it was not shown alone counts."""
 
     level: int
     seed: int = 0
-    trials: Trials = field(default_factory=Trials)  # where replies are run
+    trials: Trials = field(default_factory=Trials)  # where completions are run
     name: ClassVar[str] = "programs"
     is_inline: ClassVar[bool] = False  # a check takes as long as a program may
 
@@ -103,24 +103,24 @@ class Programs(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> ProgramEnvironment:
-        return ProgramEnvironment(self)
+    def episode(self) -> ProgramEpisode:
+        return ProgramEpisode(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        """In a loop and a box of its own, for whoever cannot wait; environments and rewards can, and are quicker."""
+    def check(self, task: Task, completion: str) -> float:
+        """In a loop and a sandbox of its own, for whoever cannot wait; episodes and rewards can, and are quicker."""
 
         async def tried() -> Trial:
             trials = Trials(self.trials.isolation, self.trials.seconds)
             try:
-                return await trials.of(reply, cases_of(task))
+                return await trials.of(completion, cases_of(task))
             finally:
                 await trials.close()
 
         with ThreadPoolExecutor(1) as thread:
             return float(thread.submit(asyncio.run, tried()).result().is_right)
 
-    def answer(self, reply: str) -> str:
-        return program_in(reply).text.strip()
+    def answer(self, completion: str) -> str:
+        return program_in(completion).text.strip()
 
     def solution(self, task: Task) -> str:
         return cases_of(task).solution
@@ -135,24 +135,24 @@ class Programs(World):
 
 
 @dataclass
-class ProgramEnvironment(Environment):
-    """One reply, whose program is run while others go on; a box that cannot run it fails the attempt."""
+class ProgramEpisode(Episode):
+    """One completion, whose program is run while others go on; a sandbox that cannot run it fails the rollout."""
 
-    world: Programs
+    env: Programs
     task: Task = field(init=False, repr=False, compare=False)
     _own: Message | None = field(default=None, init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
         self.task = task
 
-    async def step(self, reply: Message) -> Observation:
-        if reply is self._own:
-            return Observation(done=True, reward=1.0)  # the world's own program, right as it was made
-        trial = await self.world.trials.of(reply.content, cases_of(self.task))
+    async def step(self, completion: Message) -> Observation:
+        if completion is self._own:
+            return Observation(done=True, reward=1.0)  # the environment's own program, right as it was made
+        trial = await self.env.trials.of(completion.content, cases_of(self.task))
         return Observation(done=True, reward=float(trial.is_right))
 
     def demonstrate(self) -> Message:
-        self._own = Message("assistant", self.world.solution(self.task))
+        self._own = Message("assistant", self.env.solution(self.task))
         return self._own
 
 

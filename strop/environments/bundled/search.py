@@ -1,7 +1,7 @@
 """Questions about made-up planets, whose answers stand in the bundled collection: `size of sun of 417?`
 
-The level is the number of searches that it takes; no model knows the answers. The policy calls `search`, and a reply
-without a call is its answer: what stands behind its working.
+The level is the number of searches that it takes; no model knows the answers. The policy calls `search`, and a
+completion without a call is its answer: what stands behind its working.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from strop.environments.single_turn import SingleTurn
 from strop.environments.tools.bundled_corpus import PLANET, SUN, THINGS, facts, query, subjects
 from strop.environments.tools.search_tool import Retrieval
 from strop.environments.tools.tool import Instrument, offered
-from strop.environments.tools.toolbox import ToolboxEnvironment, calling
+from strop.environments.tools.toolbox import ToolboxEpisode, calling
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 UNKNOWN = "?"  # what a demonstration guesses before it has searched
@@ -26,8 +26,8 @@ _CHAINS: dict[int, tuple[tuple[str, ...], ...]] = {1: ((),), 2: ((SUN,), (PLANET
 
 
 @dataclass(frozen=True)
-class Search(World):
-    """The world of things to look up; `style` is how its demonstrations are laid out."""
+class Search(Environment):
+    """The environment of things to look up; `style` is how its demonstrations are laid out."""
 
     level: int
     seed: int = 0
@@ -45,14 +45,14 @@ class Search(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> SearchEnvironment:
-        return SearchEnvironment(SingleTurn(self), (self.tool,), style=self.style)
+    def episode(self) -> SearchEpisode:
+        return SearchEpisode(SingleTurn(self), (self.tool,), style=self.style)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(final_answer(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(final_answer(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
-        return final_answer(reply)
+    def answer(self, completion: str) -> str:
+        return final_answer(completion)
 
     def solution(self, task: Task) -> str:
         return task.answer
@@ -68,7 +68,7 @@ class Search(World):
 
 
 @dataclass
-class SearchEnvironment(ToolboxEnvironment):
+class SearchEpisode(ToolboxEpisode):
     """Knows what to search for next."""
 
     style: str = "plain"

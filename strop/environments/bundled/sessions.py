@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from strop.environments.bundled.keyvalue import KEYS
 from strop.environments.data.heldout_split import draw, require_level
 from strop.environments.format.think_tags import final_answer
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 _MOST = 8
@@ -44,9 +44,9 @@ def split_message(content: str) -> tuple[str, str]:
     return memory, session
 
 
-def carried(reply: str) -> str:
-    """The memory that a reply is for what comes after it."""
-    return " ".join(final_answer(reply)[:_LONGEST].split()) or _NOTHING
+def carried(completion: str) -> str:
+    """The memory that a completion is for what comes after it."""
+    return " ".join(final_answer(completion)[:_LONGEST].split()) or _NOTHING
 
 
 def extractor_reads(session: str) -> tuple[Message, ...]:
@@ -66,7 +66,7 @@ def score(memory: str, told: Mapping[str, str], words: int) -> float:
 
 
 @dataclass
-class SessionsEnvironment(Environment):
+class SessionsEpisode(Episode):
     """One conversation; what was said of a session is the memory that the next one begins with.
 
     Each session pays its part of their mean score.
@@ -83,12 +83,12 @@ class SessionsEnvironment(Environment):
         self._sessions, self._told, self._words = secret["sessions"], dict(secret["told"]), secret["words"]
         self._memory, self._place = secret["memory"], 0
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         session = self._sessions[self._place]
         self._told |= facts_in(session)
         self._words += len(session.split())
         self._place += 1
-        self._memory = carried(reply.content)
+        self._memory = carried(completion.content)
         paid = score(self._memory, self._told, self._words) / len(self._sessions)
         if self._place == len(self._sessions):
             return Observation(done=True, reward=paid)
@@ -99,8 +99,8 @@ class SessionsEnvironment(Environment):
 
 
 @dataclass(frozen=True)
-class Sessions(World):
-    """The world of conversations in sessions; `check` asks the last memory for every fact."""
+class Sessions(Environment):
+    """The environment of conversations in sessions; `check` asks the last memory for every fact."""
 
     level: int
     seed: int = 0
@@ -113,12 +113,12 @@ class Sessions(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> SessionsEnvironment:
-        return SessionsEnvironment()
+    def episode(self) -> SessionsEpisode:
+        return SessionsEpisode()
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         told = facts_in(" ".join(json.loads(task.answer)["sessions"]))
-        return float(all(facts_in(final_answer(reply)).get(key) == value for key, value in told.items()))
+        return float(all(facts_in(final_answer(completion)).get(key) == value for key, value in told.items()))
 
     def _make(self, stream: random.Random) -> Task:
         told = [" ".join(_fact(stream) for _ in range(_FACTS)) for _ in range(self.level)]

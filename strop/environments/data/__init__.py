@@ -1,1 +1,1 @@
-"""Tasks from files and datasets, splits, and answers in replies."""
+"""Tasks from files and datasets, splits, and answers in completions."""

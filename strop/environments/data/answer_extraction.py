@@ -1,15 +1,16 @@
-r"""How an answer is found in a reply, and when it is right: by a named rule, the same for replies and gold answers.
+r"""How an answer is found in a completion, and when it is right: by a named rule, the same for completions and gold
+answers.
 
 | rule | finds | right when |
 |---|---|---|
-| text | the whole reply | equal to the answer |
+| text | the whole completion | equal to the answer |
 | number | the last number | equal as a number: 66, 66.0, 1,234 |
 | boxed | what stands in the last `\boxed{}` | equal, blanks aside, or as a number |
 | hashes | what stands after the last `####` | equal, blanks aside, or as a number |
 | math | the expression that math-verify finds | mathematically equal |
-| none | the whole reply | never: there is no answer, and rewards of your own judge |
+| none | the whole completion | never: there is no answer, and rewards of your own judge |
 
-Of every reply, what stands before `</think>` is left out first.
+Of every completion, what stands before `</think>` is left out first.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from strop.environments.format.think_tags import final_answer
 Rule: TypeAlias = Literal["auto", "text", "number", "boxed", "hashes", "math", "none"]
 RULES: tuple[str, ...] = get_args(Rule)
 MEANINGS = {
-    "text": "the whole reply must be the answer",
-    "number": "the last number of a reply counts",
-    "boxed": "what a reply puts into its last \\boxed{} counts",
-    "hashes": "what a reply says after its last #### counts",
-    "math": "the expression that math-verify finds in a reply counts",
-    "none": "your rewards judge replies",
+    "text": "the whole completion must be the answer",
+    "number": "the last number of a completion counts",
+    "boxed": "what a completion puts into its last \\boxed{} counts",
+    "hashes": "what a completion says after its last #### counts",
+    "math": "the expression that math-verify finds in a completion counts",
+    "none": "your rewards judge completions",
 }
 _NUMBER = re.compile(r"(?:(?<![\w)])[-\u2212])?\d[\d,]*(?:\.\d+)?")
 _PLAIN_NUMBER = re.compile(r"\$?\s*[-+\u2212]?\s*\$?\d[\d,]*(?:\.\d+)?\s*%?")
@@ -38,9 +39,11 @@ _LATEX = re.compile(r"\\[a-zA-Z]+|\$|[\^_]")
 _BOXED, _HASHES = "\\boxed{", "####"
 
 
-def extracted(rule: str, reply: str) -> str:
-    """What a rule finds in a reply; empty where it finds nothing. Nothing of math-verify runs here: see `is_right`."""
-    said = final_answer(reply)
+def extracted(rule: str, completion: str) -> str:
+    """What a rule finds in a completion; empty where it finds nothing. Nothing of math-verify runs here: see
+    `is_right`.
+    """
+    said = final_answer(completion)
     if rule == "number":
         return _last_number(said)
     if rule == "boxed":
@@ -50,9 +53,11 @@ def extracted(rule: str, reply: str) -> str:
     return (_boxed(said) or said) if rule == "math" else said
 
 
-def spelled(rule: str, reply: str) -> str:
-    """What a rule finds in a reply, in one spelling: 1,234.0 is 1234. Mathematics keeps the one it was written in."""
-    found = extracted(rule, reply)
+def spelled(rule: str, completion: str) -> str:
+    """What a rule finds in a completion, in one spelling: 1,234.0 is 1234. Mathematics keeps the one it was written
+    in.
+    """
+    found = extracted(rule, completion)
     if rule == "text" or not _DECIMAL.fullmatch(number := _bare(found)):
         return found if rule == "text" else _packed(found)
     whole, _, rest = number.lstrip("+-").partition(".")
@@ -69,20 +74,22 @@ def gold(rule: str, answer: str) -> str:
     return _last_number(short) if rule == "number" else short
 
 
-def is_right(rule: str, reply: str, answer: str) -> bool:
-    """Whether the rule finds the answer in a reply. `math` reads it with math-verify, so only in a killable process."""
+def is_right(rule: str, completion: str, answer: str) -> bool:
+    """Whether the rule finds the answer in a completion. `math` reads it with math-verify, so only in a killable
+    process.
+    """
     if rule == "math":
-        return _is_equal_mathematics(final_answer(reply), gold(rule, answer))
+        return _is_equal_mathematics(final_answer(completion), gold(rule, answer))
     if rule == "none":
         return False
-    found, due = extracted(rule, reply), gold(rule, answer)
+    found, due = extracted(rule, completion), gold(rule, answer)
     if rule == "text":
         return found == due
     return bool(found) and (_packed(found) == _packed(due) or _is_equal_number(found, due))
 
 
 def solution(rule: str, answer: str) -> str:
-    """A reply that is right."""
+    """A completion that is right."""
     if rule == "boxed" and not _boxed(answer):
         return f"{_BOXED}{gold(rule, answer)}}}"
     return f"{_HASHES} {gold(rule, answer)}" if rule == "hashes" and not _after_hashes(answer) else answer
@@ -143,11 +150,11 @@ def _bare(text: str) -> str:
     return _as_number_text(text.strip("$% "))
 
 
-def _is_equal_mathematics(reply: str, due: str) -> bool:
-    """The package's own clocks are off: they call slow replies wrong; the process this runs in has a deadline."""
+def _is_equal_mathematics(completion: str, due: str) -> bool:
+    """The package's own clocks are off: they call slow completions wrong; the process this runs in has a deadline."""
     from math_verify import parse, verify
 
     expected = parse(due if "$" in due or _BOXED in due else f"${due}$", parsing_timeout=None)
     if not expected:
         raise ValueError(f"the answer {due!r} is no mathematics: use another rule than answer=math")
-    return bool(verify(expected, parse(reply, parsing_timeout=None), timeout_seconds=None))
+    return bool(verify(expected, parse(completion, parsing_timeout=None), timeout_seconds=None))

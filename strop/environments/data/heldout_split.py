@@ -14,7 +14,7 @@ _MOST_TRIES = 20_000
 
 
 def is_heldout(text: str) -> bool:
-    """Which side a text is on; the same on every machine, in every world and for every seed."""
+    """Which side a text is on; the same on every machine, in every environment and for every seed."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % HELDOUT_ONE_IN == 0
 
 
@@ -31,11 +31,12 @@ def draw(key: str, heldout: bool, make: Callable[[random.Random], Task]) -> Task
         if is_heldout(prompt_of(task)) == heldout:
             return task
     raise ConfigurationError(
-        f"no {'held-out' if heldout else 'train'} task among {_MOST_TRIES} draws for {key}: the world has too few tasks"
+        f"no {'held-out' if heldout else 'train'} task among {_MOST_TRIES} draws for {key}: the environment has too "
+        f"few tasks"
     )
 
 
 def require_level(name: str, level: int, lowest: int, highest: int) -> None:
-    """Refuse a level the world does not have."""
+    """Refuse a level the environment does not have."""
     if not lowest <= level <= highest:
         raise ConfigurationError(f"{name} has levels {lowest} to {highest}, got {level}")

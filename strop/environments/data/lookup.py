@@ -1,32 +1,34 @@
-"""Which world a task is of: found by name and level, in this one place."""
+"""Which environment a task is of: found by name and level, in this one place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
-_TASKS = 1 << 20  # of an endless world
+_TASKS = 1 << 20  # of an endless environment
 
 
-def world_of(worlds: Sequence[World], task: Task) -> World:
-    """The world of the task's name and level; a world that is alone with its name may hold tasks of any level."""
-    named = [world for world in worlds if world.name == task.source]
-    fitting = [world for world in named if world.level == task.level] or named[: len(named) == 1]
+def env_of(envs: Sequence[Environment], task: Task) -> Environment:
+    """The environment of the task's name and level; an environment that is alone with its name may hold tasks of any
+    level.
+    """
+    named = [env for env in envs if env.name == task.source]
+    fitting = [env for env in named if env.level == task.level] or named[: len(named) == 1]
     if fitting:
         return fitting[0]
-    known = ", ".join(f"{world.name}:{world.level}" for world in worlds)
-    raise ConfigurationError(f"task {task.id} is of {task.source}:{task.level}, and the worlds here are {known}")
+    known = ", ".join(f"{env.name}:{env.level}" for env in envs)
+    raise ConfigurationError(f"task {task.id} is of {task.source}:{task.level}, and the environments here are {known}")
 
 
-def other_task(worlds: Sequence[World], task: Task) -> Task:
-    """Another train task of the same world, always the same one for a task."""
-    world = world_of(worlds, task)
-    count = world.num_tasks() or _TASKS
+def other_task(envs: Sequence[Environment], task: Task) -> Task:
+    """Another train task of the same environment, always the same one for a task."""
+    env = env_of(envs, task)
+    count = env.num_tasks() or _TASKS
     first = int.from_bytes(task.id.encode()[:8], "big") % count
-    other = next((each for step in (0, 1) if (each := world.task((first + step) % count)).id != task.id), None)
+    other = next((each for step in (0, 1) if (each := env.task((first + step) % count)).id != task.id), None)
     if other is None:
-        raise ConfigurationError(f"{world.name}:{world.level} has no other task than {task.id} to show")
+        raise ConfigurationError(f"{env.name}:{env.level} has no other task than {task.id} to show")
     return other

@@ -11,7 +11,7 @@ from strop.types import Message, Task
 
 PROMPTS = ("prompt", "messages", "question", "problem")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
-COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # replies that a table brings
+COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # completions that a table brings
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
 
@@ -19,7 +19,7 @@ _LONGEST = 200  # letters of a row in an error
 def task_of(row: Any, source: str, prompt: str = "", answer: str = "") -> Task:
     """ValueError says what is wrong with the row; `prompt` and `answer` name columns, empty: the usual ones.
 
-    A row without an answer is answered by the reply that it brings, and else by nothing: then `answer` is empty.
+    A row without an answer is answered by the completion that it brings, and else by nothing: then `answer` is empty.
     """
     if not isinstance(row, Mapping):
         raise ValueError(f'need an object like {{"prompt": "2+2=?", "answer": "4"}}, got {type(row).__name__}')
@@ -28,11 +28,11 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "") -> Task:
     row = _parted(row)
     asked, answered = _column(row, prompt, PROMPTS), _answer_column(row, answer)
     messages, given = _messages(row[asked], asked)
-    replies = given | {name: _reply(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row}
-    says = _answer(row[answered], answered) if answered else replies.get(COMPLETION, replies.get(CHOSEN, ""))
+    completions = given | {name: _completion(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row}
+    says = _answer(row[answered], answered) if answered else completions.get(COMPLETION, completions.get(CHOSEN, ""))
     level = row.get("level", 0)
     is_level = isinstance(level, int) and not isinstance(level, bool)  # else a column of somebody's own
-    others = {name: value for name, value in row.items() if name != asked} | replies
+    others = {name: value for name, value in row.items() if name != asked} | completions
     # one message of a user looks like plain text: rewards are told which it was
     is_chat = len(messages) == 1 and not isinstance(row[asked], str)
     columns = _columns(others | ({"prompt": row[asked]} if is_chat else {}))
@@ -40,7 +40,7 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "") -> Task:
 
 
 def missing_answer(row: Mapping[str, Any], answer: str) -> str:
-    """What is said of a row that has no answer; empty where it has one, or brings a reply that stands for it."""
+    """What is said of a row that has no answer; empty where it has one, or brings a completion that stands for it."""
     asked = row.get("messages", row.get("prompt"))
     is_said = isinstance(asked, list | tuple) and asked and _message(asked[-1]).role == "assistant"
     if is_said or answer or any(name in row for name in (*ANSWERS, COMPLETION, CHOSEN)):
@@ -55,7 +55,7 @@ def columns_of(task: Task) -> dict[str, Any]:
 
 
 def _parted(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A preference whose replies are whole chats: what they have in common was asked."""
+    """A preference whose completions are whole chats: what they have in common was asked."""
     pair = [row.get(CHOSEN), row.get(REJECTED)]
     if not all(isinstance(each, list | tuple) and len(each) > 1 for each in pair):
         return row
@@ -126,8 +126,8 @@ def _message(entry: Any) -> Message:
     return Message(entry["role"], entry["content"], is_completion=entry["role"] == "assistant")
 
 
-def _reply(said: Any, column: str) -> str:
-    """A reply as text, or as a chat of one message of the assistant."""
+def _completion(said: Any, column: str) -> str:
+    """A completion as text, or as a chat of one message of the assistant."""
     if isinstance(said, str):
         return said
     messages = [_message(entry) for entry in said] if isinstance(said, list | tuple) else []

@@ -13,13 +13,13 @@ from strop.environments.data.hf_dataset import dataset_rows, has_split, title_of
 from strop.environments.data.rows import COMPLETION, columns_of, missing_answer, task_of
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import FilePath, Task
 
 
 @dataclass(frozen=True)
-class Table(World):
-    """One task per row, right when the answer that `rule` finds in the reply is the row's (see `answers.py`)."""
+class Table(Environment):
+    """One task per row, right when the answer that `rule` finds in the completion is the row's (see `answers.py`)."""
 
     path: FilePath
     rule: str = "auto"
@@ -54,7 +54,7 @@ class Table(World):
 
     @property
     def is_answered(self) -> bool:
-        return self.chosen[0] != "none"  # or rewards of somebody's own must judge replies
+        return self.chosen[0] != "none"  # or rewards of somebody's own must judge completions
 
     def task(self, index: int, heldout: bool = False) -> Task:
         return self._tasks.task(index, heldout)
@@ -62,17 +62,17 @@ class Table(World):
     def num_tasks(self, heldout: bool = False) -> int:
         return self._tasks.num_tasks(heldout)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self, self.pays)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(answer_extraction.is_right(self.chosen[0], reply, task.answer))
+    def check(self, task: Task, completion: str) -> float:
+        return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))
 
-    def answer(self, reply: str) -> str:
-        return answer_extraction.spelled(self.chosen[0], reply)
+    def answer(self, completion: str) -> str:
+        return answer_extraction.spelled(self.chosen[0], completion)
 
     def solution(self, task: Task) -> str:
-        """The reply that a row brings, or one that gives its answer."""
+        """The completion that a row brings, or one that gives its answer."""
         brought = columns_of(task).get(COMPLETION)
         return brought if isinstance(brought, str) else answer_extraction.solution(self.chosen[0], task.answer)
 

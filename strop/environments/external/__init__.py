@@ -1,1 +1,1 @@
-"""Environments of other libraries as worlds."""
+"""Episodes of other libraries as environments."""

@@ -1,7 +1,7 @@
-"""Any environment of Gymnasium with numbered actions as a world of text: `gymnasium/FrozenLake-v1`.
+"""Any episode of Gymnasium with numbered actions as an environment of text: `gymnasium/FrozenLake-v1`.
 
-A task is a seed. The policy reads what there is to see and says the number of an action; rewards are the environment's
-own. It is foreign code and runs in the process that asks: put it into `Apart` or `Pooled`, as worlds by name are.
+A task is a seed. The policy reads what there is to see and says the number of an action; rewards are the episode's
+own. It is foreign code and runs in the process that asks: put it into `Apart` or `Pooled`, as environments by name are.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, ClassVar
 
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 _NUMERAL = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True)
-class GymText(World):
-    """Attempts end with the environment's episode, or after `turns`."""
+class GymText(Environment):
+    """Rollouts end with the episode's episode, or after `turns`."""
 
     game: str  # the id under which it is registered
     seed: int = 0
-    turns: int = 32  # of one attempt
+    turns: int = 32  # of one rollout
     options: Mapping[str, Any] = field(default_factory=dict)  # of gymnasium.make
     level: ClassVar[int] = 0
 
@@ -54,31 +54,31 @@ class GymText(World):
         made.close()
         return Task((Message("user", prompt),), str(seed), self.name, self.level)
 
-    def environment(self) -> GymEnvironment:
-        return GymEnvironment(self)
+    def episode(self) -> GymEpisode:
+        return GymEpisode(self)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         raise ConfigurationError(f"{self.name} pays by itself: reward its tasks with Earned()")
 
 
 @dataclass
-class GymEnvironment(Environment):
-    """One episode; a reply that names no action changes nothing and costs a turn."""
+class GymEpisode(Episode):
+    """One episode; a completion that names no action changes nothing and costs a turn."""
 
-    world: GymText
+    env: GymText
     made: Any = field(default=None, init=False, repr=False, compare=False)
     turns: int = field(default=0, init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
-        self.made, self.turns = _made(self.world), 0
+        self.made, self.turns = _made(self.env), 0
         self.made.reset(seed=int(task.answer))
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self.turns += 1
-        said, space = final_answer(reply.content), self.made.action_space
+        said, space = final_answer(completion.content), self.made.action_space
         is_action = bool(_NUMERAL.fullmatch(said)) and space.contains(int(said))
         seen, paid, ended, cut, _ = self.made.step(int(said)) if is_action else (None, 0.0, False, False, {})
-        is_done = bool(ended or cut or self.turns >= self.world.turns)
+        is_done = bool(ended or cut or self.turns >= self.env.turns)
         text = _shown(self.made, seen) if is_action else _range(self.made)
         return Observation(() if is_done else (Message("user", text),), is_done, float(paid))
 
@@ -91,19 +91,19 @@ def _gymnasium() -> Any:
     try:
         import gymnasium
     except ImportError as error:
-        raise ConfigurationError("environments of Gymnasium need it: pip install 'strop[gymnasium]'") from error
+        raise ConfigurationError("episodes of Gymnasium need it: pip install 'strop[gymnasium]'") from error
     return gymnasium
 
 
-def _made(world: GymText) -> Any:
+def _made(env: GymText) -> Any:
     """As text where it can be rendered so."""
     gymnasium = _gymnasium()
     try:
-        modes = gymnasium.spec(world.game).make(**world.options).metadata.get("render_modes", [])
+        modes = gymnasium.spec(env.game).make(**env.options).metadata.get("render_modes", [])
         mode = {"render_mode": "ansi"} if "ansi" in modes else {}
-        return gymnasium.make(world.game, **{**mode, **world.options})
+        return gymnasium.make(env.game, **{**mode, **env.options})
     except (gymnasium.error.Error, TypeError, ModuleNotFoundError) as error:
-        raise ConfigurationError(f"Gymnasium cannot make {world.game}: {error}") from error
+        raise ConfigurationError(f"Gymnasium cannot make {env.game}: {error}") from error
 
 
 def _shown(made: Any, seen: Any) -> str:

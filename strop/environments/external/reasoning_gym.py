@@ -1,7 +1,7 @@
 """Any dataset of the reasoning-gym package (Open-Thought) by its name, with its own generator and scorer.
 
-The scorers are foreign code that may be slow or hang, so the environment pays nothing: reward these tasks with
-`Checked(worlds=(...))`, which runs them in a killable process. Scorers that evaluate the answer see plain ones only.
+The scorers are foreign code that may be slow or hang, so the episode pays nothing: reward these tasks with
+`Checked(envs=(...))`, which runs them in a killable process. Scorers that evaluate the answer see plain ones only.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from strop.environments.external.safe_answers import is_plain
 from strop.environments.format.think_tags import between, final_answer
 from strop.environments.wrappers.no_reward import Unpaid
 from strop.errors import ConfigurationError, DataError, nearest
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
-_BLOCK = 256  # candidates per task: with one in ten held out, 0.9^256 is the chance to find none
+_BLOCK = 256  # candidates per task: with one in ten held out, 0.9^256 is the probability to find none
 _INSTRUCTION = "Give the final answer between <answer> and </answer>."
 
 
 @dataclass(frozen=True)
-class ReasoningGym(World):
+class ReasoningGym(Environment):
     """Level 0 is the dataset's default configuration, level n its curriculum's step n; `config` overrides both."""
 
     dataset: str = "chain_sum"
@@ -64,19 +64,19 @@ class ReasoningGym(World):
         side = "held-out" if heldout else "train"
         raise DataError(f"no {side} task among {_BLOCK} of reasoning-gym's {self.dataset}: it has too few tasks")
 
-    def environment(self) -> Unpaid:
+    def episode(self) -> Unpaid:
         return Unpaid()
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         """The dataset's own score of what stands between answer tags, or else after the working."""
-        entry, answer = self.item(task), self.answer(reply)
+        entry, answer = self.item(task), self.answer(completion)
         seen = answer if is_plain(answer, entry["metadata"]) else None  # scored as no answer
         return float(self._data(False, 0).score_answer(seen, entry))
 
-    def answer(self, reply: str) -> str:
+    def answer(self, completion: str) -> str:
         """As it was written: which spellings are equal is each dataset's own affair."""
-        tagged = between(reply, "<answer>", "</answer>")
-        return tagged[-1].strip() if tagged else final_answer(reply)
+        tagged = between(completion, "<answer>", "</answer>")
+        return tagged[-1].strip() if tagged else final_answer(completion)
 
     def item(self, task: Task) -> dict[str, Any]:
         """The dataset's item behind a task, with all it knows."""

@@ -1,6 +1,6 @@
 """Small settings of reasoning-gym's datasets (Open-Thought) for small models, with a worked solution for each task.
 
-Answers are one number or one text, so the world pays at once and needs no scorer of the package.
+Answers are one number or one text, so the environment pays at once and needs no scorer of the package.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from strop.environments.data.heldout_split import require_level
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError, nearest
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
 _OPEN, _CLOSE = "<answer>", "</answer>"
 _HIGHEST = 3
 
 
-def tagged(reply: str) -> str:
+def tagged(completion: str) -> str:
     """What stands between the last answer tags; nothing where they are not both there."""
-    _, opened, after = reply.rpartition(_OPEN)
+    _, opened, after = completion.rpartition(_OPEN)
     answer, closed, _ = after.partition(_CLOSE)
     return answer.strip() if opened and closed else ""
 
@@ -128,7 +128,7 @@ SETTINGS: Mapping[str, tuple[Mapping[str, int], ...]] = {
 
 
 @dataclass(frozen=True)
-class Drill(World):
+class Drill(Environment):
     """Tasks of one dataset at one of three levels."""
 
     dataset: str
@@ -153,14 +153,14 @@ class Drill(World):
             self._heldout[index] = self._make(index, heldout)
         return self._heldout[index]
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(tagged(reply) == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(tagged(completion) == task.answer)
 
-    def answer(self, reply: str) -> str:
-        return tagged(reply)
+    def answer(self, completion: str) -> str:
+        return tagged(completion)
 
     def solution(self, task: Task) -> str:
         working = WORKINGS.get(self.dataset)

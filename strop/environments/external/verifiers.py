@@ -1,8 +1,9 @@
-"""Any taskset of the verifiers package (Prime Intellect) as a world of one reply: `verifiers/NAME`.
+"""Any taskset of the verifiers package (Prime Intellect) as an environment of one completion: `verifiers/NAME`.
 
-Prompts and rewards are its own. A task that needs more than a reply (tools, a box, a judge) is refused: its rollout is
+Prompts and rewards are its own. A task that needs more than a completion (tools, a sandbox, a judge) is refused: its
+rollout is
 a program, and is trained as one. It is foreign code and runs in the process that asks: put it into `Apart` or `Pooled`,
-as worlds by name are.
+as environments by name are.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import Any, ClassVar
 from strop.environments.data.finite_set import FixedTasks
 from strop.environments.format.think_tags import CLOSE, OPEN, between, final_answer
 from strop.errors import ConfigurationError
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 _MOST = 10_000  # tasks that are read of a set without an end
 
 
 @dataclass(frozen=True)
-class VerifiersTasks(World):
-    """One attempt is one reply; it is paid the weighted sum of the task's rewards."""
+class VerifiersTasks(Environment):
+    """One rollout is one completion; it is paid the weighted sum of the task's rewards."""
 
     taskset: str  # the package that exports it
     options: Mapping[str, Any] = field(default_factory=dict)  # of its configuration
@@ -38,7 +39,8 @@ class VerifiersTasks(World):
             raise ConfigurationError(f"taskset {self.taskset} of verifiers has no tasks")
         if wanted := _needs(self.loaded, first):
             raise ConfigurationError(
-                f"tasks of {self.taskset} need {', '.join(wanted)}, and a world of one reply has none: train its own "
+                f"tasks of {self.taskset} need {', '.join(wanted)}, and an environment of one completion has none: "
+                f"train its own "
                 "rollout as a program (docs/programs.md)"
             )
 
@@ -52,10 +54,10 @@ class VerifiersTasks(World):
     def num_tasks(self, heldout: bool = False) -> int:
         return self._tasks.num_tasks(heldout)
 
-    def environment(self) -> VerifiersEnvironment:
-        return VerifiersEnvironment(self)
+    def episode(self) -> VerifiersEpisode:
+        return VerifiersEpisode(self)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         raise ConfigurationError(f"{self.name} pays by itself: reward its tasks with Earned()")
 
     @cached_property
@@ -75,7 +77,7 @@ class VerifiersTasks(World):
         return FixedTasks.split(read, self.heldout_share, self.name)
 
     def _read(self, data: Any) -> Task:
-        """As it is asked; all of it goes where only the world sees it."""
+        """As it is asked; all of it goes where only the environment sees it."""
         text = _verifiers().types.content_text
         messages = tuple(Message(each.role, text(each.content)) for each in asked(data))
         return Task(messages, data.model_dump_json(), self.name, self.level)
@@ -85,18 +87,18 @@ class VerifiersTasks(World):
 
 
 @dataclass
-class VerifiersEnvironment(Environment):
-    """One attempt, scored by the task's own rewards."""
+class VerifiersEpisode(Episode):
+    """One rollout, scored by the task's own rewards."""
 
-    world: VerifiersTasks
+    env: VerifiersTasks
     made: Any = field(default=None, init=False, repr=False, compare=False)  # its task
 
     async def reset(self, task: Task) -> None:
-        kind = self.world.loaded.task_type()
-        self.made = kind(kind.data_type().model_validate_json(task.answer), self.world.loaded.config.task)
+        kind = self.env.loaded.task_type()
+        self.made = kind(kind.data_type().model_validate_json(task.answer), self.env.loaded.config.task)
 
-    async def step(self, reply: Message) -> Observation:
-        trace = _trace(self.made, reply.content)
+    async def step(self, completion: Message) -> Observation:
+        trace = _trace(self.made, completion.content)
         await self.made.score(trace)
         return Observation(done=True, reward=float(trace.reward))
 
@@ -125,18 +127,20 @@ def _needs(taskset: Any, task: Any) -> list[str]:
     found = {
         "a user who speaks first": not task.data.prompt,
         "tools": bool(type(taskset).toolsets(taskset.config) or type(task).toolsets(task.config)),
-        "a box": task.NEEDS_CONTAINER or is_set_up or any("runtime" in signature(each).parameters for each in hooks),
+        "a sandbox": task.NEEDS_CONTAINER
+        or is_set_up
+        or any("runtime" in signature(each).parameters for each in hooks),
         "a judge": bool(task.config.judges),
         "pictures": any(not isinstance(each.content, str) for each in asked(task.data)),
     }
     return [name for name, is_wanted in found.items() if is_wanted]
 
 
-def _trace(task: Any, reply: str) -> Any:
-    """What verifiers would have written down of this attempt; the working stands apart from the answer."""
+def _trace(task: Any, completion: str) -> Any:
+    """What verifiers would have written down of this rollout; the working stands apart from the answer."""
     vf = _verifiers()
-    working = " ".join(between(reply, OPEN, CLOSE)) or None
-    said = vf.types.AssistantMessage(content=final_answer(reply), reasoning_content=working)
+    working = " ".join(between(completion, OPEN, CLOSE)) or None
+    said = vf.types.AssistantMessage(content=final_answer(completion), reasoning_content=working)
     nodes = [vf.MessageNode(message=each) for each in asked(task.data)] + [vf.MessageNode(message=said, sampled=True)]
     for place, node in enumerate(nodes):
         node.parent = place - 1 if place else None

@@ -1,1 +1,1 @@
-"""How a reply is laid out: think tags, actions, hints, demonstrations."""
+"""How a completion is laid out: think tags, actions, hints, demonstrations."""

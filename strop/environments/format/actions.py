@@ -1,4 +1,6 @@
-"""What a reply does in a world: the kind of action and its arguments, to compare with what an expert would do."""
+"""What a completion does in an environment: the kind of action and its arguments, to compare with what an expert would
+do.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from strop.environments.format.think_tags import between, final_answer
 from strop.types import Message
 
 _OPEN, _CLOSE = "<call>", "</call>"
-ANSWER = "answer"  # the kind of a reply without a call
+ANSWER = "answer"  # the kind of a completion without a call
 
 
 @dataclass(frozen=True)
 class Action:
-    """One call, or an answer; of no kind where a reply cannot be read as one of them."""
+    """One call, or an answer; of no kind where a completion cannot be read as one of them."""
 
     kind: str = ""
     arguments: str = ""
@@ -23,10 +25,10 @@ class Action:
         return self.kind != ""
 
 
-def action_in(reply: Message) -> Action:
-    """The one action of a reply; none where its working has no end, a call is not closed, or there are several."""
-    text = final_answer(reply.content)
-    calls = [f"{call.name} {call.arguments}" for call in reply.tool_calls] or between(text, _OPEN, _CLOSE)
+def action_in(completion: Message) -> Action:
+    """The one action of a completion; none where its working has no end, a call is not closed, or there are several."""
+    text = final_answer(completion.content)
+    calls = [f"{call.name} {call.arguments}" for call in completion.tool_calls] or between(text, _OPEN, _CLOSE)
     if not calls:
         return Action(ANSWER, text) if text and _OPEN not in text and _CLOSE not in text else Action()
     kind, _, arguments = calls[0].strip().partition(" ")

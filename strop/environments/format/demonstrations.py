@@ -1,14 +1,14 @@
-"""Environments that know right replies, asked for in one place."""
+"""Episodes that know right completions, asked for in one place."""
 
 from __future__ import annotations
 
 from strop.capabilities import Demonstrates
 from strop.errors import ConfigurationError
-from strop.roles import Environment
+from strop.roles import Episode
 
 
-def demonstrating(environment: Environment) -> Demonstrates:
-    """The environment as one that shows what to reply; one that cannot is refused."""
-    if not isinstance(environment, Demonstrates):
-        raise ConfigurationError(f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it")
-    return environment
+def demonstrating(episode: Episode) -> Demonstrates:
+    """The episode as one that shows what to completion; one that cannot is refused."""
+    if not isinstance(episode, Demonstrates):
+        raise ConfigurationError(f"{type(episode).__name__} has no demonstrate(), so nothing can be shown in it")
+    return episode

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from strop.capabilities import Hints
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _ALL = 1 << 16  # steps: more than any working has
 
 
-def hinted(worlds: Sequence[World], task: Task, steps: int) -> tuple[Message, ...]:
+def hinted(envs: Sequence[Environment], task: Task, steps: int) -> tuple[Message, ...]:
     """The task's messages, the last of them with a hint, in the words that the bundled model has seen."""
-    return with_hint(task, _world(worlds, task).hint(task, steps))
+    return with_hint(task, _env(envs, task).hint(task, steps))
 
 
 def with_hint(task: Task, hint: str) -> tuple[Message, ...]:
@@ -25,30 +25,30 @@ def with_hint(task: Task, hint: str) -> tuple[Message, ...]:
     return (*before, replace(last, content=f"{last.content} hint: {hint}"))
 
 
-def working(worlds: Sequence[World], task: Task) -> str:
+def working(envs: Sequence[Environment], task: Task) -> str:
     """All steps of a task's working."""
-    return _world(worlds, task).hint(task, _ALL)
+    return _env(envs, task).hint(task, _ALL)
 
 
-def beginnings(worlds: Sequence[World], task: Task) -> list[str]:
+def beginnings(envs: Sequence[Environment], task: Task) -> list[str]:
     """The first step of a task's working, the first two, and so on to all of it."""
-    world, found = _world(worlds, task), list[str]()
-    while (hint := world.hint(task, len(found) + 1)) and (not found or hint != found[-1]):
+    env, found = _env(envs, task), list[str]()
+    while (hint := env.hint(task, len(found) + 1)) and (not found or hint != found[-1]):
         found.append(hint)
     return found
 
 
-def _world(worlds: Sequence[World], task: Task) -> Hints:
-    world = world_of(worlds, task)
-    if not isinstance(world, Hints):
-        raise ConfigurationError(without_hints([world])[0])
-    return world
+def _env(envs: Sequence[Environment], task: Task) -> Hints:
+    env = env_of(envs, task)
+    if not isinstance(env, Hints):
+        raise ConfigurationError(without_hints([env])[0])
+    return env
 
 
-def without_hints(worlds: Sequence[World]) -> list[str]:
-    """What is wrong with worlds that give none."""
+def without_hints(envs: Sequence[Environment]) -> list[str]:
+    """What is wrong with environments that give none."""
     return [
-        f"world {world.name} gives no hints: it has no method hint(task, steps)"
-        for world in worlds
-        if not isinstance(world, Hints)
+        f"environment {env.name} gives no hints: it has no method hint(task, steps)"
+        for env in envs
+        if not isinstance(env, Hints)
     ]

@@ -1,4 +1,4 @@
-"""How a reply is laid out: working between <think> and </think>, then the answer, which alone counts."""
+"""How a completion is laid out: working between <think> and </think>, then the answer, which alone counts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _NUMERAL = re.compile(r"-?[0-9]+")
 
 
 def think(steps: Sequence[str], answer: str) -> str:
-    """A reply that shows its working, where there is any."""
+    """A completion that shows its working, where there is any."""
     return f"{OPEN}{' '.join(steps)}{CLOSE}{answer}" if steps else answer
 
 
-def final_answer(reply: str) -> str:
-    """What stands after the working; a reply whose working never ends has no answer."""
-    _, closed, answer = reply.rpartition(CLOSE)
-    if not closed and OPEN in reply:
+def final_answer(completion: str) -> str:
+    """What stands after the working; a completion whose working never ends has no answer."""
+    _, closed, answer = completion.rpartition(CLOSE)
+    if not closed and OPEN in completion:
         return ""
     return answer.strip()
 
 
-def final_number(reply: str) -> str:
+def final_number(completion: str) -> str:
     """The number after the working; empty where something else stands there. Zeros in front make another answer."""
-    answer = final_answer(reply)
+    answer = final_answer(completion)
     return answer if _NUMERAL.fullmatch(answer) else ""
 
 

@@ -1,1 +1,1 @@
-"""Worlds in processes of their own: both ends of the conversation, and blocks of answers."""
+"""Environments in processes of their own: both ends of the conversation, and blocks of answers."""

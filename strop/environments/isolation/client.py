@@ -1,4 +1,4 @@
-"""Our end of a process that holds a world: how it is started, what it is asked, and how its answers are read."""
+"""Our end of a process that holds an environment: how it is started, what it is asked, and how its answers are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Observation, Task, ToolCall
 from strop.workers.child import Child
 from strop.workers.pickled_parts import packed
@@ -18,19 +18,19 @@ _ROLES = ("system", "user", "assistant", "tool")
 _Read = TypeVar("_Read")
 
 
-class WorldRaised(NoAnswer):
-    """The environment raised, and its process is as well as before."""
+class EnvironmentRaised(NoAnswer):
+    """The episode raised, and its process is as well as before."""
 
 
-async def started(world: World) -> Child:
-    """A process that has loaded the world."""
-    part = packed(world, f"world {world.name}", _ITS_OWN)
+async def started(env: Environment) -> Child:
+    """A process that has loaded the environment."""
+    part = packed(env, f"environment {env.name}", _ITS_OWN)
     process = Child("strop.environments.isolation.worker")
     try:
-        ready = (await process.ask({}, {"world": part})).head
+        ready = (await process.ask({}, {"env": part})).head
         if "error" in ready:
             raise ConfigurationError(
-                f"world {world.name} cannot be loaded in {_ITS_OWN}: {ready['error']}; "
+                f"environment {env.name} cannot be loaded in {_ITS_OWN}: {ready['error']}; "
                 "define it in a file that can be imported there"
             )
         entries(ready, ready=bool)
@@ -47,11 +47,11 @@ async def asked(
     seconds: float,
     read: Callable[[dict[str, Any]], _Read],
 ) -> _Read:
-    """What an environment in there says; `head` holds the verb and the environment's number."""
+    """What an episode in there says; `head` holds the verb and the episode's number."""
     question = {"subject": packed(subject, f"a {type(subject).__name__}", _ITS_OWN)}
     answer = (await process.ask(head, question, seconds)).head
     if "error" in answer:
-        raise WorldRaised(str(answer["error"])[:_LONGEST_ERROR])
+        raise EnvironmentRaised(str(answer["error"])[:_LONGEST_ERROR])
     return read(answer)
 
 
@@ -60,20 +60,20 @@ def nothing(answer: dict[str, Any]) -> None:
 
 
 def demonstrated(answer: dict[str, Any]) -> str | None:
-    """What to reply next; None where the environment cannot say."""
+    """What to completion next; None where the episode cannot say."""
     said = entries(answer, shown=object)["shown"]
     if said is not None and not isinstance(said, str):
-        raise NoAnswer(f"answered {shown(said)}, need a reply")
+        raise NoAnswer(f"answered {shown(said)}, need a completion")
     return said
 
 
 def is_alone(answer: dict[str, Any]) -> bool:
-    """Whether the world left no process running."""
+    """Whether the environment left no process running."""
     return entries(answer, is_alone=bool)["is_alone"] is True
 
 
 def observation(answer: dict[str, Any]) -> Observation:
-    """What the world answered to a reply."""
+    """What the environment answered to a completion."""
     plain = entries(entries(answer, observation=dict)["observation"], messages=list, done=bool, reward=object)
     reward = None if plain["reward"] is None else number(plain["reward"])
     return Observation(tuple(_message(each) for each in plain["messages"]), plain["done"], reward)

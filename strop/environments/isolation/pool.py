@@ -1,7 +1,7 @@
-"""Several environments per process, whose answers come in blocks in the order they are ready (EnvPool, 2206.10558).
+"""Several episodes per process, whose answers come in blocks in the order they are ready (EnvPool, 2206.10558).
 
-`Apart` has a process for every attempt that is under way; here a few serve all. Each environment stays in the process
-that it began in and is never reset by itself, so that no attempt goes on in another's state. One that raises fails
+`Apart` has a process for every rollout that is under way; here a few serve all. Each episode stays in the process
+that it began in and is never reset by itself, so that no rollout goes on in another's state. One that raises fails
 alone. One that hangs or ends its process takes those that share it with it, and the next ones begin in a new process.
 Papers: envpool
 """
@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from strop.capabilities import Closes, Learns
 from strop.environments.isolation.batched_answers import Blocks
-from strop.environments.isolation.client import WorldRaised, asked, is_alone, nothing, observation, started
+from strop.environments.isolation.client import EnvironmentRaised, asked, is_alone, nothing, observation, started
 from strop.environments.wrappers.around import Around
 from strop.environments.wrappers.versioned import check_undated
 from strop.errors import ConfigurationError
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Group, Message, Metrics, Observation, Task
 from strop.workers.child import Child
 from strop.workers.foreign_checks import answered, checked
@@ -31,12 +31,12 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class Pooled(Around, Closes, Learns):
-    """The same tasks and checks; `processes` serve the environments, whose answers are handed on `batch` at a time."""
+    """The same tasks and checks; `processes` serve the episodes, whose answers are handed on `batch` at a time."""
 
-    inner: World
-    processes: int = 2  # that serve all attempts
-    batch: int = 4  # answers that go on together; fewer where no environment is at work any more
-    seconds: float = 30.0  # within which an environment answers, or its process is killed
+    inner: Environment
+    processes: int = 2  # that serve all rollouts
+    batch: int = 4  # answers that go on together; fewer where no episode is at work any more
+    seconds: float = 30.0  # within which an episode answers, or its process is killed
     _members: list[_Member] = field(default_factory=list, init=False, repr=False, compare=False)
     _blocks: list[Blocks] = field(default_factory=list, init=False, repr=False, compare=False)
     _numbers: Iterator[int] = field(default_factory=itertools.count, init=False, repr=False, compare=False)
@@ -50,32 +50,32 @@ class Pooled(Around, Closes, Learns):
         check_undated(self.inner, "Pooled")
         self._blocks.append(Blocks(self.batch))
 
-    def check(self, task: Task, reply: str) -> float:
-        return checked(self.inner, task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return checked(self.inner, task, completion)
 
-    def answer(self, reply: str) -> str:
-        return answered(self.inner, reply)
+    def answer(self, completion: str) -> str:
+        return answered(self.inner, completion)
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         return _Pool(self)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Environments that each process served in the draw, if all did equally."""
-        count = sum(len(group.trajectories) for group in groups if group.task.source == self.name)
-        return {"environments_per_process": count / self.processes}
+        """Episodes that each process served in the batch, if all did equally."""
+        count = sum(len(group.rollouts) for group in groups if group.task.source == self.name)
+        return {"episodes_per_process": count / self.processes}
 
     async def close(self) -> None:
         while self._members:
             await self._members.pop().end()
 
     def admit(self) -> tuple[int, _Member]:
-        """A number for an environment, and the process that has the fewest."""
+        """A number for an episode, and the process that has the fewest."""
         number = next(self._numbers)
         self._members[:] = [member for member in self._members if not member.is_gone]
         if len(self._members) < self.processes:
             self._members.append(_Member(self.inner, self.seconds))
-        member = min(self._members, key=lambda each: len(each.environments))
-        member.environments.add(number)
+        member = min(self._members, key=lambda each: len(each.episodes))
+        member.episodes.add(number)
         return number, member
 
     @property
@@ -90,9 +90,9 @@ class Pooled(Around, Closes, Learns):
 class _Member:
     """One process of a pool; asked one question at a time, in the order in which they come."""
 
-    world: World
+    env: Environment
     seconds: float
-    environments: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
+    episodes: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     is_gone: bool = field(default=False, init=False, repr=False, compare=False)
     _child: Child | None = field(default=None, init=False, repr=False, compare=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False, compare=False)
@@ -106,9 +106,9 @@ class _Member:
                 raise NoAnswer("the process that it shared with others is gone")
             try:
                 if self._child is None:
-                    self._child = await started(self.world)
+                    self._child = await started(self.env)
                 return await asked(self._child, {"verb": verb, "number": number}, subject, self.seconds, read)
-            except WorldRaised:
+            except EnvironmentRaised:
                 raise  # the others in there are not concerned
             except BaseException:
                 await self.end()
@@ -121,8 +121,8 @@ class _Member:
 
 
 @dataclass
-class _Pool(Environment):
-    """The parent's end of one environment of a pool."""
+class _Pool(Episode):
+    """The parent's end of one episode of a pool."""
 
     home: Pooled
     _number: int = field(default=-1, init=False, repr=False, compare=False)
@@ -132,14 +132,14 @@ class _Pool(Environment):
         self._number, self._member = self.home.admit()
         await self._member.ask("reset", self._number, task, nothing)
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         if self._member is None:
             raise NoAnswer("it was never reset")
-        work = self._member.ask("step", self._number, reply, observation)
+        work = self._member.ask("step", self._number, completion, observation)
         return await self.home.blocks.through(self._number, work)
 
     async def close(self) -> None:
         if self._member is None or self._member.is_gone:
             return
         await self._member.ask("close", self._number, None, is_alone)
-        self._member.environments.discard(self._number)
+        self._member.episodes.discard(self._number)

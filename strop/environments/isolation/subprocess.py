@@ -1,7 +1,8 @@
-"""Any world in processes of its own: one that hangs, crashes or forks fails its attempt and nothing else.
+"""Any environment in processes of its own: one that hangs, crashes or forks fails its rollout and nothing else.
 
-A deadline alone cannot help against a world that blocks the event loop (`time.sleep`, a tight loop, a C extension) or
-ends the process. One process serves one attempt at a time, is used again after an attempt that ended well, and is
+A deadline alone cannot help against an environment that blocks the event loop (`time.sleep`, a tight loop, a C
+extension) or
+ends the process. One process serves one rollout of a time, is used again after a rollout that ended well, and is
 killed with all it started after any other.
 """
 
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from strop.environments.isolation.client import asked, demonstrated, is_alone, nothing, observation, started
 from strop.environments.wrappers.versioned import check_undated
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 from strop.workers.child import Child
 from strop.workers.foreign_checks import answered, checked
@@ -23,52 +24,52 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
-class Apart(World):
-    """The same tasks and checks; environments answer within `seconds` or are killed."""
+class Apart(Environment):
+    """The same tasks and checks; episodes answer within `seconds` or are killed."""
 
-    world: World
+    env: Environment
     seconds: float = 60.0
     _idle: list[Child] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_undated(self.world, "Apart")
+        check_undated(self.env, "Apart")
 
     @property
     def name(self) -> str:
-        return self.world.name
+        return self.env.name
 
     @property
     def level(self) -> int:
-        return self.world.level
+        return self.env.level
 
     @property
     def pays(self) -> bool:
-        return self.world.pays
+        return self.env.pays
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        return self.world.task(index, heldout)
+        return self.env.task(index, heldout)
 
-    def check(self, task: Task, reply: str) -> float:
-        return checked(self.world, task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return checked(self.env, task, completion)
 
-    def answer(self, reply: str) -> str:
-        return answered(self.world, reply)
+    def answer(self, completion: str) -> str:
+        return answered(self.env, completion)
 
     def num_tasks(self, heldout: bool = False) -> int | None:
         """How many different tasks there are; None where they are endless."""
-        return self.world.num_tasks(heldout)
+        return self.env.num_tasks(heldout)
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         return InsideApart(self)
 
     async def lend(self) -> Child:
-        """A process that holds the world and is nobody else's; `take_back` ends that."""
+        """A process that holds the environment and is nobody else's; `take_back` ends that."""
         while self._idle:
             process = self._idle.pop()
             if process.is_alive:
                 return process
             await process.kill()
-        return await started(self.world)
+        return await started(self.env)
 
     def take_back(self, process: Child) -> None:
         self._idle.append(process)
@@ -79,12 +80,12 @@ class Apart(World):
             await self._idle.pop().kill()
 
     def __reduce__(self) -> Any:
-        return Apart, (self.world, self.seconds)  # processes stay where they are
+        return Apart, (self.env, self.seconds)  # processes stay where they are
 
 
 @dataclass
-class InsideApart(Environment):
-    """The parent's end of one environment."""
+class InsideApart(Episode):
+    """The parent's end of one episode."""
 
     home: Apart
     _process: Child | None = field(default=None, init=False, repr=False, compare=False)
@@ -93,11 +94,11 @@ class InsideApart(Environment):
         self._process = await self.home.lend()
         await self._ask("reset", task, nothing)
 
-    async def step(self, reply: Message) -> Observation:
-        return await self._ask("step", reply, observation)
+    async def step(self, completion: Message) -> Observation:
+        return await self._ask("step", completion, observation)
 
     async def shown(self) -> str | None:
-        """What to reply next, where the environment in there knows."""
+        """What to completion next, where the episode in there knows."""
         return await self._ask("demonstrate", None, demonstrated)
 
     async def close(self) -> None:
@@ -108,7 +109,7 @@ class InsideApart(Environment):
         if has_ended:
             self.home.take_back(process)
         else:
-            await process.kill()  # and with it what the world left running
+            await process.kill()  # and with it what the environment left running
 
     async def _ask(self, verb: str, subject: Task | Message | None, read: Callable[[dict[str, Any]], _Read]) -> _Read:
         """An answer that is not as it should be, or a cancellation, ends the process."""

@@ -1,4 +1,4 @@
-"""The process in which environments run when their world is `Apart` (one at a time) or `Pooled` (several)."""
+"""The process in which episodes run when their environment is `Apart` (one at a time) or `Pooled` (several)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from strop.capabilities import Demonstrates
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.storage.turn_bytes import plain_message
 from strop.types import Observation
 from strop.workers.frames import Frame, Frames
@@ -17,10 +17,10 @@ _LONGEST_ERROR = 500
 
 
 def serve(frames: Frames) -> None:
-    """Load the world, say so, then play environments one after the other."""
+    """Load the environment, say so, then play episodes one after the other."""
     setup = frames.take()
     try:
-        stage = WorldStage(unpacked(setup.arrays["world"]))
+        stage = EnvironmentStage(unpacked(setup.arrays["env"]))
     except Exception as error:
         return frames.answer(setup, _failure(error))
     frames.answer(setup, {"ready": True})
@@ -30,12 +30,12 @@ def serve(frames: Frames) -> None:
             frames.answer(question, runner.run(stage.answer(question)))
 
 
-class WorldStage:
-    """Where environments stand, by their numbers."""
+class EnvironmentStage:
+    """Where episodes stand, by their numbers."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._environments: dict[int, Environment] = {}
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._episodes: dict[int, Episode] = {}
 
     async def answer(self, question: Frame) -> dict[str, Any]:
         try:
@@ -46,15 +46,15 @@ class WorldStage:
 
     async def _answer(self, verb: str, number: int, subject: Any) -> dict[str, Any]:
         if verb == "reset":
-            self._environments[number] = self._world.environment()
-            await self._environments[number].reset(subject)
+            self._episodes[number] = self._env.episode()
+            await self._episodes[number].reset(subject)
             return {}
         if verb == "step":
-            return {"observation": _plain(await self._environments[number].step(subject))}
+            return {"observation": _plain(await self._episodes[number].step(subject))}
         if verb == "demonstrate":
-            environment = self._environments[number]
-            return {"shown": environment.demonstrate().content if isinstance(environment, Demonstrates) else None}
-        await self._environments.pop(number).close()
+            episode = self._episodes[number]
+            return {"shown": episode.demonstrate().content if isinstance(episode, Demonstrates) else None}
+        await self._episodes.pop(number).close()
         return {"is_alone": not has_children()}
 
 

@@ -1,1 +1,1 @@
-"""Tasks about replies to other tasks: verdicts, rankings, preferences."""
+"""Tasks about completions to other tasks: verdicts, rankings, preferences."""

@@ -1,4 +1,6 @@
-"""Tasks of one reply that are made from those of another world: a verdict, a ranking, the place of a mistake."""
+"""Tasks of one completion that are made from those of another environment: a verdict, a ranking, the place of a
+mistake.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +9,28 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.single_turn import SingleTurn
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
 
 @dataclass(frozen=True)
-class Derived(World):
-    """As many tasks as `world` has, on its level; a subclass says what they ask."""
+class Derived(Environment):
+    """As many tasks as `env` has, on its level; a subclass says what they ask."""
 
-    world: World
+    env: Environment
 
-    is_inline: ClassVar[bool] = True  # nothing is asked of the world but its tasks and their solutions
+    is_inline: ClassVar[bool] = True  # nothing is asked of the environment but its tasks and their solutions
 
     @property
     def level(self) -> int:
-        return self.world.level
+        return self.env.level
 
     def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.world.num_tasks(heldout)
+        return self.env.num_tasks(heldout)
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
     @abstractmethod
     def solution(self, task: Task) -> str:
-        """A right reply."""
+        """A right completion."""

@@ -15,7 +15,7 @@ from strop.environments.judging.derived import Derived
 from strop.environments.single_turn import SingleTurn, Solves
 from strop.environments.wrappers.no_reward import Unpaid
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
 _TRIES = 1000  # tasks whose answers are looked at
@@ -23,21 +23,25 @@ _TRIES = 1000  # tasks whose answers are looked at
 
 @dataclass(frozen=True)
 class Easier(Derived):
-    """A world of one reply whose tasks are asked otherwise; a subclass says how, and what its replies answer."""
+    """An environment of one completion whose tasks are asked otherwise; a subclass says how, and what its completions
+    answer.
+    """
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world.environment(), SingleTurn | Unpaid):
-            raise ConfigurationError(f"{self.world.name} is no world of one reply: its answers cannot be shown")
+        if not isinstance(self.env.episode(), SingleTurn | Unpaid):
+            raise ConfigurationError(
+                f"{self.env.name} is no environment of one completion: its answers cannot be shown"
+            )
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(self.answer(reply) == key_of(task))
+    def check(self, task: Task, completion: str) -> float:
+        return float(self.answer(completion) == key_of(task))
 
     def solution(self, task: Task) -> str:
-        return worked(self.world, task)
+        return worked(self.env, task)
 
 
 def asked(inner: Task, question: str, key: str, name: str) -> Task:
-    """A task with a question behind its own, whose right reply is `key`."""
+    """A task with a question behind its own, whose right completion is `key`."""
     *before, last = inner.messages
     secret = json.dumps({"key": key, "id": inner.id, "asked": last.content, "answer": inner.answer})
     return Task((*before, replace(last, content=f"{last.content} {question}")), secret, name, inner.level)
@@ -55,19 +59,19 @@ def behind(task: Task, source: str) -> Task:
     return Task(messages, secret["answer"], source, task.level, secret["id"], task.tools)
 
 
-def worked(world: World, task: Task) -> str:
-    """A reply with the working of the task behind, where its world knows it, and the key as answer."""
-    whole = world.solution(behind(task, world.name)) if isinstance(world, Solves) else ""
+def worked(env: Environment, task: Task) -> str:
+    """A completion with the working of the task behind, where its environment knows it, and the key as answer."""
+    whole = env.solution(behind(task, env.name)) if isinstance(env, Solves) else ""
     working, closed, _ = whole.rpartition(CLOSE)
     return f"{working}{closed}{key_of(task)}" if working.startswith(OPEN) else key_of(task)
 
 
-def wrong_answers(world: World, index: int, heldout: bool) -> Iterator[str]:
+def wrong_answers(env: Environment, index: int, heldout: bool) -> Iterator[str]:
     """Answers of the tasks that follow, each once; the same question, or the same answer, is none."""
-    task = world.task(index, heldout)
+    task = env.task(index, heldout)
     seen = {task.answer}
-    for other in (world.task(index + ahead, heldout) for ahead in range(1, _TRIES)):
+    for other in (env.task(index + ahead, heldout) for ahead in range(1, _TRIES)):
         if other.answer not in seen and prompt_of(other) != prompt_of(task):
             seen.add(other.answer)
             yield other.answer
-    raise ConfigurationError(f"{world.name}:{world.level} has only {len(seen)} different answers in {_TRIES} tasks")
+    raise ConfigurationError(f"{env.name}:{env.level} has only {len(seen)} different answers in {_TRIES} tasks")

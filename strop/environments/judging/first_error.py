@@ -1,4 +1,5 @@
-"""Any world with worked tasks as a search for mistakes: where does this solution first go wrong (FAPO, 2510.22543)?
+"""Any environment with worked tasks as a search for mistakes: where does this solution first go wrong (FAPO,
+2510.22543)?
 
 The answer shown is always right, so that it says nothing: flawed solutions are those that reach it by a wrong step.
 Reading: half of all solutions are clean; the others have one step whose result is off by 1 to 9.
@@ -27,30 +28,34 @@ _RESULT = re.compile(r"(?<==)[0-9]+$")
 
 @dataclass(frozen=True)
 class FirstError(Derived):
-    """Shows task, answer and a solution in numbered steps; the reply is the number of the first wrong one, or -1."""
+    """Shows task, answer and a solution in numbered steps; the completion is the number of the first wrong one, or
+    -1.
+    """
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, Hints):
-            raise ConfigurationError(f"FirstError needs a world that knows its working, {self.world.name} does not")
+        if not isinstance(self.env, Hints):
+            raise ConfigurationError(
+                f"FirstError needs an environment that knows its working, {self.env.name} does not"
+            )
 
     @property
     def name(self) -> str:
-        return f"first-error-{self.world.name}"
+        return f"first-error-{self.env.name}"
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        inner = self.world.task(index, heldout)
+        inner = self.env.task(index, heldout)
         steps, wrong = self._solution(inner)
         shown = think(steps, inner.answer)
         asked = question_about(prompt_of(inner), inner.answer, shown)
         secret = json.dumps({"wrong": wrong, "steps": len(steps_of(shown))})
         return Task((Message("user", asked),), secret, self.name, inner.level)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         wrong, steps = truth(task)
-        return float(located(reply, steps) == wrong)
+        return float(located(completion, steps) == wrong)
 
-    def answer(self, reply: str) -> str:
-        found = located(reply, _ALL)
+    def answer(self, completion: str) -> str:
+        found = located(completion, _ALL)
         return "" if found is None else str(found)
 
     def solution(self, task: Task) -> str:
@@ -58,9 +63,9 @@ class FirstError(Derived):
 
     def _solution(self, inner: Task) -> tuple[list[str], int]:
         """The steps of a working, one of them perhaps wrong, and which."""
-        assert isinstance(self.world, Hints)
+        assert isinstance(self.env, Hints)
         stream = random.Random(f"first-error/{inner.id}")
-        steps = self.world.hint(inner, _ALL).split()
+        steps = self.env.hint(inner, _ALL).split()
         places = [place for place, step in enumerate(steps) if _RESULT.search(step)]
         if stream.random() < 0.5 or not places:
             return steps, CLEAN

@@ -17,23 +17,23 @@ _NUMBER = re.compile(r"-?[0-9]{1,6}")
 _STEP = re.compile(r"^([0-9]+): (.*)$", re.MULTILINE)
 
 
-def steps_of(reply: str) -> list[str]:
-    """The paragraphs of a reply; of a single one, its words. Each is one line, so that none can pass for two."""
-    text = reply.replace(OPEN, " ").replace(CLOSE, " ")
+def steps_of(completion: str) -> list[str]:
+    """The paragraphs of a completion; of a single one, its words. Each is one line, so that none can pass for two."""
+    text = completion.replace(OPEN, " ").replace(CLOSE, " ")
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
     found = [part for part in paragraphs if part]
     return found if len(found) > 1 else text.split()
 
 
-def question_about(task: str, answer: str, reply: str, form: Callable[..., str] = compact) -> str:
-    """What the judge reads: the task, its answer, and the reply in numbered steps, the first of which is 0."""
-    steps = [f"{number}: {step}" for number, step in enumerate(steps_of(reply))]
-    return form(WANTED, task=task, answer=answer, reply="\n".join(steps))
+def question_about(task: str, answer: str, completion: str, form: Callable[..., str] = compact) -> str:
+    """What the judge reads: the task, its answer, and the completion in numbered steps, the first of which is 0."""
+    steps = [f"{number}: {step}" for number, step in enumerate(steps_of(completion))]
+    return form(WANTED, task=task, answer=answer, completion="\n".join(steps))
 
 
 def numbered_in(text: str) -> list[str]:
     """The steps of a question again, for judges that are rules."""
-    return [step for _, step in _STEP.findall(parts_of(text)["reply"])]
+    return [step for _, step in _STEP.findall(parts_of(text)["completion"])]
 
 
 def located(said: str, count: int) -> int | None:

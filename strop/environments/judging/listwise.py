@@ -1,8 +1,10 @@
-"""Any world with known mistakes as a judge's task: score the replies shown, the best one highest (SPCT, 2504.02495).
+"""Any environment with known mistakes as a judge's task: score the completions shown, the best one highest (SPCT,
+2504.02495).
 
-A reply writes what counts and a critique as its working, then one whole number from 0 to 10 for each reply shown. It is
-right when the best one's is higher than all others; equal scores are wrong. A single reply is shown with the question
-whether it is right, and its score must be 1 or 0.
+A completion writes what counts and a critique as its working, then one whole number from 0 to 10 for each completion
+shown. It is
+right when the best one's is higher than all others; equal scores are wrong. A single completion is shown with the
+question whether it is right, and its score must be 1 or 0.
 Papers: spct
 """
 
@@ -17,53 +19,54 @@ from dataclasses import dataclass
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.environments.judging.derived import Derived
-from strop.environments.judging.wrong_replies import wrong_replies
+from strop.environments.judging.wrong_completions import wrong_completions
 from strop.environments.single_turn import Solves
 from strop.errors import ConfigurationError
 from strop.text.llm_prompt import compact
 from strop.types import Message, Task
 
-WANTED = "Score each reply from 0 to 10."
+WANTED = "Score each completion from 0 to 10."
 _GOOD, _BAD = 9, 2  # scores that are shown
 _SCORE = re.compile(r"10|[0-9]")
-_REPLY = re.compile(r"^([0-9]+): (.*)$", re.MULTILINE)
+_COMPLETION = re.compile(r"^([0-9]+): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Ranking(Derived):
-    """`replies` of a task, one of them right, in an order of chance; of a single one half are right."""
+    """`completions` of a task, one of them right, in an order of probability; of a single one half are right."""
 
-    replies: int = 2
+    completions: int = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, Solves) or self.replies < 1:
+        if not isinstance(self.env, Solves) or self.completions < 1:
             raise ConfigurationError(
-                f"Ranking needs a world that knows right replies and replies >= 1, got {self.world.name} and "
-                f"{self.replies}"
+                f"Ranking needs an environment that knows right completions and completions >= 1, got {self.env.name} "
+                f"and "
+                f"{self.completions}"
             )
 
     @property
     def name(self) -> str:
-        return f"ranking-{self.world.name}"
+        return f"ranking-{self.env.name}"
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        assert isinstance(self.world, Solves)
-        inner = self.world.task(index, heldout)
+        assert isinstance(self.env, Solves)
+        inner = self.env.task(index, heldout)
         stream = random.Random(f"ranking/{inner.id}")
-        shown = [self.world.solution(inner), *wrong_replies(self.world, inner, stream, max(self.replies - 1, 1))]
-        places = stream.sample(range(len(shown)), self.replies)
+        shown = [self.env.solution(inner), *wrong_completions(self.env, inner, stream, max(self.completions - 1, 1))]
+        places = stream.sample(range(len(shown)), self.completions)
         asked = question_about(prompt_of(inner), [shown[place] for place in places])
         best = places.index(0) if 0 in places else -1
-        secret = json.dumps({"best": best, "count": self.replies, "worked": working(self.world.solution(inner))})
+        secret = json.dumps({"best": best, "count": self.completions, "worked": working(self.env.solution(inner))})
         return Task((Message("user", asked),), secret, self.name, inner.level)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         secret = json.loads(task.answer)
-        scores = scores_in(reply, secret["count"])
+        scores = scores_in(completion, secret["count"])
         return float(scores is not None and is_best(scores, secret["best"]))
 
-    def answer(self, reply: str) -> str:
-        scores = scores_in(reply, self.replies)
+    def answer(self, completion: str) -> str:
+        scores = scores_in(completion, self.completions)
         return "" if scores is None else " ".join(map(str, scores))
 
     def solution(self, task: Task) -> str:
@@ -77,30 +80,30 @@ class Ranking(Derived):
 
 
 def is_best(scores: Sequence[int], best: int) -> bool:
-    """Whether the best reply's score is strictly the highest; of a single reply, whether it is its label."""
+    """Whether the best completion's score is strictly the highest; of a single completion, whether it is its label."""
     if len(scores) == 1:
         return scores[0] == 1 + best
     return all(scores[best] > score for place, score in enumerate(scores) if place != best)
 
 
-def question_about(task: str, replies: Sequence[str], form: Callable[..., str] = compact) -> str:
-    """What a judge reads; every reply is one line, so that none can pass for two."""
-    lines = [f"{number}: {working(reply)}" for number, reply in enumerate(replies)]
-    return form(WANTED, task=task, reply="\n".join(lines))
+def question_about(task: str, completions: Sequence[str], form: Callable[..., str] = compact) -> str:
+    """What a judge reads; every completion is one line, so that none can pass for two."""
+    lines = [f"{number}: {working(completion)}" for number, completion in enumerate(completions)]
+    return form(WANTED, task=task, completion="\n".join(lines))
 
 
-def replies_in(text: str) -> list[str]:
-    """The replies of such a question again, for judges that are rules."""
-    return [reply for _, reply in _REPLY.findall(text)]
+def completions_in(text: str) -> list[str]:
+    """The completions of such a question again, for judges that are rules."""
+    return [completion for _, completion in _COMPLETION.findall(text)]
 
 
-def working(reply: str) -> str:
-    """A reply in one line, without the tags of its working."""
-    return " ".join(reply.replace(OPEN, " ").replace(CLOSE, " ").split())
+def working(completion: str) -> str:
+    """A completion in one line, without the tags of its working."""
+    return " ".join(completion.replace(OPEN, " ").replace(CLOSE, " ").split())
 
 
-def scores_in(reply: str, count: int) -> list[int] | None:
-    """The scores of `count` replies; None where anything else stands there."""
-    words = final_answer(reply).replace(",", " ").split()
+def scores_in(completion: str, count: int) -> list[int] | None:
+    """The scores of `count` completions; None where anything else stands there."""
+    words = final_answer(completion).replace(",", " ").split()
     is_whole = len(words) == count and all(_SCORE.fullmatch(word) for word in words)
     return [int(word) for word in words] if is_whole else None

@@ -1,7 +1,7 @@
-"""Any world as a choice: Curr-ReFT's second stage (2503.07065) shows some answers and asks which are right.
+"""Any environment as a choice: Curr-ReFT's second stage (2503.07065) shows some answers and asks which are right.
 
-Reading: one of the options is right, the others are answers of other tasks of the same world. The letters of a reply
-count as a set, all or nothing: of m options, guessing any set earns 1 / (2^m - 1).
+Reading: one of the options is right, the others are answers of other tasks of the same environment. The letters of a
+completion count as a set, all or nothing: of m options, guessing any set earns 1 / (2^m - 1).
 Papers: curr-reft
 """
 
@@ -21,7 +21,7 @@ _LETTERS = "abcdefgh"
 
 @dataclass(frozen=True)
 class Choice(Easier):
-    """`47+12=? a 61 b 59 c 83 d 40`, and the reply is b."""
+    """`47+12=? a 61 b 59 c 83 d 40`, and the completion is b."""
 
     options: int = 4  # of which one is right
 
@@ -32,17 +32,17 @@ class Choice(Easier):
 
     @property
     def name(self) -> str:
-        return f"choice-{self.world.name}"
+        return f"choice-{self.env.name}"
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        inner = self.world.task(index, heldout)
-        shown = [*islice(wrong_answers(self.world, index, heldout), self.options - 1)]
+        inner = self.env.task(index, heldout)
+        shown = [*islice(wrong_answers(self.env, index, heldout), self.options - 1)]
         place = random.Random(f"choice/{inner.id}").randrange(self.options)
         shown.insert(place, inner.answer)
         listed = " ".join(f"{letter} {each}" for letter, each in zip(_LETTERS, shown, strict=False))
         return asked(inner, listed, _LETTERS[place], self.name)
 
-    def answer(self, reply: str) -> str:
+    def answer(self, completion: str) -> str:
         """The letters that stand alone, each once, in their order; empty where anything else stands there."""
-        said = set(final_answer(reply).replace(",", " ").split())
+        said = set(final_answer(completion).replace(",", " ").split())
         return "".join(sorted(said)) if said <= set(_LETTERS[: self.options]) else ""

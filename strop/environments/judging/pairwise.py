@@ -1,8 +1,9 @@
-"""Which of two replies is better, said between tags (MSRL, 2603.25108): of texts, or of captions of images and videos.
+"""Which of two completions is better, said between tags (MSRL, 2603.25108): of texts, or of captions of images and
+videos.
 
 `<type>image generation</type><think>...</think><answer>B</answer>`. A caption stands where the medium would: in the
-question where it has to be understood, in both replies where it was asked for. An image is seen at once, so its replies
-are answers alone; a video step by step, so they keep their working. Of texts no type is told.
+question where it has to be understood, in both completions where it was asked for. An image is seen at once, so its
+completions are answers alone; a video step by step, so they keep their working. Of texts no type is told.
 Papers: msrl
 """
 
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from strop.environments.format.think_tags import CLOSE, OPEN, between, final_answer
 from strop.environments.judging.derived import Derived
 from strop.environments.judging.listwise import working
-from strop.environments.judging.preferences import Preferences, asked_of, replies_of
+from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.errors import ConfigurationError
 from strop.types import Task
 
@@ -27,7 +28,7 @@ _ASKED = "better?"
 
 
 class PairVerdict(NamedTuple):
-    """What a reply says of a pair; empty where it does not."""
+    """What a completion says of a pair; empty where it does not."""
 
     kind: str
     label: str
@@ -36,41 +37,41 @@ class PairVerdict(NamedTuple):
 
 @dataclass(frozen=True)
 class BetterOfTwo(Derived):
-    """The pairs of `Preferences` as A and B in an order of chance; the label alone is right or wrong."""
+    """The pairs of `Preferences` as A and B in an order of probability; the label alone is right or wrong."""
 
-    world: Preferences
+    env: Preferences
     kind: str = TEXT  # or one of CAPTIONS
 
     def __post_init__(self) -> None:
-        if self.world.replies != 2 or self.kind not in (TEXT, *CAPTIONS):
+        if self.env.completions != 2 or self.kind not in (TEXT, *CAPTIONS):
             raise ConfigurationError(
-                f"BetterOfTwo needs 2 replies and one of the kinds {', '.join(CAPTIONS)} or none, got "
-                f"{self.world.replies} and {self.kind!r}"
+                f"BetterOfTwo needs 2 completions and one of the kinds {', '.join(CAPTIONS)} or none, got "
+                f"{self.env.completions} and {self.kind!r}"
             )
 
     @property
     def name(self) -> str:
-        return f"{self.kind.replace(' ', '-') or 'text'}-{self.world.name}"
+        return f"{self.kind.replace(' ', '-') or 'text'}-{self.env.name}"
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        pair = self.world.task(index, heldout)
-        replies = replies_of(pair)
+        pair = self.env.task(index, heldout)
+        completions = completions_of(pair)
         place = random.Random(f"better/{self.kind}/{pair.id}").randrange(2)
-        shown = replies if place == 0 else replies[::-1]
+        shown = completions if place == 0 else completions[::-1]
         *before, last = asked_of(pair)
         asked = replace(last, content=_question(self.kind, last.content, shown))
-        secret = {"label": LABELS[place], "kind": self.kind, "worked": working(replies[0])}
+        secret = {"label": LABELS[place], "kind": self.kind, "worked": working(completions[0])}
         return Task((*before, asked), json.dumps(secret), self.name, pair.level)
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(told(reply).label == truth_of(task).label)
+    def check(self, task: Task, completion: str) -> float:
+        return float(told(completion).label == truth_of(task).label)
 
-    def answer(self, reply: str) -> str:
-        label = told(reply).label
+    def answer(self, completion: str) -> str:
+        label = told(completion).label
         return label if label in tuple(LABELS) else ""
 
     def solution(self, task: Task) -> str:
-        """The better reply as a thought, then its label."""
+        """The better completion as a thought, then its label."""
         kind, label, _ = truth_of(task)
         typed = f"<type>{kind}</type>" if kind else ""
         return f"{typed}{OPEN}{json.loads(task.answer)['worked']}{CLOSE}<answer>{label}</answer>"
@@ -82,19 +83,19 @@ def truth_of(task: Task) -> PairVerdict:
     return PairVerdict(secret["kind"], secret["label"], is_laid_out=True)
 
 
-def told(reply: str) -> PairVerdict:
+def told(completion: str) -> PairVerdict:
     """A type before the working and a label behind it; two of either are none, and so is one without its tags."""
-    before, after = reply.partition(OPEN)[0], final_answer(reply)
+    before, after = completion.partition(OPEN)[0], final_answer(completion)
     kind, label = _tagged(before, "type"), _tagged(after, "answer")
-    is_thought = reply.count(OPEN) == reply.count(CLOSE) == 1
+    is_thought = completion.count(OPEN) == completion.count(CLOSE) == 1
     is_laid_out = is_thought and (not before.strip() or _is_all(before, "type")) and _is_all(after, "answer")
     return PairVerdict(" ".join(kind.lower().replace("_", " ").replace("-", " ").split()), label.upper(), is_laid_out)
 
 
-def _question(kind: str, asked: str, replies: list[str]) -> str:
-    """Replies are one line each, so that none can pass for two."""
+def _question(kind: str, asked: str, completions: list[str]) -> str:
+    """Completions are one line each, so that none can pass for two."""
     medium, _, use = kind.partition(" ")
-    said = [final_answer(reply) if medium == "image" else working(reply) for reply in replies]
+    said = [final_answer(completion) if medium == "image" else working(completion) for completion in completions]
     marked = f"{medium} " if use == "generation" else ""
     lines = [f"{marked}{label}: {text}" for label, text in zip(LABELS, said, strict=True)]
     return "\n".join([f"{medium}: {asked}" if use == "understanding" else asked, *lines, _ASKED])

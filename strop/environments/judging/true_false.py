@@ -1,7 +1,7 @@
-"""Any world as yes or no: Curr-ReFT's first stage (2503.07065) shows an answer and asks whether it is right.
+"""Any environment as yes or no: Curr-ReFT's first stage (2503.07065) shows an answer and asks whether it is right.
 
-Reading: a wrong answer is that of another task of the same world; half of all are right, so that guessing earns 1/2.
-Papers: curr-reft
+Reading: a wrong answer is that of another task of the same environment; half of all are right, so that guessing earns
+1/2. Papers: curr-reft
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from strop.types import Task
 
 @dataclass(frozen=True)
 class Judged(Easier):
-    """`47+12=? is it 59?`, and the reply is yes or no."""
+    """`47+12=? is it 59?`, and the completion is yes or no."""
 
     @property
     def name(self) -> str:
-        return f"judged-{self.world.name}"
+        return f"judged-{self.env.name}"
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        inner = self.world.task(index, heldout)
+        inner = self.env.task(index, heldout)
         is_right = random.Random(f"judged/{inner.id}").random() < 0.5
-        shown = inner.answer if is_right else next(wrong_answers(self.world, index, heldout))
+        shown = inner.answer if is_right else next(wrong_answers(self.env, index, heldout))
         return asked(inner, f"is it {shown}?", "yes" if is_right else "no", self.name)
 
-    def answer(self, reply: str) -> str:
-        said = final_answer(reply)
+    def answer(self, completion: str) -> str:
+        said = final_answer(completion)
         return said if said in ("yes", "no") else ""

@@ -1,1 +1,1 @@
-"""What conversations are played in: teams, games under a referee, goals in parts, worlds that are made up."""
+"""What conversations are played in: teams, games under a referee, goals in parts, environments that are made up."""

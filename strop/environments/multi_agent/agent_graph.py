@@ -12,7 +12,7 @@ from strop.types import Message, Task
 
 ROLES: Mapping[str, str] = {"solve": "{question}", "careful": "careful: {question}", "quick": "quick: {question}"}
 DELETE, EXIT = "delete", "exit"
-HOST = "host"  # the voice that builds
+HOST = "host"  # the policy name that builds
 
 
 @dataclass(frozen=True)

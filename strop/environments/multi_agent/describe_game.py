@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from strop.environments.data.heldout_split import draw, require_level
 from strop.environments.format.think_tags import final_answer, final_number
-from strop.roles import Adviser, Environment, World
+from strop.roles import Environment, Episode, LLMClient
 from strop.types import Message, Observation, Sampling, Task
 
 _SUM = re.compile(r"[0-9]{1,4}(?:\+[0-9]{1,4}){1,3}")
@@ -21,26 +21,26 @@ _ROUNDS = 3
 _SAMPLING = Sampling(temperature=0.0, max_tokens=64)  # of the partner
 
 
-def described(reply: str) -> str:
-    """The description in a reply; empty: it is none."""
-    text = final_answer(reply)
+def described(completion: str) -> str:
+    """The description in a completion; empty: it is none."""
+    text = final_answer(completion)
     return text if _SUM.fullmatch(text) else ""
 
 
 @dataclass
-class DescribeEnvironment(Environment):
+class DescribeEpisode(Episode):
     """One game of `_ROUNDS` rounds; found in round k it earns 1 / k."""
 
-    partner: Adviser | None = None  # None: a rule that adds up
+    partner: LLMClient | None = None  # None: a rule that adds up
     _task: Task = field(init=False, repr=False, compare=False)
     _round: int = field(default=0, init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
         self._task, self._round = task, 0
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self._round += 1
-        text = described(reply.content)
+        text = described(completion.content)
         if not text or self._task.answer in text.split("+"):
             return Observation(done=True, reward=0.0)  # no description, or one that says the number: it is lost
         guess = await self._guess(text)
@@ -63,12 +63,12 @@ class DescribeEnvironment(Environment):
 
 
 @dataclass(frozen=True)
-class Describe(World):
-    """The world of numbers that must not be said."""
+class Describe(Environment):
+    """The environment of numbers that must not be said."""
 
     level: int
     seed: int = 0
-    partner: Adviser | None = None  # who finds the number; None: a rule that adds up
+    partner: LLMClient | None = None  # who finds the number; None: a rule that adds up
     name: ClassVar[str] = "describe"
 
     @property
@@ -81,16 +81,16 @@ class Describe(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
 
-    def environment(self) -> DescribeEnvironment:
-        return DescribeEnvironment(self.partner)
+    def episode(self) -> DescribeEpisode:
+        return DescribeEpisode(self.partner)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         """Whether a description says the number to somebody who adds up, and not by its name."""
-        terms = described(reply).split("+")
+        terms = described(completion).split("+")
         return float(terms != [""] and task.answer not in terms and sum(map(int, terms)) == int(task.answer))
 
-    def answer(self, reply: str) -> str:
-        return described(reply)
+    def answer(self, completion: str) -> str:
+        return described(completion)
 
     def _make(self, stream: random.Random) -> Task:
         number = stream.randrange(max(10 ** (self.level - 1), 3), 10**self.level)

@@ -1,4 +1,4 @@
-"""Playpen's game master (2504.08590): a reply that is no move ends a game, and that is not the same as to lose it.
+"""Playpen's game master (2504.08590): a completion that is no move ends a game, and that is not the same as to lose it.
 
 Papers: playpen
 """
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.wrappers.around import Around
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 
 @dataclass
-class RefereedEnvironment(Environment):
-    """The game, until a reply is no move: `World.answer` then finds nothing in it."""
+class RefereedEpisode(Episode):
+    """The game, until a completion is no move: `Environment.answer` then finds nothing in it."""
 
-    inner: Environment
-    world: World
+    inner: Episode
+    env: Environment
 
     async def reset(self, task: Task) -> None:
         await self.inner.reset(task)
 
-    async def step(self, reply: Message) -> Observation:
-        if not self.world.answer(reply.content):
+    async def step(self, completion: Message) -> Observation:
+        if not self.env.answer(completion.content):
             return Observation(done=True, reward=0.0)
-        return await self.inner.step(reply)
+        return await self.inner.step(completion)
 
     async def close(self) -> None:
         await self.inner.close()
@@ -37,7 +37,7 @@ class RefereedEnvironment(Environment):
 
 @dataclass(frozen=True)
 class Refereed(Around):
-    """A world as a game: who breaks its rules is out, and earns nothing."""
+    """An environment as a game: who breaks its rules is out, and earns nothing."""
 
-    def environment(self) -> RefereedEnvironment:
-        return RefereedEnvironment(self.inner.environment(), self.inner)
+    def episode(self) -> RefereedEpisode:
+        return RefereedEpisode(self.inner.episode(), self.inner)

@@ -1,7 +1,7 @@
-"""TRACE's synthetic worlds (2604.05336): the same store with the same calls, paid for the exercise of one skill.
+"""TRACE's synthetic environments (2604.05336): the same store with the same calls, paid for the exercise of one skill.
 
-Reading: the paper lets a model write a world for each capability; these are written, one for each skill of stores.
-Papers: trace
+Reading: the paper lets a model write an environment for each capability; these are written, one for each skill of
+stores. Papers: trace
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import ClassVar
 
-from strop.environments.bundled.keyvalue import KeyValue, KeyValueEnvironment, parse
+from strop.environments.bundled.keyvalue import KeyValue, KeyValueEpisode, parse
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.environments.multi_agent.store_skills import SKILLS, exercised
 from strop.errors import ConfigurationError, nearest
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _FURTHER = 1 << 32  # where to look for another task, beyond all that are asked for by their index
 
 
 @dataclass
-class PracticeEnvironment(KeyValueEnvironment):
-    """One attempt; whether the answer is right is another world's affair."""
+class PracticeEpisode(KeyValueEpisode):
+    """One rollout; whether the answer is right is another environment's affair."""
 
     skill: str = ""
 
-    def _paid(self, reply: Message) -> float:
-        answer = final_answer(reply.content)
+    def _paid(self, completion: Message) -> float:
+        answer = final_answer(completion.content)
         return float(exercised(prompt_of(self.task), self.known, self.store, answer)[self.skill] is True)
 
 
 @dataclass(frozen=True)
-class Practice(World):
+class Practice(Environment):
     """Tasks of `keyvalue` that give occasion for a skill."""
 
     skill: str
@@ -58,11 +58,13 @@ class Practice(World):
         found = next(task for task in tasks if self.skill != "store" or parse(prompt_of(task))[1])
         return replace(found, source=self.name, id="")
 
-    def environment(self) -> PracticeEnvironment:
-        return PracticeEnvironment(self.skill)
+    def episode(self) -> PracticeEpisode:
+        return PracticeEpisode(self.skill)
 
-    def check(self, task: Task, reply: str) -> float:
-        return KeyValue(self.level, self.seed).check(task, reply)  # of the last reply, all that can be seen is the sum
+    def check(self, task: Task, completion: str) -> float:
+        return KeyValue(self.level, self.seed).check(
+            task, completion
+        )  # of the last completion, all that can be seen is the sum
 
-    def answer(self, reply: str) -> str:
-        return KeyValue(self.level, self.seed).answer(reply)
+    def answer(self, completion: str) -> str:
+        return KeyValue(self.level, self.seed).answer(completion)

@@ -1,6 +1,6 @@
-"""What a task about a store of keys asks for, one skill at a time: rules in place of a model that reads attempts.
+"""What a task about a store of keys asks for, one skill at a time: rules in place of a model that reads rollouts.
 
-To be asked by `Procedural` as `strop.environments.multi_agent.store_skills:lacking` (what an attempt lacks) and
+To be asked by `Procedural` as `strop.environments.multi_agent.store_skills:lacking` (what a rollout lacks) and
 `:chosen` (which skill a task asks for most).
 Papers: trace
 """
@@ -26,7 +26,7 @@ _FEW, _SOME = 2, 4  # keys: so many are added up, or asked for, without help
 
 
 def exercised(prompt: str, known: Mapping[str, int], stored: Mapping[str, str], answer: str) -> dict[str, bool | None]:
-    """Of each skill whether an attempt showed it; None: there was no occasion."""
+    """Of each skill whether a rollout showed it; None: there was no occasion."""
     keys, target = parse(prompt)
     is_told = all(key in known for key in keys)
     return {
@@ -37,12 +37,12 @@ def exercised(prompt: str, known: Mapping[str, int], stored: Mapping[str, str], 
 
 
 def described(names: Sequence[str]) -> str:
-    """What an adviser reads of skills."""
+    """What an LLM client reads of skills."""
     return "\n".join(f"{name}: {SKILLS[name]}" for name in names)
 
 
 def lacking(text: str) -> str:
-    """The skills that an attempt had occasion for and did not show, one per line; `none` where it showed them all."""
+    """The skills that a rollout had occasion for and did not show, one per line; `none` where it showed them all."""
     parts = parts_of(text)
     known: dict[str, int] = {}
     stored: dict[str, str] = {}
@@ -53,7 +53,7 @@ def lacking(text: str) -> str:
                 known[got.group(1)] = int(answer)
             elif (put := _SET.fullmatch(called)) and answer == "ok":
                 stored[put.group(1)] = put.group(2)
-    shown = exercised(parts.get("task", ""), known, stored, final_answer(parts.get("reply", "")))
+    shown = exercised(parts.get("task", ""), known, stored, final_answer(parts.get("completion", "")))
     return "\n".join(name for name, is_shown in shown.items() if is_shown is False) or NONE
 
 

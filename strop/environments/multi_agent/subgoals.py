@@ -12,7 +12,7 @@ from strop.environments.bundled.keyvalue import call, parse
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.wrappers.around import Around
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.types import Message, Observation, Task
 
 _NOW = " now: "
@@ -28,10 +28,10 @@ def subgoals(prompt: str) -> list[str]:
 
 
 @dataclass
-class SubgoalsEnvironment(Environment):
-    """The world's own answers, with the current subgoal behind each; one that is met is never current again."""
+class SubgoalsEpisode(Episode):
+    """The environment's own answers, with the current subgoal behind each; one that is met is never current again."""
 
-    inner: Environment
+    inner: Episode
     _left: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
     _count: int = field(default=1, init=False, repr=False, compare=False)
 
@@ -40,12 +40,12 @@ class SubgoalsEnvironment(Environment):
         self._count = len(self._left)
         await self.inner.reset(plain(task))
 
-    async def step(self, reply: Message) -> Observation:
-        observed = await self.inner.step(reply)
+    async def step(self, completion: Message) -> Observation:
+        observed = await self.inner.step(completion)
         earned = (observed.reward or 0.0) / self._count
         if observed.done:
             earned *= len(self._left)  # the full goal: nothing is left of it
-        elif self._is_met(reply.content, observed):
+        elif self._is_met(completion.content, observed):
             self._left.pop(0)
             earned += 1 / self._count
         if observed.done or not observed.messages:
@@ -54,10 +54,10 @@ class SubgoalsEnvironment(Environment):
         told = (*before, replace(last, content=f"{last.content}{_NOW}{self._left[0]}"))
         return replace(observed, messages=told, reward=earned)
 
-    def _is_met(self, reply: str, observed: Observation) -> bool:
-        """Whether the current part was asked for and carried out; the last one is the world's to judge."""
+    def _is_met(self, completion: str, observed: Observation) -> bool:
+        """Whether the current part was asked for and carried out; the last one is the environment's to judge."""
         is_carried_out = bool(observed.messages) and not any(m.content.startswith("error") for m in observed.messages)
-        return len(self._left) > 1 and is_carried_out and call(self._left[0]).removesuffix("</call>") in reply
+        return len(self._left) > 1 and is_carried_out and call(self._left[0]).removesuffix("</call>") in completion
 
     async def close(self) -> None:
         await self.inner.close()
@@ -76,11 +76,11 @@ class Subgoals(Around):
         *before, last = task.messages
         return replace(task, messages=(*before, replace(last, content=f"{last.content}{_NOW}{first}")), id="")
 
-    def environment(self) -> SubgoalsEnvironment:
-        return SubgoalsEnvironment(self.inner.environment())
+    def episode(self) -> SubgoalsEpisode:
+        return SubgoalsEpisode(self.inner.episode())
 
-    def check(self, task: Task, reply: str) -> float:
-        return self.inner.check(plain(task), reply)
+    def check(self, task: Task, completion: str) -> float:
+        return self.inner.check(plain(task), completion)
 
 
 def plain(task: Task) -> Task:

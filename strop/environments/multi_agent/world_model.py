@@ -1,4 +1,5 @@
-"""DreamGym's world (2511.03773): what an action leads to is reasoned out by a model, which is shown similar experience.
+"""DreamGym's environment (2511.03773): what an action leads to is reasoned out by a model, which is shown similar
+experience.
 
 Papers: dreamgym
 """
@@ -15,12 +16,13 @@ from strop.environments.format.demonstrations import demonstrating
 from strop.environments.multi_agent.world_model_experiences import Experiences
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Adviser, Environment, World
+from strop.roles import Environment, Episode, LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Message, Observation, Sampling, Task
 
 _ASKED = (
-    "What does the world say to the reply? Think, then write state: and its words; or, if the reply ends the task, "
+    "What does the environment say to the completion? Think, then write state: and its words; or, if the completion "
+    "ends the task, "
     "reward: 1 where the task is solved and reward: 0 where it is not."
 )
 _STATE, _REWARD = re.compile(r"^state: (.*)$", re.MULTILINE), re.compile(r"^reward: ([01])\b", re.MULTILINE)
@@ -29,34 +31,34 @@ _SHOWN = 500  # characters of one entry
 
 
 @dataclass
-class DreamedEnvironment(Environment):
-    """One attempt; the experience model is told the task, what was done so far, and similar transitions."""
+class DreamedEpisode(Episode):
+    """One rollout; the experience model is told the task, what was done so far, and similar transitions."""
 
-    world: Dreamed
+    env: Dreamed
     _task: Task = field(init=False, repr=False, compare=False)
     _history: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
-        await self.world.seed_memory()
+        await self.env.seed_memory()
         self._task, self._history = task, []
 
-    async def step(self, reply: Message) -> Observation:
-        similar = self.world.memory.similar(self._task, reply.content)
+    async def step(self, completion: Message) -> Observation:
+        similar = self.env.memory.similar(self._task, completion.content)
         text = question(
             _ASKED,
             task=prompt_of(self._task),
             ideas=_listed(self._history),
             other=_listed(similar),
-            reply=reply.content[:_SHOWN],
+            completion=completion.content[:_SHOWN],
         )
-        said = await self.world.model.ask([Message("user", text)], _SAMPLING, len(self._history))
+        said = await self.env.model.ask([Message("user", text)], _SAMPLING, len(self._history))
         if ended := _REWARD.search(said):
             return Observation(done=True, reward=float(ended.group(1)))
         state = _STATE.search(said)
         if state is None:
             raise ValueError(f"the experience model says neither a state nor a reward: {said[:_SHOWN]!r}")
-        self._history.append((reply.content, state.group(1)))
-        return Observation((Message("tool", state.group(1)),), done=len(self._history) >= self.world.turns, reward=0.0)
+        self._history.append((completion.content, state.group(1)))
+        return Observation((Message("tool", state.group(1)),), done=len(self._history) >= self.env.turns, reward=0.0)
 
 
 def _listed(transitions: list[tuple[str, str]]) -> str:
@@ -65,12 +67,14 @@ def _listed(transitions: list[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True)
 class Dreamed(Around):
-    """The tasks of a world, which is itself never asked but for the first `seeds` demonstrations of the memory."""
+    """The tasks of an environment, which is itself never asked but for the first `seeds` demonstrations of the
+    memory.
+    """
 
-    model: Adviser
+    model: LLMClient
     memory: Experiences
     seeds: int = 16  # demonstrations in the real world that the memory begins with
-    turns: int = 8  # most answers of an attempt
+    turns: int = 8  # most answers of a rollout
 
     is_inline: ClassVar[bool] = True
     pays: ClassVar[bool] = True
@@ -79,8 +83,8 @@ class Dreamed(Around):
         if self.seeds < 0 or self.turns < 1:
             raise ConfigurationError(f"Dreamed needs seeds >= 0 and turns >= 1, got {self.seeds} and {self.turns}")
 
-    def environment(self) -> DreamedEnvironment:
-        return DreamedEnvironment(self)
+    def episode(self) -> DreamedEpisode:
+        return DreamedEpisode(self)
 
     async def seed_memory(self) -> None:
         """Real experience, once."""
@@ -89,14 +93,14 @@ class Dreamed(Around):
                 await _recorded(self.inner, self.inner.task(index), self.memory)
 
 
-async def _recorded(world: World, task: Task, memory: Experiences) -> None:
-    environment = world.environment()
-    shown: Demonstrates = demonstrating(environment)
-    await environment.reset(task)
+async def _recorded(env: Environment, task: Task, memory: Experiences) -> None:
+    episode = env.episode()
+    shown: Demonstrates = demonstrating(episode)
+    await episode.reset(task)
     while True:
         action = shown.demonstrate()
-        answer = await environment.step(action)
+        answer = await episode.step(action)
         if answer.done:
             break
         memory.add(task, action.content, answer.messages[-1].content, is_real=True)
-    await environment.close()
+    await episode.close()

@@ -19,7 +19,9 @@ _MOST = 4096  # transitions
 
 @dataclass
 class Experiences(Learns, Remembers):
-    """Transitions (task, action, what followed); those of a draw are known from the next step on, whoever was quick."""
+    """Transitions (task, action, what followed); those of a batch are known from the next step on, whoever was
+    quick.
+    """
 
     top: int = 3  # that are shown
 
@@ -54,10 +56,10 @@ class Experiences(Learns, Remembers):
         return [(done, followed) for _, (_, done, followed) in ranked[: self.top]]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            for turn, after in zip(attempt.turns, attempt.turns[1:], strict=False):
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            for turn, after in zip(rollout.turns, rollout.turns[1:], strict=False):
                 if after.told:
-                    self.add(attempt.task, turn.message.content, after.told[-1].content)
+                    self.add(rollout.task, turn.message.content, after.told[-1].content)
         new = float(len(self._kept) - self._num_real)
         return {"experiences_real": float(self._num_real), "experiences_new": new}
 

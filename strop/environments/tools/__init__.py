@@ -1,1 +1,1 @@
-"""What can the policy use? One small file per tool; `Toolbox` puts them into a world."""
+"""What can the policy use? One small file per tool; `Toolbox` puts them into an environment."""

@@ -1,4 +1,4 @@
-"""A few small files in a folder of the attempt's own, which ends with it."""
+"""A few small files in a folder of the rollout's own, which ends with it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tools of an MCP server (Model Context Protocol), by its official SDK: `tools_of("http://localhost:8000/mcp")`.
 
-Every call opens a session of its own, so that attempts share nothing but what the server itself keeps.
+Every call opens a session of its own, so that rollouts share nothing but what the server itself keeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python in the box, as cells of a notebook: each cell finds what earlier ones defined, and answers what it prints.
+"""Python in the sandbox, as cells of a notebook: each cell finds what earlier ones defined, and answers what it prints.
 
 Cells before are run again, silently: no interpreter that ran a model's text is ever used for another one.
 """
@@ -13,7 +13,7 @@ from strop.environments.code_execution import Isolation, Trials
 from strop.environments.tools.tool import Instrument, WrongCall
 from strop.errors import ConfigurationError
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.python_pool import PythonSandbox
 from strop.sandbox.unconfined_python import PlainProcess
 from strop.workers.untrusted_answers import NoAnswer
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4  # programs side by side
 _MEMORY, _OUTPUT = 128 << 20, 1 << 16  # bytes
-_LONGEST = 20_000  # characters of all cells of an attempt
+_LONGEST = 20_000  # characters of all cells of a rollout
 _SHOWN = 200  # characters of what went wrong
 # the last cell shows the value of a last line that is an expression, as a notebook does
 _DRIVER = """
@@ -47,9 +47,9 @@ except Exception as error:
 class Cells(Instrument):
     """Runs code behind walls within `seconds`; code that fails or takes too long is told so, and leaves nothing."""
 
-    isolation: Isolation = "walls"  # process: what the model writes runs with the rights of the user
+    isolation: Isolation = "sandbox"  # process: what the model writes runs with the rights of the user
     seconds: float = 2.0  # of a cell and those before it
-    _boxes: list[PythonBox | PlainProcess] = field(default_factory=list, init=False, repr=False, compare=False)
+    _sandboxes: list[PythonSandbox | PlainProcess] = field(default_factory=list, init=False, repr=False, compare=False)
     _cells: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     name: ClassVar[str] = "python"
@@ -59,7 +59,7 @@ class Cells(Instrument):
     )
 
     def __post_init__(self) -> None:
-        if self.isolation not in ("walls", "process") or not self.seconds > 0:
+        if self.isolation not in ("sandbox", "process") or not self.seconds > 0:
             raise ConfigurationError(
                 f"isolation is walls or process and seconds > 0, got {self.isolation!r}, {self.seconds:g}"
             )
@@ -68,20 +68,20 @@ class Cells(Instrument):
         cells = [*self._cells, arguments["code"]]
         if sum(map(len, cells)) > _LONGEST:
             raise WrongCall(f"more than {_LONGEST} characters of code in all cells")
-        if not self._boxes:
-            self._boxes.append(PlainProcess() if self.isolation == "process" else PythonBox(at_once=_AT_ONCE))
-        ran = await self._boxes[0].run(_DRIVER, json.dumps(cells), Allowance(self.seconds, _MEMORY, _OUTPUT))
-        if ran.is_worlds_fault:
-            raise NoAnswer(f"the box could not run the code: {ran.ending.value}: {ran.stderr[:_SHOWN]}")
+        if not self._sandboxes:
+            self._sandboxes.append(PlainProcess() if self.isolation == "process" else PythonSandbox(at_once=_AT_ONCE))
+        ran = await self._sandboxes[0].run(_DRIVER, json.dumps(cells), Allowance(self.seconds, _MEMORY, _OUTPUT))
+        if ran.is_envs_fault:
+            raise NoAnswer(f"the sandbox could not run the code: {ran.ending.value}: {ran.stderr[:_SHOWN]}")
         if not ran.is_well:
             raise WrongCall(_trouble(ran))
         self._cells.append(arguments["code"])
         return ran.stdout.strip() or "ok"
 
     def own(self) -> Cells:
-        """An attempt's own cells; the box is shared."""
+        """A rollout's own cells; the sandbox is shared."""
         mine = Cells(self.isolation, self.seconds)
-        object.__setattr__(mine, "_boxes", self._boxes)
+        object.__setattr__(mine, "_sandboxes", self._sandboxes)
         return mine
 
     def begin(self, code: str) -> None:
@@ -92,11 +92,11 @@ class Cells(Instrument):
         return Trials(self.isolation).problems(run)
 
     async def close(self) -> None:
-        while self._boxes:
-            await self._boxes.pop().close()
+        while self._sandboxes:
+            await self._sandboxes.pop().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"isolation": self.isolation, "seconds": self.seconds, "_boxes": [], "_cells": []}
+        return {"isolation": self.isolation, "seconds": self.seconds, "_sandboxes": [], "_cells": []}
 
 
 def _trouble(ran: Ran) -> str:

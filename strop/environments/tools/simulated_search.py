@@ -1,6 +1,6 @@
 """A search that nobody makes (ZeroSearch, 2505.04588): a simulator writes what is found, less and less useful.
 
-For every query a coin says whether the simulator is asked for a useful or a noisy text; noise has the chance
+For every query a coin says whether the simulator is asked for a useful or a noisy text; noise has the probability
 p = start + (base^(i / total) - 1) / (base - 1) * (end - start) at version i of the weights, and `end` from `total` on.
 The simulator is told question and answer, and its words are all that the policy sees.
 Papers: zerosearch
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strop.capabilities import Dated, Learns
-from strop.environments.bundled.search import Search, SearchEnvironment
+from strop.environments.bundled.search import Search, SearchEpisode
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.tool import Instrument, WrongCall
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Metrics, Sampling, Start, Task
 
@@ -33,43 +33,43 @@ _SAMPLING = Sampling(max_tokens=64)
 
 @dataclass(frozen=True)
 class SimulatedSearch(Around, Dated, Learns):
-    """A search world whose searches `simulator` answers, with noise that grows over `total` versions."""
+    """A search environment whose searches `simulator` answers, with noise that grows over `total` versions."""
 
     inner: Search
-    simulator: Adviser
+    simulator: LLMClient
     total: int  # versions after which noise no longer grows
-    start: float = 0.0  # chance of noise at first
-    end: float = 0.5  # chance of noise at last
+    start: float = 0.0  # probability of noise at first
+    end: float = 0.5  # probability of noise at last
     base: float = 4.0  # 1: it grows evenly; more: later
     seconds: float = 10.0  # within which the simulator answers a query
 
     def __post_init__(self) -> None:
         if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and self.base > 0 and self.total >= 1 and self.seconds > 0):
             raise ConfigurationError(
-                "SimulatedSearch needs chances from 0 to 1, base > 0, total >= 1 and seconds > 0, "
+                "SimulatedSearch needs probabilities from 0 to 1, base > 0, total >= 1 and seconds > 0, "
                 f"got {self.start:g}, {self.end:g}, {self.base:g}, {self.total} and {self.seconds:g}"
             )
 
     def noise(self, version: int) -> float:
-        """The chance that a query finds nothing useful."""
+        """The probability that a query finds nothing useful."""
         share = min(version / self.total, 1.0)
         grown = share if self.base == 1 else (self.base**share - 1) / (self.base - 1)
         return self.start + grown * (self.end - self.start)
 
-    def environment(self) -> SearchEnvironment:
+    def episode(self) -> SearchEpisode:
         return self.at(Start("", 0))
 
-    def at(self, start: Start) -> SearchEnvironment:
-        """As it is for an attempt of this version; its key is the coin's."""
+    def at(self, start: Start) -> SearchEpisode:
+        """As it is for a rollout of this version; its key is the coin's."""
         tool = _Simulated(self.inner.tool, self.simulator, self.noise(start.version), start.key)
-        return _Told(self.inner.environment().inner, (tool,), seconds=self.seconds, style=self.inner.style)
+        return _Told(self.inner.episode().inner, (tool,), seconds=self.seconds, style=self.inner.style)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         return {"search_noise": self.noise(max(group.version for group in groups))}
 
 
 @dataclass
-class _Told(SearchEnvironment):
+class _Told(SearchEpisode):
     """Tells the simulator what is asked."""
 
     async def reset(self, task: Task) -> None:
@@ -82,7 +82,7 @@ class _Simulated(Instrument):
     """Has the name and the arguments of `real`, which is never asked."""
 
     real: Instrument
-    simulator: Adviser
+    simulator: LLMClient
     noise: float
     key: int
     task: Task | None = None
@@ -108,6 +108,6 @@ class _Simulated(Instrument):
         drawn = hashlib.sha256(f"{self.key}/{len(self._queries)}".encode()).digest()
         coin, key = int.from_bytes(drawn[:4], "big") / 2**32, int.from_bytes(drawn[4:11], "big")
         kind = NOISY if coin < self.noise else USEFUL
-        about = {"task": prompt_of(self.task), "answer": self.task.answer, "reply": query}
+        about = {"task": prompt_of(self.task), "answer": self.task.answer, "completion": query}
         asked = question(_ASKED.format(kind=kind), wanted=kind, **about)
         return (await self.simulator.ask([Message("user", asked)], _SAMPLING, key)).strip()

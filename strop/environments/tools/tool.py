@@ -12,7 +12,7 @@ class WrongCall(Exception):  # noqa: N818 (it says what happened)
 
 
 class Instrument(Protocol):
-    """What can the policy use? A call answers, or raises `WrongCall`; whatever else it raises fails the attempt."""
+    """What can the policy use? A call answers, or raises `WrongCall`; whatever else it raises fails the rollout."""
 
     if TYPE_CHECKING:
 
@@ -26,7 +26,7 @@ class Instrument(Protocol):
     async def call(self, arguments: dict[str, Any]) -> str: ...
 
     def own(self) -> Instrument:
-        """The one that an attempt uses: another one for each, where calls leave something behind."""
+        """The one that a rollout uses: another one for each, where calls leave something behind."""
         return self
 
     def use(self, task: Task) -> dict[str, Any] | None:
@@ -34,7 +34,7 @@ class Instrument(Protocol):
         return None
 
     async def release(self) -> None:
-        """The attempt that `own` was asked for has ended: leave nothing of it behind."""
+        """The rollout that `own` was asked for has ended: leave nothing of it behind."""
         return None
 
 

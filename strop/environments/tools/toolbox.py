@@ -1,9 +1,10 @@
-"""Tools in any world (VerlTool, 2509.01055): a reply that calls some is answered by them, any other goes to the world.
+"""Tools in any environment (VerlTool, 2509.01055): a completion that calls some is answered by them, any other goes to
+the environment.
 
-A wrong call is told to the policy. A tool that crashes, or does not answer within its deadline, fails the attempt,
-where the release answers in its name and trains on that. Each attempt has tools of its own where calls leave something
-behind, and waits for nobody else's. Where the world reads calls of its own, it is
-handed replies that call none of these tools.
+A wrong call is told to the policy. A tool that crashes, or does not answer within its deadline, fails the rollout,
+where the release answers in its name and trains on that. Each rollout has tools of its own where calls leave something
+behind, and waits for nobody else's. Where the environment reads calls of its own, it is
+handed completions that call none of these tools.
 Papers: verltool
 """
 
@@ -21,7 +22,7 @@ from strop.environments.tools.json_schema import arguments_of
 from strop.environments.tools.tool import Instrument, WrongCall, offered
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.types import Message, Observation, Task, ToolCall
 
 
@@ -48,24 +49,24 @@ class Toolbox(Around):
             )
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        """With the id that its world knows."""
+        """With the id that its environment knows."""
         task = self.inner.task(index, heldout)
         return replace(task, tools=(*task.tools, *map(offered, self.tools)))
 
-    def environment(self) -> ToolboxEnvironment:
+    def episode(self) -> ToolboxEpisode:
         is_read = bool(inside(self.inner, ReadsCalls))
-        return ToolboxEnvironment(self.inner.environment(), self.tools, self.longest, self.seconds, is_read)
+        return ToolboxEpisode(self.inner.episode(), self.tools, self.longest, self.seconds, is_read)
 
 
 @dataclass
-class ToolboxEnvironment(Environment):
-    """One attempt's world and tools."""
+class ToolboxEpisode(Episode):
+    """One rollout's environment and tools."""
 
-    inner: Environment
+    inner: Episode
     tools: tuple[Instrument, ...]
     longest: int = 512
     seconds: float = 10.0
-    hands_on: bool = False  # whether a reply that calls other tools than these is for the world to read
+    hands_on: bool = False  # whether a completion that calls other tools than these is for the environment to read
     task: Task = field(init=False, repr=False, compare=False)
     heard: list[str] = field(default_factory=list, init=False, repr=False, compare=False)  # what tools answered
     _own: dict[str, Instrument] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -74,11 +75,11 @@ class ToolboxEnvironment(Environment):
         self.task, self.heard, self._own = task, [], {tool.name: tool.own() for tool in self.tools}
         await self.inner.reset(task)
 
-    async def step(self, reply: Message) -> Observation:
-        is_other = self.hands_on and not any(call.name in self._own for call in reply.tool_calls)
-        if not reply.tool_calls or is_other:
-            return await self.inner.step(reply)
-        answers = [await self._answer(call) for call in reply.tool_calls]
+    async def step(self, completion: Message) -> Observation:
+        is_other = self.hands_on and not any(call.name in self._own for call in completion.tool_calls)
+        if not completion.tool_calls or is_other:
+            return await self.inner.step(completion)
+        answers = [await self._answer(call) for call in completion.tool_calls]
         self.heard += answers
         return Observation(tuple(Message("tool", answer) for answer in answers), done=False)
 
@@ -88,7 +89,7 @@ class ToolboxEnvironment(Environment):
         await self.inner.close()
 
     def demonstrate(self) -> Message:
-        """A call where a tool knows one that helps, then what the world would say, without its working."""
+        """A call where a tool knows one that helps, then what the environment would say, without its working."""
         if not self.heard:
             for tool in self.tools:
                 if (arguments := tool.use(self.task)) is not None:
@@ -120,7 +121,7 @@ class ToolboxEnvironment(Environment):
 
 
 def calling(tool: Instrument, said: str = "", **arguments: Any) -> Message:
-    """A reply that calls a tool, for demonstrations; `said` stands before the call."""
+    """A completion that calls a tool, for demonstrations; `said` stands before the call."""
     return Message("assistant", said, (ToolCall(tool.name, json.dumps(arguments)),))
 
 

@@ -1,1 +1,1 @@
-"""Environments around other environments."""
+"""Episodes around other episodes."""

@@ -1,18 +1,18 @@
-"""A world around another one, for worlds that differ from theirs in one thing."""
+"""An environment around another one, for environments that differ from theirs in one thing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Task
 
 
 @dataclass(frozen=True)
-class Around(World):
+class Around(Environment):
     """Everything as it is in `inner`, but for what a subclass says."""
 
-    inner: World
+    inner: Environment
 
     @property
     def name(self) -> str:
@@ -36,11 +36,11 @@ class Around(World):
     def num_tasks(self, heldout: bool = False) -> int | None:
         return self.inner.num_tasks(heldout)
 
-    def environment(self) -> Environment:
-        return self.inner.environment()
+    def episode(self) -> Episode:
+        return self.inner.episode()
 
-    def check(self, task: Task, reply: str) -> float:
-        return self.inner.check(task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return self.inner.check(task, completion)
 
-    def answer(self, reply: str) -> str:
-        return self.inner.answer(reply)
+    def answer(self, completion: str) -> str:
+        return self.inner.answer(completion)

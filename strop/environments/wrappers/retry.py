@@ -1,4 +1,5 @@
-"""A world of one reply in which a wrong answer may be followed by others; all it says is that one was wrong (UFO).
+"""An environment of one completion in which a wrong answer may be followed by others; all it says is that one was wrong
+(UFO).
 
 Papers: ufo
 """
@@ -11,10 +12,10 @@ from strop.environments.format.demonstrations import demonstrating
 from strop.environments.single_turn import SingleTurn
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.types import Message, Observation, Task
 
-SPARE_REPLIES = 3  # without an answer, in one attempt
+SPARE_COMPLETIONS = 3  # without an answer, in one rollout
 _WRONG = Message("user", "wrong, try again")
 
 
@@ -22,39 +23,41 @@ _WRONG = Message("user", "wrong, try again")
 class TryAgain(Around):
     """Up to `tries` answers, the last of which is the first right one; a right one is paid 1 whenever it comes.
 
-    A reply without an answer is no try. After the last wrong one nothing is said.
+    A completion without an answer is no try. After the last wrong one nothing is said.
     """
 
-    tries: int = 5  # answers of one attempt
+    tries: int = 5  # answers of one rollout
 
     def __post_init__(self) -> None:
         if self.tries < 1:
             raise ConfigurationError(f"TryAgain needs tries >= 1, got {self.tries}")
-        if not isinstance(self.inner.environment(), SingleTurn) or not self.inner.pays:
-            raise ConfigurationError(f"TryAgain needs a world of one reply that judges it, not {self.inner.name}")
+        if not isinstance(self.inner.episode(), SingleTurn) or not self.inner.pays:
+            raise ConfigurationError(
+                f"TryAgain needs an environment of one completion that judges it, not {self.inner.name}"
+            )
 
-    def environment(self) -> Environment:
-        return _Trying(self, self.inner.environment())
+    def episode(self) -> Episode:
+        return _Trying(self, self.inner.episode())
 
 
 @dataclass
-class _Trying(Environment):
-    """One attempt."""
+class _Trying(Episode):
+    """One rollout."""
 
-    world: TryAgain
-    inner: Environment
+    env: TryAgain
+    inner: Episode
     answers: int = field(default=0, init=False)
-    replies: int = field(default=0, init=False)
+    completions: int = field(default=0, init=False)
 
     async def reset(self, task: Task) -> None:
-        self.answers = self.replies = 0
+        self.answers = self.completions = 0
         await self.inner.reset(task)
 
-    async def step(self, reply: Message) -> Observation:
-        seen = await self.inner.step(reply)
-        self.replies += 1
-        self.answers += self.world.answer(reply.content) != ""
-        is_last = self.answers >= self.world.tries or self.replies >= self.world.tries + SPARE_REPLIES
+    async def step(self, completion: Message) -> Observation:
+        seen = await self.inner.step(completion)
+        self.completions += 1
+        self.answers += self.env.answer(completion.content) != ""
+        is_last = self.answers >= self.env.tries or self.completions >= self.env.tries + SPARE_COMPLETIONS
         done = seen.reward == 1.0 or is_last
         return Observation(() if done else (_WRONG,), done, seen.reward)
 

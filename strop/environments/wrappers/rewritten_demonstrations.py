@@ -1,4 +1,4 @@
-"""A world whose demonstrations somebody rewrites; what it answers and pays stays its own."""
+"""An environment whose demonstrations somebody rewrites; what it answers and pays stays its own."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from strop.environments.format.demonstrations import demonstrating
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.types import Message, Observation, Task
 
 
 @dataclass
-class Rewritten(Environment):
-    """`inner`, and `rewrite` of every reply that it demonstrates."""
+class Rewritten(Episode):
+    """`inner`, and `rewrite` of every completion that it demonstrates."""
 
-    inner: Environment
+    inner: Episode
     rewrite: Callable[[str], str]
 
     async def reset(self, task: Task) -> None:
         await self.inner.reset(task)
 
-    async def step(self, reply: Message) -> Observation:
-        return await self.inner.step(reply)
+    async def step(self, completion: Message) -> Observation:
+        return await self.inner.step(completion)
 
     def demonstrate(self) -> Message:
         shown = demonstrating(self.inner).demonstrate()

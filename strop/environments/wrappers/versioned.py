@@ -1,4 +1,6 @@
-"""The environment of an attempt, where the world changes while the policy learns: seen through worlds around it too."""
+"""The episode of a rollout, where the environment changes while the policy learns: seen through environments around it
+too.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +9,34 @@ from dataclasses import dataclass, replace
 from strop.capabilities import Dated, inside
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.types import Start
 
 
-def environment_at(world: World, start: Start) -> Environment:
-    """As it is for an attempt that begins so."""
-    if issubclass(type(world), Dated) and isinstance(world, Dated):  # the first is remembered, and much quicker
-        return world.at(start)
-    if isinstance(world, Around) and inside(world.inner, Dated):
-        return replace(world, inner=_From(world.inner, start)).environment()
-    return world.environment()
+def episode_at(env: Environment, start: Start) -> Episode:
+    """As it is for a rollout that begins so."""
+    if issubclass(type(env), Dated) and isinstance(env, Dated):  # the first is remembered, and much quicker
+        return env.at(start)
+    if isinstance(env, Around) and inside(env.inner, Dated):
+        return replace(env, inner=_From(env.inner, start)).episode()
+    return env.episode()
 
 
 @dataclass(frozen=True)
 class _From(Around):
-    """A world in which every attempt begins alike."""
+    """An environment in which every rollout begins alike."""
 
     start: Start
 
-    def environment(self) -> Environment:
-        return environment_at(self.inner, self.start)
+    def episode(self) -> Episode:
+        return episode_at(self.inner, self.start)
 
 
-def check_undated(world: World, holder: str) -> None:
-    """Refuse a world that changes where it is asked from afar, and would never hear of versions."""
-    for dated in inside(world, Dated):
+def check_undated(env: Environment, holder: str) -> None:
+    """Refuse an environment that changes where it is asked from afar, and would never hear of versions."""
+    for dated in inside(env, Dated):
         raise ConfigurationError(
-            f"{holder} asks its world in another process, where nobody says which version of the weights an attempt "
+            f"{holder} asks its environment in another process, where nobody says which version of the weights a "
+            f"rollout "
             f"began with, and {type(dated).__name__} depends on it: use it without {holder}"
         )

@@ -15,7 +15,9 @@ from strop.types import Task
 
 @dataclass(frozen=True)
 class Miskeyed(Around):
-    """The first `tasks` of a world, over and over, `share` of them with a wrong key; held-out ones are as they were."""
+    """The first `tasks` of an environment, over and over, `share` of them with a wrong key; held-out ones are as they
+    were.
+    """
 
     tasks: int = 256
     share: float = 0.5  # of tasks that cannot be solved
@@ -37,13 +39,13 @@ class Miskeyed(Around):
         return self.inner.num_tasks(heldout=True) if heldout else self.tasks
 
     def is_broken(self, place: int) -> bool:
-        """Exactly `share` of all, in an order that chance made."""
+        """Exactly `share` of all, in an order that probability made."""
         order = list(range(self.tasks))
         random.Random(f"miskeyed/{self.tasks}").shuffle(order)
         return order[place] < round(self.share * self.tasks)
 
     def _foreign(self, place: int, task: Task) -> str:
-        """The key of a task outside of the pool, by which the reply to this one is wrong."""
+        """The key of a task outside of the pool, by which the completion to this one is wrong."""
         keys = (self.inner.task(self.tasks + place + further).answer for further in range(100))
         right = self.inner.answer(task.answer)
         return next(key for key in keys if self.inner.answer(key) != right)

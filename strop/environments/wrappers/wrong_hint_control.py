@@ -1,4 +1,6 @@
-"""A world whose hints are about another of its tasks: what a hint is worth without its task, for negative controls."""
+"""An environment whose hints are about another of its tasks: what a hint is worth without its task, for negative
+controls.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from strop.types import Task
 
 @dataclass(frozen=True)
 class Misguided(Around):
-    """The world as it is; a hint shows how the working of another train task begins, the same one every time."""
+    """The environment as it is; a hint shows how the working of another train task begins, the same one every time."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Hints):
-            raise ConfigurationError(f"Misguided needs a world with hints, and {self.inner.name} gives none")
+            raise ConfigurationError(f"Misguided needs an environment with hints, and {self.inner.name} gives none")
 
     def hint(self, task: Task, steps: int = 1) -> str:
         assert isinstance(self.inner, Hints)

@@ -13,16 +13,16 @@ from typing import ClassVar
 from strop.errors import ConfigurationError
 from strop.roles import Gate
 from strop.success import successes
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class AccuracyBand(Gate):
-    """Keep a group if the share of right ones among the policy's own attempts is from `low` to `high`."""
+    """Keep a group if the share of right ones among the policy's own rollouts is from `low` to `high`."""
 
-    low: float = 0.25  # least share of right attempts
+    low: float = 0.25  # least share of right rollouts
     high: float = 0.75  # largest share
 
     min_group: ClassVar[int] = 2
@@ -31,12 +31,12 @@ class AccuracyBand(Gate):
         if not 0 <= self.low <= self.high <= 1:
             raise ConfigurationError(f"AccuracyBand needs 0 <= low <= high <= 1, got {self.low} and {self.high}")
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         right, count = successes(group)
         if not count:
-            return Verdict(None, "no attempt counts")
+            return GateResult(None, "no rollout counts")
         if right < (self.low - _ROUNDING) * count:
-            return Verdict(None, f"fewer than {self.low:g} of its attempts are right")
+            return GateResult(None, f"fewer than {self.low:g} of its rollouts are right")
         if right > (self.high + _ROUNDING) * count:
-            return Verdict(None, f"more than {self.high:g} of its attempts are right")
-        return Verdict(group)
+            return GateResult(None, f"more than {self.high:g} of its rollouts are right")
+        return GateResult(group)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.roles import Gate
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,11 @@ class BestAndWorst(Gate):
 
     min_group: ClassVar[int] = 2
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         if not group.scored:
-            return Verdict(None, "no attempt counts")
-        best = max(group.scored, key=lambda attempt: attempt.reward)
-        worst = min(group.scored, key=lambda attempt: attempt.reward)
+            return GateResult(None, "no rollout counts")
+        best = max(group.scored, key=lambda rollout: rollout.reward)
+        worst = min(group.scored, key=lambda rollout: rollout.reward)
         if best.reward == worst.reward:
-            return Verdict(None, f"all rewards are {best.reward:g}")
-        return Verdict(replace(group, trajectories=[best, worst]), "kept the best and the worst")
+            return GateResult(None, f"all rewards are {best.reward:g}")
+        return GateResult(replace(group, rollouts=[best, worst]), "kept the best and the worst")

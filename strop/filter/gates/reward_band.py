@@ -1,7 +1,7 @@
 """SeRL's filter (2505.20347): groups stay whose mean reward is neither high nor low, whatever the reward is.
 
-Where attempts are paid for agreeing with each other, the upper bound is what keeps a policy from one answer to all. SwS
-(2506.08989) has the same with the world's rewards.
+Where rollouts are paid for agreeing with each other, the upper bound is what keeps a policy from one answer to all. SwS
+(2506.08989) has the same with the environment's rewards.
 Papers: serl, sws
 """
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
 from strop.roles import Gate
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class RewardBand(Gate):
-    """Keep a group if the mean reward of its attempts is from `low` to `high`."""
+    """Keep a group if the mean reward of its rollouts is from `low` to `high`."""
 
     low: float = 0.2
     high: float = 0.8
@@ -27,10 +27,10 @@ class RewardBand(Gate):
         if self.low > self.high:
             raise ConfigurationError(f"RewardBand needs low <= high, got {self.low} and {self.high}")
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         if not group.scored:
-            return Verdict(None, "no attempt counts")
+            return GateResult(None, "no rollout counts")
         mean = float(group.rewards.mean())
         if self.low - _ROUNDING <= mean <= self.high + _ROUNDING:
-            return Verdict(group)
-        return Verdict(None, f"its mean reward is {'below' if mean < self.low else 'above'} the band")
+            return GateResult(group)
+        return GateResult(None, f"its mean reward is {'below' if mean < self.low else 'above'} the band")

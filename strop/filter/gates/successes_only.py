@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 
 from strop.roles import Gate
 from strop.success import is_right
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
 
 @dataclass(frozen=True)
 class Successes(Gate):
-    """Keep the attempts whose total reward reaches the threshold; drop the group if there is none."""
+    """Keep the rollouts whose total reward reaches the threshold; drop the group if there is none."""
 
     threshold: float = 1.0  # least reward of a success
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         # A weighted sum such as 0.7 + 0.2 + 0.1 is a rounding error short of 1.
-        kept = [attempt for attempt in group.scored if is_right(attempt.reward, self.threshold)]
+        kept = [rollout for rollout in group.scored if is_right(rollout.reward, self.threshold)]
         if not kept:
-            return Verdict(None, f"no reward reaches {self.threshold:g}")
-        reason = f"kept {len(kept)} of {len(group.trajectories)} attempts"
-        return Verdict(replace(group, trajectories=kept), reason)
+            return GateResult(None, f"no reward reaches {self.threshold:g}")
+        reason = f"kept {len(kept)} of {len(group.rollouts)} rollouts"
+        return GateResult(replace(group, rollouts=kept), reason)

@@ -1,4 +1,4 @@
-"""DAPO's dynamic sampling (2503.14476): a group whose attempts all did equally well teaches nothing and is dropped.
+"""DAPO's dynamic sampling (2503.14476): a group whose rollouts all did equally well teaches nothing and is dropped.
 
 Papers: dapo
 """
@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.roles import Gate
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
 _ROUNDING = 1e-9  # of weighted sums: 0.7 + 0.2 + 0.1 is not 0.6 + 0.4
 
@@ -25,10 +25,10 @@ class ZeroVariance(Gate):
 
     min_group: ClassVar[int] = 2
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         rewards = group.rewards
         if len(rewards) == 0:
-            return Verdict(None, "no attempt counts")
+            return GateResult(None, "no rollout counts")
         if float(np.ptp(rewards)) <= _ROUNDING:
-            return Verdict(None, f"all rewards are {float(rewards[0]):g}")
-        return Verdict(group)
+            return GateResult(None, f"all rewards are {float(rewards[0]):g}")
+        return GateResult(group)

@@ -11,16 +11,18 @@ from typing import Protocol
 
 from strop.environments.bundled.countdown import Exact, Expression
 from strop.filter.paid_text import Span
-from strop.types import Trajectory
+from strop.types import Rollout
 
-MOST_STEPS = 1000  # that are read: the rest is one that does not hold, or a long reply would keep everybody waiting
+MOST_STEPS = (
+    1000  # that are read: the rest is one that does not hold, or a long completion would keep everybody waiting
+)
 _STEP = re.compile(r"(?<!\S)[^\s=]*=\S*")  # from where a word begins, or a long one without = is read again and again
 
 
 class StepJudge(Protocol):
-    """How right is an attempt up to the end of each of its steps?"""
+    """How right is a rollout up to the end of each of its steps?"""
 
-    def steps(self, attempt: Trajectory) -> list[Span]:
+    def steps(self, rollout: Rollout) -> list[Span]:
         """A place for each step that is not empty, in order; its value is from 0 to 1."""
         ...
 
@@ -29,14 +31,14 @@ class StepJudge(Protocol):
 class Calculations(StepJudge):
     """Steps are what holds a `=`, and whatever follows the last one: the answer.
 
-    A step's value is 1 while all calculations so far hold (`12+3=15`), and 0 from the first on that does not. A reply
-    is cut at blanks and at the end of its working.
+    A step's value is 1 while all calculations so far hold (`12+3=15`), and 0 from the first on that does not. A
+    completion is cut at blanks and at the end of its working.
     """
 
-    def steps(self, attempt: Trajectory) -> list[Span]:
+    def steps(self, rollout: Rollout) -> list[Span]:
         found: list[Span] = []
         is_right = True
-        for number, turn in enumerate(attempt.turns):
+        for number, turn in enumerate(rollout.turns):
             text = turn.message.content.replace("<think>", " " * 7).replace("</think>", " " * 8)  # places stay
             for step in _STEP.finditer(text):
                 is_last = len(found) == MOST_STEPS
@@ -44,12 +46,12 @@ class Calculations(StepJudge):
                 found.append(Span(number, step.start(), len(text) if is_last else step.end(), float(is_right)))
                 if is_last:
                     return found
-        return [*found, *_answer(attempt, found)]
+        return [*found, *_answer(rollout, found)]
 
 
-def _answer(attempt: Trajectory, found: list[Span]) -> list[Span]:
+def _answer(rollout: Rollout, found: list[Span]) -> list[Span]:
     """What the last turn says behind its last calculation."""
-    last, text = len(attempt.turns) - 1, attempt.reply.rstrip()
+    last, text = len(rollout.turns) - 1, rollout.completion.rstrip()
     after = max((step.end for step in found if step.turn == last), default=0)
     is_right = found[-1].value if found else 1.0
     return [Span(last, after, len(text), is_right)] if len(text) > after else []

@@ -1,4 +1,4 @@
-"""How rewards ask advisers: many questions at once, each answered alike whenever it is asked.
+"""How rewards ask LLM clients: many questions at once, each answered alike whenever it is asked.
 
 A judge's answer is read in its own words alone: behind the code of its question, or as a bare verdict and nothing else.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from strop.errors import UnreadVerdictError
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.text.llm_prompt import Bare, compact, judgement, own_words
 from strop.types import Message, Sampling, Task
 
@@ -27,17 +27,17 @@ _SIGN = 24  # tokens of a code before the verdict
 
 @runtime_checkable
 class ReadsCompact(Protocol):
-    """A judge that worlds may have trained, whose questions have no fences."""
+    """A judge that environments may have trained, whose questions have no fences."""
 
     reads_compact: ClassVar[bool]
 
 
-def form_for(judge: Adviser) -> Callable[..., str]:
-    """How a question is put to a judge that worlds may have trained with the same one."""
+def form_for(judge: LLMClient) -> Callable[..., str]:
+    """How a question is put to a judge that environments may have trained with the same one."""
     return compact if isinstance(judge, ReadsCompact) else judgement
 
 
-async def verdict(judge: Adviser, asked: str, bare: Bare, sampling: Sampling = EXACT, key: int | None = None) -> str:
+async def verdict(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling = EXACT, key: int | None = None) -> str:
     """A judge's own words; what may be a quotation is none."""
     longer = replace(sampling, max_tokens=sampling.max_tokens + _SIGN)
     said = await judge.ask([Message("user", asked)], longer, key_of(asked) if key is None else key)
@@ -46,7 +46,7 @@ async def verdict(judge: Adviser, asked: str, bare: Bare, sampling: Sampling = E
     return own
 
 
-async def verdict_or_none(judge: Adviser, asked: str, bare: Bare, sampling: Sampling, key: int) -> str:
+async def verdict_or_none(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling, key: int) -> str:
     """The same where one of several verdicts may be lost; empty: it cannot be read."""
     try:
         return await verdict(judge, asked, bare, sampling, key)

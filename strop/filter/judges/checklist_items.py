@@ -1,4 +1,4 @@
-"""Checklists as text: how an adviser is asked for one and about one item of it, and what it says is read."""
+"""Checklists as text: how an LLM client is asked for one and about one item of it, and what it says is read."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.types import Trajectory
+from strop.types import Rollout
 
-FACT = "item/"  # before an item's number: its score from 0 to 1, among an attempt's facts
+FACT = "item/"  # before an item's number: its score from 0 to 1, among a rollout's facts
 _ITEM = re.compile(r"[ \t*-]*(\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
 _NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that a reply must do, and how much it matters, from 0 to 100."""
+    """One thing that a completion must do, and how much it matters, from 0 to 100."""
 
     weight: float
     text: str
@@ -23,10 +23,12 @@ class Item:
 
 EVERYWHERE = Item(100.0, "It answers what was asked, in a fitting manner.")
 WANTED = (
-    "Write a checklist for replies to this task: one requirement per line, each with its importance from 0 to 100 "
+    "Write a checklist for completions to this task: one requirement per line, each with its importance from 0 to 100 "
     "before it, as in 80: It names the author."
 )
-JUDGED = "How well does the reply meet the requirement, from 0 (not at all) to 100 (fully)? Answer with the number."
+JUDGED = (
+    "How well does the completion meet the requirement, from 0 (not at all) to 100 (fully)? Answer with the number."
+)
 
 
 def items_in(text: str) -> list[Item]:
@@ -42,8 +44,8 @@ def score_in(text: str) -> float | None:
     return min(max(float(found.group()), 0.0), 100.0) if found else None
 
 
-def widest_gap(attempts: Sequence[Trajectory]) -> float:
+def widest_gap(rollouts: Sequence[Rollout]) -> float:
     """The largest difference on a single item that all of them were judged by."""
-    names = [name for name in attempts[0].facts if name.startswith(FACT)] if attempts else []
-    judged = [[each.facts[name] for each in attempts] for name in names if all(name in each.facts for each in attempts)]
+    names = [name for name in rollouts[0].facts if name.startswith(FACT)] if rollouts else []
+    judged = [[each.facts[name] for each in rollouts] for name in names if all(name in each.facts for each in rollouts)]
     return max((max(scores) - min(scores) for scores in judged), default=0.0)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import text_of, verdict
 from strop.filter.judges.progress_frames import PERCENTAGES, percentages
 from strop.filter.judges.rubric import answer
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.text.llm_prompt import judgement, question
-from strop.types import Task, Trajectory
+from strop.types import Rollout, Task
 
-WANTED = "What makes a reply to this task a good one? Name the criteria, one per line, each after a dash."
+WANTED = "What makes a completion to this task a good one? Name the criteria, one per line, each after a dash."
 SCORED = (
-    "How well does the reply meet each numbered requirement, from 0 (not at all) to 100 (fully)? One line each, as in "
+    "How well does the completion meet each numbered requirement, from 0 (not at all) to 100 (fully)? One line each, "
+    "as in "
     "2: 40"
 )
 _CRITERION = re.compile(r"[ \t]*(?:[-*]|\d{1,3}[.)])[ \t]+(\S.*)")
@@ -30,19 +31,19 @@ def criteria_in(text: str) -> list[str]:
     return list(dict.fromkeys(each.group(1) for each in found if each))
 
 
-async def criteria_of(task: Task, writer: Adviser) -> list[str]:
-    """From the task alone, so that they are the same for all replies to it."""
-    said = await answer(writer, question(WANTED, task=text_of(task)))
+async def criteria_of(task: Task, task_generator: LLMClient) -> list[str]:
+    """From the task alone, so that they are the same for all completions to it."""
+    said = await answer(task_generator, question(WANTED, task=text_of(task)))
     if not (found := criteria_in(said)):
-        raise AdviserError(f"there is no criterion for task {task.id} in {said[:80]!r}")
+        raise LLMClientError(f"there is no criterion for task {task.id} in {said[:80]!r}")
     return found
 
 
-async def scores_of(attempt: Trajectory, requirements: Sequence[str], judge: Adviser) -> list[float]:
+async def scores_of(rollout: Rollout, requirements: Sequence[str], judge: LLMClient) -> list[float]:
     """One from 0 to 1 for each requirement."""
     listed = "\n".join(f"{number}: {text}" for number, text in enumerate(requirements, start=1))
-    asked = judgement(SCORED, task=text_of(attempt.task), reply=attempt.reply, requirements=listed)
+    asked = judgement(SCORED, task=text_of(rollout.task), completion=rollout.completion, requirements=listed)
     said = await verdict(judge, asked, PERCENTAGES)
     if (found := percentages(said, len(requirements))) is None:
-        raise AdviserError(f"need one score for each of {len(requirements)} requirements, got {said[:80]!r}")
+        raise LLMClientError(f"need one score for each of {len(requirements)} requirements, got {said[:80]!r}")
     return found

@@ -1,4 +1,5 @@
-"""Two replies compared criterion by criterion: how a judge is asked, its answer is read, and code adds it up (OpenRS).
+"""Two completions compared criterion by criterion: how a judge is asked, its answer is read, and code adds it up
+(OpenRS).
 
 A line names a kind, a winner and a strength: `core, first, 3: It shows its working.`
 """
@@ -9,17 +10,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import Lines, text_of, verdict
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.text.llm_prompt import judgement
 from strop.types import Task
 
 FATAL = "fatal"
 WEIGHTS = {"core": 5.0, "important": 2.0, "highlight": 1.0}
 ASKED = (
-    "Find where the first and the second reply differ, and make a criterion of each difference. Call it fatal where a "
-    "reply is worthless for it, core where it decides about the task, important where it helps, highlight where it is "
+    "Find where the first and the second completion differ, and make a criterion of each difference. Call it fatal "
+    "where a "
+    "completion is worthless for it, core where it decides about the task, important where it helps, highlight where "
+    "it is "
     "only pleasant. One line each, with the winner and by how much, from 0 to 5, as in core, first, 3: It is right."
 )
 _LINE = re.compile(
@@ -31,7 +34,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True)
 class Distinction:
-    """On one criterion; `value` is above 0 where the first reply is better."""
+    """On one criterion; `value` is above 0 where the first completion is better."""
 
     kind: str
     value: float
@@ -45,7 +48,7 @@ def differences_in(text: str) -> list[Distinction]:
 
 
 def preference(found: Sequence[Distinction]) -> float:
-    """Fatal ones alone where there are any, else the weighted mean: above 0 where the first reply is better.
+    """Fatal ones alone where there are any, else the weighted mean: above 0 where the first completion is better.
 
     Criteria on which both are alike weigh nothing.
     """
@@ -56,15 +59,15 @@ def preference(found: Sequence[Distinction]) -> float:
     return sum(WEIGHTS[each.kind] * each.value for each in said) / total if total else 0.0
 
 
-async def compared(task: Task, first: str, second: str, judge: Adviser) -> float:
-    """1 where the first reply wins in both orders, 0 where the second does, else 1/2."""
+async def compared(task: Task, first: str, second: str, judge: LLMClient) -> float:
+    """1 where the first completion wins in both orders, 0 where the second does, else 1/2."""
     sides = [await _preferred(task, *order, judge) for order in ((first, second), (second, first))]
     one, other = sides[0], -sides[1]
     return 1.0 if min(one, other) > 0 else 0.0 if max(one, other) < 0 else 0.5
 
 
-async def _preferred(task: Task, first: str, second: str, judge: Adviser) -> float:
+async def _preferred(task: Task, first: str, second: str, judge: LLMClient) -> float:
     said = await verdict(judge, judgement(ASKED, task=text_of(task), first=first, second=second), Lines(_LINE))
     if not (found := differences_in(said)):
-        raise AdviserError(f"there is no criterion with a winner and a strength in {said[:80]!r}")
+        raise LLMClientError(f"there is no criterion with a winner and a strength in {said[:80]!r}")
     return preference(found)

@@ -1,4 +1,6 @@
-"""Who compares two replies to a task: a generative judge that answers with one token, or the world's own check."""
+"""Who compares two completions to a task: a generative judge that answers with one token, or the environment's own
+check.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.text.sanitize import set_in
 from strop.types import FilePath, Task
 from strop.workers.foreign_checks import checked
@@ -17,34 +19,34 @@ from strop.workers.foreign_checks import checked
 
 @dataclass(frozen=True)
 class Graded:
-    """A Bradley-Terry judge of the worlds' own checks: s(scale * (check of first - check of second) + bias).
+    """A Bradley-Terry judge of the environments' own checks: s(scale * (check of first - check of second) + bias).
 
     It stands in where no judge was trained; `bias` is one for the first place, as real judges have.
     """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     scale: float = 4.0
     bias: float = 0.0
 
     def open(self) -> None:
-        """Make one task of each world, so that what it imports and reads is on no attempt's clock."""
-        for world in self.worlds:
-            world.task(0)
+        """Make one task of each environment, so that what it imports and reads is on no rollout's clock."""
+        for env in self.envs:
+            env.task(0)
 
     def first_wins(self, task: Task, first: str, second: str) -> float:
-        world = next((world for world in self.worlds if world.name == task.source), None)
-        if world is None:
-            raise ConfigurationError(f"Graded knows no world {task.source!r}, only {[w.name for w in self.worlds]}")
-        score = self.scale * (checked(world, task, first) - checked(world, task, second)) + self.bias
+        env = next((env for env in self.envs if env.name == task.source), None)
+        if env is None:
+            raise ConfigurationError(f"Graded knows no environment {task.source!r}, only {[w.name for w in self.envs]}")
+        score = self.scale * (checked(env, task, first) - checked(env, task, second)) + self.bias
         return 1 / (1 + math.exp(-score))
 
 
 @dataclass
 class Generative:
-    """A language model that reads the task and both replies and says which is better by the next token.
+    """A language model that reads the task and both completions and says which is better by the next token.
 
     The verdict's probability is taken among the two verdict tokens alone. Each part of the question begins a line, and
-    no line of a reply can pass for one.
+    no line of a completion can pass for one.
     """
 
     model: FilePath  # folder
@@ -54,7 +56,7 @@ class Generative:
     _opened: Any = field(default=None, init=False, repr=False, compare=False)
 
     def open(self) -> None:
-        """Load the model now, on no attempt's clock."""
+        """Load the model now, on no rollout's clock."""
         self._ready()
 
     def first_wins(self, task: Task, first: str, second: str) -> float:

@@ -1,4 +1,4 @@
-"""An attempt as frames, one per turn, that an adviser sees out of order and says how far each one is (GVL)."""
+"""A rollout as frames, one per turn, that an LLM client sees out of order and says how far each one is (GVL)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from strop.filter.judges.batch_ask import Lines
 from strop.text.llm_prompt import judgement
 from strop.text.sanitize import quoted
-from strop.types import Message, Trajectory
+from strop.types import Message, Rollout
 
-PROGRESS = "progress/"  # before a turn's number: how far it was, from 0 to 1, among an attempt's facts
+PROGRESS = "progress/"  # before a turn's number: how far it was, from 0 to 1, among a rollout's facts
 ORDER = "progress_order"  # the fact of how well that rises with time, from -1 to 1
 ASKED = (
-    "The steps above belong to one attempt at the task, in no particular order; its first step is 0 % of the way to "
+    "The steps above belong to one rollout of the task, in no particular order; its first step is 0 % of the way to "
     "the end. Say for each numbered step how far it is, one line each, as in 2: 40"
 )
 _FRAME = re.compile(r"^(\d{1,4}): (.*)$", re.MULTILINE)
@@ -23,28 +23,28 @@ _SAID = re.compile(r"^\s*(\d{1,4})\s*[:.)]\s*(\d{1,3}(?:\.\d{1,6})?)\s*%?\s*$", 
 PERCENTAGES = Lines(_SAID)  # an answer that is nothing else
 
 
-def frames(attempt: Trajectory, told: tuple[Message, ...] = ()) -> list[str]:
-    """What was said in each turn and what the world answered; one line each, so that none can pass for two.
+def frames(rollout: Rollout, told: tuple[Message, ...] = ()) -> list[str]:
+    """What was said in each turn and what the environment answered; one line each, so that none can pass for two.
 
     What it answered to the last one stands in no turn: `told`, where it is known.
     """
-    answers = [*(turn.told for turn in attempt.turns[1:]), told]
+    answers = [*(turn.told for turn in rollout.turns[1:]), told]
     texts = [
         " ".join([turn.message.content, "->", *(message.content for message in answer)])
-        for turn, answer in zip(attempt.turns, answers, strict=False)
+        for turn, answer in zip(rollout.turns, answers, strict=False)
     ]
     return [" ".join(quoted(each).split()) for each in texts]
 
 
 def question(task: str, first: str, shown: Sequence[str]) -> str:
-    """What an adviser reads."""
+    """What an LLM client reads."""
     lines = [f"{number}: {frame}" for number, frame in enumerate(shown, start=1)]
     told = [f"task: {' '.join(task.split())}", f"first step: {first}", *lines]
     return judgement(ASKED, steps="\n".join(told))
 
 
 def shown_in(text: str) -> list[str]:
-    """The frames of a question again, for advisers that are rules."""
+    """The frames of a question again, for LLM clients that are rules."""
     return [frame for _, frame in _FRAME.findall(text)]
 
 

@@ -1,24 +1,24 @@
-"""Rubrics as text: how an adviser is asked for one and about one item of it, and what it says is read.
+"""Rubrics as text: how an LLM client is asked for one and about one item of it, and what it says is read.
 
-An item bears points, which may be below 0: something that a reply must not do.
+An item bears points, which may be below 0: something that a completion must not do.
 """
 
 from __future__ import annotations
 
 import re
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import EXACT, key_of, text_of
 from strop.filter.judges.checklist_items import Item
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Message, Task
 
 WANTED = (
-    "Write a rubric for replies to this task: one criterion per line, each with its points before it, negative for "
-    "what a reply must not do, as in 5: It names the author. or -3: It guesses."
+    "Write a rubric for completions to this task: one criterion per line, each with its points before it, negative for "
+    "what a completion must not do, as in 5: It names the author. or -3: It guesses."
 )
-JUDGED = "Does the reply meet the requirement? Answer with yes or no."
+JUDGED = "Does the completion meet the requirement? Answer with yes or no."
 _ITEM = re.compile(r"[ \t*]*(-?\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
 _VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
@@ -35,15 +35,15 @@ def is_met(text: str) -> bool | None:
     return found.group(1).lower() == "yes" if found else None
 
 
-async def rubric_of(task: Task, writer: Adviser) -> list[Item]:
+async def rubric_of(task: Task, task_generator: LLMClient) -> list[Item]:
     """The same for all who ask; one without any positive points cannot be earned and is none."""
     asked = question(WANTED, task=text_of(task))
-    items = items_in(await answer(writer, asked))
+    items = items_in(await answer(task_generator, asked))
     if not any(item.weight > 0 for item in items):
-        raise AdviserError(f"there is no item with points to earn in the rubric for task {task.id}")
+        raise LLMClientError(f"there is no item with points to earn in the rubric for task {task.id}")
     return items
 
 
-async def answer(adviser: Adviser, asked: str) -> str:
-    """What an adviser says to a question."""
-    return await adviser.ask([Message("user", asked)], EXACT, key_of(asked))
+async def answer(llm_client: LLMClient, asked: str) -> str:
+    """What an LLM client says to a question."""
+    return await llm_client.ask([Message("user", asked)], EXACT, key_of(asked))

@@ -1,4 +1,4 @@
-"""By how much a step helped: how an adviser is asked, and what it says is read (BAVT)."""
+"""By how much a step helped: how an LLM client is asked, and what it says is read (BAVT)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 
 
 def question(task: str, earlier: Sequence[str], last: str) -> str:
-    """What an adviser reads; every step is one line, so that none can pass for another part."""
+    """What an LLM client reads; every step is one line, so that none can pass for another part."""
     steps = [f"step: {step}" for step in earlier]
     return judgement(ASKED, steps="\n".join([f"task: {' '.join(task.split())}", *steps, f"last step: {last}"]))
 
 
 def steps_in(text: str) -> tuple[list[str], str]:
-    """Earlier steps and the last one again, for advisers that are rules."""
+    """Earlier steps and the last one again, for LLM clients that are rules."""
     lines = text.splitlines()
     earlier = [line.removeprefix("step: ") for line in lines if line.startswith("step: ")]
     (last,) = [line.removeprefix("last step: ") for line in lines if line.startswith("last step: ")]

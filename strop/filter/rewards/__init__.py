@@ -1,1 +1,1 @@
-"""How good was each attempt?"""
+"""How good was each rollout?"""

@@ -1,4 +1,4 @@
-"""What the best of a group was paid, given to all of it: as the reward of an evaluation with k attempts, pass@k."""
+"""What the best of a group was paid, given to all of it: as the reward of an evaluation with k rollouts, pass@k."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class BestSibling(Reward):
-    """The largest sum of turn rewards among the attempts that count."""
+    """The largest sum of turn rewards among the rollouts that count."""
 
     weight: float = 1.0
 
@@ -19,5 +19,5 @@ class BestSibling(Reward):
     is_relative: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        best = max((float(sum(attempt.turn_rewards)) for attempt in group.scored), default=0.0)
-        return [best] * len(group.trajectories)
+        best = max((float(sum(rollout.turn_rewards)) for rollout in group.scored), default=0.0)
+        return [best] * len(group.rollouts)

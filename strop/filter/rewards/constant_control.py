@@ -11,13 +11,13 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Flat(Reward):
-    """The same reward for every attempt."""
+    """The same reward for every rollout."""
 
-    value: float = 1.0  # of every attempt
+    value: float = 1.0  # of every rollout
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
     pays_blindly: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [self.value] * len(group.trajectories)
+        return [self.value] * len(group.rollouts)

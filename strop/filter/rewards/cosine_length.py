@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.success import is_right
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
 class CosineLength(Reward):
-    """Half a cosine from the first value, of an empty reply, to the second, of one of `limit` tokens.
+    """Half a cosine from the first value, of an empty completion, to the second, of one of `limit` tokens.
 
-    Of an attempt of several replies the longest counts: the limit is a reply's.
+    Of a rollout of several completions the longest counts: the limit is a completion's.
     """
 
     judge: Reward  # 1: right
-    limit: int  # tokens that a reply may have
+    limit: int  # tokens that a completion may have
     right: tuple[float, float] = (2.0, 1.0)  # for a right answer
     wrong: tuple[float, float] = (-10.0, 0.0)  # for a wrong one
-    exceed: float = -10.0  # for a reply within `margin` tokens of the limit
+    exceed: float = -10.0  # for a completion within `margin` tokens of the limit
     margin: int = 16
     weight: float = 1.0
 
@@ -47,8 +47,8 @@ class CosineLength(Reward):
             )
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self, self.judge, group)
-        return [self._value(_longest(t), is_right(mark)) for t, mark in zip(group.trajectories, marks, strict=True)]
+        scores = plain_scores(self, self.judge, group)
+        return [self._value(_longest(t), is_right(score)) for t, score in zip(group.rollouts, scores, strict=True)]
 
     def _value(self, length: int, right: bool) -> float:
         if length + self.margin >= self.limit:
@@ -57,5 +57,5 @@ class CosineLength(Reward):
         return last + (first - last) * (1 + math.cos(math.pi * length / self.limit)) / 2
 
 
-def _longest(attempt: Trajectory) -> int:
-    return max((len(turn.tokens) for turn in attempt.turns), default=0)
+def _longest(rollout: Rollout) -> int:
+    return max((len(turn.tokens) for turn in rollout.turns), default=0)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.success import EXIT
 from strop.types import Group
@@ -30,11 +30,11 @@ class Decaying(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        paid, attempts = plain_marks(self, self.inner, group), group.trajectories
-        order = sorted(range(len(attempts)), key=lambda place: attempts[place].facts.get(EXIT, math.inf))
-        marks, right = [0.0] * len(attempts), 0
+        paid, rollouts = plain_scores(self, self.inner, group), group.rollouts
+        order = sorted(range(len(rollouts)), key=lambda place: rollouts[place].facts.get(EXIT, math.inf))
+        scores, right = [0.0] * len(rollouts), 0
         for place in order:
-            if attempts[place].is_scored and paid[place] > 0:
-                marks[place] = paid[place] / 2**right
+            if rollouts[place].is_scored and paid[place] > 0:
+                scores[place] = paid[place] / 2**right
                 right += 1
-        return marks
+        return scores

@@ -1,4 +1,4 @@
-"""What the world itself paid, added up over the turns."""
+"""What the environment itself paid, added up over the turns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Earned(Reward):
-    """The sum of an attempt's turn rewards; 0 where the world paid nothing."""
+    """The sum of a rollout's turn rewards; 0 where the environment paid nothing."""
 
     weight: float = 1.0  # of this reward beside others
 
     is_inline: ClassVar[bool] = True
-    name: ClassVar[str] = "outcome"  # in ledgers and figures: the world's own word on an attempt
+    name: ClassVar[str] = "outcome"  # in ledgers and metrics: the environment's own word on a rollout
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(sum(attempt.turn_rewards)) for attempt in group.trajectories]
+        return [float(sum(rollout.turn_rewards)) for rollout in group.rollouts]

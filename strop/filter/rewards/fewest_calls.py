@@ -1,8 +1,8 @@
 """LightSearcher's reward (2512.06653): half for being right, half for no more tool calls than a success has needed.
 
-What has been needed is known to the strategy, which notes it on every attempt of a group before any is scored.
-Readings: the world's own judgement stands for the F1 of an answer; an attempt whose last reply gives no answer is of
-bad form.
+What has been needed is known to the strategy, which notes it on every rollout of a group before any is scored.
+Readings: the environment's own judgement stands for the F1 of an answer; a rollout whose last completion gives no
+answer is of bad form.
 Papers: lightsearcher
 """
 
@@ -14,9 +14,9 @@ from typing import ClassVar
 
 from strop.environments.format.think_tags import final_answer
 from strop.filter.calls import LEAST, RIGHT, calls_of
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class FewestCalls(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self, self.inner, group)
-        return [self._mark(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
+        scores = plain_scores(self, self.inner, group)
+        return [self._score(rollout, score) for rollout, score in zip(group.rollouts, scores, strict=True)]
 
-    def _mark(self, attempt: Trajectory, right: float) -> float:
-        if not final_answer(attempt.reply):
+    def _score(self, rollout: Rollout, right: float) -> float:
+        if not final_answer(rollout.completion):
             return -1.0
-        beyond = max(0.0, calls_of(attempt) - attempt.facts.get(LEAST, math.inf))
+        beyond = max(0.0, calls_of(rollout) - rollout.facts.get(LEAST, math.inf))
         return right / 2 + (math.exp(-self.price * beyond) / 2 if right >= RIGHT else 0.0)

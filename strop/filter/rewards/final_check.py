@@ -1,26 +1,28 @@
-"""A world's own check of the last reply, whatever was paid on the way."""
+"""An environment's own check of the last completion, whatever was paid on the way."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.environments.data.lookup import world_of
-from strop.roles import Reward, World
+from strop.environments.data.lookup import env_of
+from strop.roles import Environment, Reward
 from strop.types import Group
 from strop.workers.foreign_checks import checked
 
 
 @dataclass(frozen=True)
-class LastReply(Reward):
-    """How right the last reply is, from 0 to 1; asked inline where all worlds are ours, else in a killable process."""
+class LastCompletion(Reward):
+    """How right the last completion is, from 0 to 1; asked inline where all environments are ours, else in a killable
+    process.
+    """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     weight: float = 1.0
 
     @property
     def is_inline(self) -> bool:
-        return all(world.is_inline for world in self.worlds)
+        return all(env.is_inline for env in self.envs)
 
     def __call__(self, group: Group) -> list[float]:
-        world = world_of(self.worlds, group.task)
-        return [checked(world, attempt.task, attempt.reply) for attempt in group.trajectories]
+        env = env_of(self.envs, group.task)
+        return [checked(env, rollout.task, rollout.completion) for rollout in group.rollouts]

@@ -1,8 +1,8 @@
 """Rewards that are wrong for a share of all tasks (2505.22653): right answers earn what wrong ones should, and wrong
 ones what right ones should.
 
-A task is flipped or not, for all attempts at it and whenever it comes back: its name decides. A reply without an answer
-keeps what it has, or silence would be worth most where a task is flipped.
+A task is flipped or not, for all rollouts of it and whenever it comes back: its name decides. A completion without an
+answer keeps what it has, or silence would be worth most where a task is flipped.
 Papers: noisy-rewards
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
-from strop.roles import Reward, World
-from strop.types import Group, Metrics, Task, Trajectory
+from strop.filter.reward_values import plain_scores
+from strop.roles import Environment, Reward
+from strop.types import Group, Metrics, Rollout, Task
 from strop.workers.foreign_checks import answered
 
 
@@ -25,8 +25,8 @@ from strop.workers.foreign_checks import answered
 class Flipped(Reward):
     """1 - r in place of what `inner` says, for all answers to a share of the tasks; a half is pure noise."""
 
-    inner: Reward  # marks from 0 to 1
-    worlds: tuple[World, ...]
+    inner: Reward  # scores from 0 to 1
+    envs: tuple[Environment, ...]
     share: float = 0.4  # of the tasks
     seed: int = 0  # of which ones
     weight: float = 1.0
@@ -39,25 +39,25 @@ class Flipped(Reward):
 
     @property
     def is_inline(self) -> bool:
-        return all(world.is_inline for world in self.worlds)
+        return all(env.is_inline for env in self.envs)
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self, self.inner, group)
+        scores = plain_scores(self, self.inner, group)
         if not self.is_flipped(group.task):
-            return marks
-        world = world_of(self.worlds, group.task)
-        pairs = zip(group.trajectories, marks, strict=True)
-        return [1 - mark if _answers(world, attempt) else mark for attempt, mark in pairs]
+            return scores
+        env = env_of(self.envs, group.task)
+        pairs = zip(group.rollouts, scores, strict=True)
+        return [1 - score if _answers(env, rollout) else score for rollout, score in pairs]
 
     def is_flipped(self, task: Task) -> bool:
         digest = hashlib.sha256(f"{self.seed}/{task.id}".encode()).digest()
         return int.from_bytes(digest[:7], "big") / 2**56 < self.share
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Says how many groups of the draw were flipped; nothing is remembered."""
+        """Says how many groups of the batch were flipped; nothing is remembered."""
         flipped = sum(self.is_flipped(group.task) for group in groups)
         return {"flipped_share": flipped / max(len(groups), 1)}
 
 
-def _answers(world: World, attempt: Trajectory) -> bool:
-    return bool(answered(world, attempt.reply))
+def _answers(env: Environment, rollout: Rollout) -> bool:
+    return bool(answered(env, rollout.completion))

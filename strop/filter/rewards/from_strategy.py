@@ -1,4 +1,4 @@
-"""Attempts whose worth their strategy knows, because it follows from others: a reflection by what it led to.
+"""Rollouts whose worth their strategy knows, because it follows from others: a reflection by what it led to.
 
 Papers: r3l, evolving-rl
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from strop.filter.paid_text import Paid
-from strop.filter.reward_values import marks_at_once
+from strop.filter.reward_values import scores_at_once
 from strop.roles import Reward
 from strop.types import Group
 
@@ -17,7 +17,7 @@ _NAME = "noted"  # the fact that a strategy leaves
 
 @dataclass(frozen=True)
 class Noted(Reward):
-    """The fact `noted` of an attempt that has it; what `inner` says of all others."""
+    """The fact `noted` of a rollout that has it; what `inner` says of all others."""
 
     inner: Reward
 
@@ -34,7 +34,7 @@ class Noted(Reward):
         return self.inner.weight
 
     def __call__(self, group: Group) -> list[float | Paid]:
-        others = [attempt for attempt in group.trajectories if _NAME not in attempt.facts]
-        told = marks_at_once(self, self.inner, replace(group, trajectories=others))
-        marks = dict(zip((attempt.id for attempt in others), told, strict=True))
-        return [marks[each.id] if each.id in marks else each.facts[_NAME] for each in group.trajectories]
+        others = [rollout for rollout in group.rollouts if _NAME not in rollout.facts]
+        told = scores_at_once(self, self.inner, replace(group, rollouts=others))
+        scores = dict(zip((rollout.id for rollout in others), told, strict=True))
+        return [scores[each.id] if each.id in scores else each.facts[_NAME] for each in group.rollouts]

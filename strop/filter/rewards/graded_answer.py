@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.environments.format.think_tags import final_answer
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.success import is_right
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Rollout
 
 
 @dataclass(frozen=True)
 class GradedAnswer(Reward):
-    """`right` where `judge` gives at least 1, else `wrong`, or `missing` where the reply is cut or has no answer."""
+    """`right` where `judge` gives at least 1, else `wrong`, or `missing` where the completion is cut or has no
+    answer.
+    """
 
     judge: Reward
     right: float = 1.0  # for a right answer
@@ -29,11 +31,11 @@ class GradedAnswer(Reward):
         return self.judge.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self, self.judge, group)
-        return [self._grade(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
+        scores = plain_scores(self, self.judge, group)
+        return [self._grade(rollout, score) for rollout, score in zip(group.rollouts, scores, strict=True)]
 
-    def _grade(self, attempt: Trajectory, mark: float) -> float:
-        if is_right(mark):
+    def _grade(self, rollout: Rollout, score: float) -> float:
+        if is_right(score):
             return self.right
-        has_answer = attempt.outcome is Outcome.FINISHED and bool(final_answer(attempt.reply))
+        has_answer = rollout.outcome is Outcome.FINISHED and bool(final_answer(rollout.completion))
         return self.wrong if has_answer else self.missing

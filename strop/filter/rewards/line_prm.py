@@ -12,7 +12,7 @@ from typing import ClassVar
 from strop.filter.judges.arithmetic_steps import StepJudge
 from strop.filter.paid_text import Paid
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class JudgedLines(Reward):
     is_inline: ClassVar[bool] = True  # where its judge is
 
     def __call__(self, group: Group) -> list[Paid]:
-        return [self._paid(attempt) for attempt in group.trajectories]
+        return [self._paid(rollout) for rollout in group.rollouts]
 
-    def _paid(self, attempt: Trajectory) -> Paid:
-        steps = self.judge.steps(attempt)
+    def _paid(self, rollout: Rollout) -> Paid:
+        steps = self.judge.steps(rollout)
         held = [min(max(step.value, -1.0), 1.0) / len(steps) for step in steps]
         return Paid(0.0, tuple(replace(step, value=value) for step, value in zip(steps, held, strict=True)))

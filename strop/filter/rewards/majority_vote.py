@@ -1,7 +1,8 @@
 """Agreement with the siblings in place of a label (MM-UPT, 2505.22453): the answer that most of them give is right.
 
-The release counts votes on raw text, lets replies without an answer vote, and gives a tie to whoever came first. Read
-here: answers vote in one spelling, a reply without one (or cut off) neither votes nor earns, and a tie is no label.
+The release counts votes on raw text, lets completions without an answer vote, and gives a tie to whoever came first.
+Read here: answers vote in one spelling, a completion without one (or cut off) neither votes nor earns, and a tie is no
+label.
 
 Papers: mm-upt
 """
@@ -13,28 +14,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.data.lookup import world_of
-from strop.roles import Reward, World
-from strop.types import Group, Outcome, Trajectory
+from strop.environments.data.lookup import env_of
+from strop.roles import Environment, Reward
+from strop.types import Group, Outcome, Rollout
 from strop.workers.foreign_checks import answered
 
 
 @dataclass(frozen=True)
 class Majority(Reward):
-    """1 for the answer that more attempts give than any other, else 0; without such an answer 0 for all of them."""
+    """1 for the answer that more rollouts give than any other, else 0; without such an answer 0 for all of them."""
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     weight: float = 1.0
 
     is_relative: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:
-        return all(world.is_inline for world in self.worlds)
+        return all(env.is_inline for env in self.envs)
 
     def __call__(self, group: Group) -> list[float]:
-        world = world_of(self.worlds, group.task)
-        given = [_answer(world, attempt) for attempt in group.trajectories]
+        env = env_of(self.envs, group.task)
+        given = [_answer(env, rollout) for rollout in group.rollouts]
         label = most_frequent([answer for answer in given if answer])
         return [float(bool(label) and answer == label) for answer in given]
 
@@ -46,6 +47,6 @@ def most_frequent(answers: Sequence[str]) -> str:
     return ranked[0][0] if ranked and not is_tied else ""
 
 
-def _answer(world: World, attempt: Trajectory) -> str:
+def _answer(env: Environment, rollout: Rollout) -> str:
     """Empty where there is none; what was cut off might have gone on."""
-    return answered(world, attempt.reply) if attempt.outcome is Outcome.FINISHED else ""
+    return answered(env, rollout.completion) if rollout.outcome is Outcome.FINISHED else ""

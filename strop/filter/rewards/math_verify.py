@@ -1,4 +1,4 @@
-"""Whether the mathematics of a reply equals the answer's, by the math-verify package (Hugging Face).
+"""Whether the mathematics of a completion equals the answer's, by the math-verify package (Hugging Face).
 
 The package's own time limits turn a slow comparison into "wrong" without a word, and need the main thread; they are
 off here, because the worker's deadline ends what takes too long, and `filter/overruns.py` says whose fault that is.
@@ -22,20 +22,20 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class MathVerify(Reward):
-    """1 where the last reply is mathematically equal to the task's answer, 0 where it is not or says nothing."""
+    """1 where the last completion is mathematically equal to the task's answer, 0 where it is not or says nothing."""
 
     weight: float = 1.0
 
     def open(self) -> None:
-        """Build grammars and caches before any attempt's clock runs."""
+        """Build grammars and caches before any rollout's clock runs."""
         verify(parse("$1/2$", parsing_timeout=None), parse("0.5", parsing_timeout=None), timeout_seconds=None)
 
     def __call__(self, group: Group) -> list[float]:
         gold = parse(_as_math(group.task.answer), parsing_timeout=None)
         if not gold:
             raise ValueError(f"the answer {group.task.answer!r} of task {group.task.id} is no mathematics")
-        replies = (parse(attempt.reply, parsing_timeout=None) for attempt in group.trajectories)
-        return [float(verify(gold, _united(reply, gold), timeout_seconds=None)) for reply in replies]
+        completions = (parse(rollout.completion, parsing_timeout=None) for rollout in group.rollouts)
+        return [float(verify(gold, _united(completion, gold), timeout_seconds=None)) for completion in completions]
 
 
 def _as_math(answer: str) -> str:
@@ -46,11 +46,13 @@ def _as_math(answer: str) -> str:
 _HUNDREDTH = UnevaluatedExpr(Rational(1, 100))  # how the package writes a percent sign
 
 
-def _united(reply: Sequence[Any], gold: Sequence[Any]) -> list[Any]:
-    """A reply whose percent signs are units, where the answer neither has one nor is a share."""
+def _united(completion: Sequence[Any], gold: Sequence[Any]) -> list[Any]:
+    """A completion whose percent signs are units, where the answer neither has one nor is a share."""
     if any(_has_percent(each) or _is_share(each) for each in gold):
-        return list(reply)
-    return [each.replace(_is_percent, lambda found: found.args[0]) if _has_percent(each) else each for each in reply]
+        return list(completion)
+    return [
+        each.replace(_is_percent, lambda found: found.args[0]) if _has_percent(each) else each for each in completion
+    ]
 
 
 def _has_percent(parsed: Any) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 from strop.types import Group, Outcome
 from strop.workers.foreign_checks import answered
 
@@ -22,7 +22,7 @@ _DIGITS = 18  # of the longest number that is read
 class Overlap(Reward):
     """(width - d) / (width + d) for an answer that is off by d < width, else 0; 0 where there is no number."""
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     width: float = 40.0  # of an interval
     weight: float = 1.0
 
@@ -34,15 +34,15 @@ class Overlap(Reward):
 
     @property
     def is_inline(self) -> bool:
-        return all(world.is_inline for world in self.worlds)
+        return all(env.is_inline for env in self.envs)
 
     def __call__(self, group: Group) -> list[float]:
-        world, right = world_of(self.worlds, group.task), number_in(group.task.answer)
+        env, right = env_of(self.envs, group.task), number_in(group.task.answer)
         if right is None:
             raise ConfigurationError(
                 f"Overlap needs tasks whose answers are numbers, and that of {group.task.id} is {group.task.answer!r}"
             )
-        given = [answered(world, t.reply) if t.outcome is Outcome.FINISHED else "" for t in group.trajectories]
+        given = [answered(env, t.completion) if t.outcome is Outcome.FINISHED else "" for t in group.rollouts]
         return [self._shared(number_in(answer), right) for answer in given]
 
     def _shared(self, answer: int | None, right: int) -> float:

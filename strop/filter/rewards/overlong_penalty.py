@@ -1,4 +1,4 @@
-"""DAPO's soft overlong punishment (2503.14476): attempts pay for the last stretch before the token limit.
+"""DAPO's soft overlong punishment (2503.14476): rollouts pay for the last stretch before the token limit.
 
 Papers: dapo
 """
@@ -17,10 +17,10 @@ from strop.types import Group
 class Overlong(Reward):
     """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond.
 
-    Of an attempt of several replies the longest counts: the limit is a reply's.
+    Of a rollout of several completions the longest counts: the limit is a completion's.
     """
 
-    max_tokens: int  # of a reply
+    max_tokens: int  # of a completion
     cushion: int  # tokens before the limit, over which the price rises
     weight: float = 1.0  # of this reward beside others
 
@@ -32,6 +32,6 @@ class Overlong(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         free = self.max_tokens - self.cushion
-        longest = (max((len(turn.tokens) for turn in attempt.turns), default=0) for attempt in group.trajectories)
+        longest = (max((len(turn.tokens) for turn in rollout.turns), default=0) for rollout in group.rollouts)
         excess = (max(tokens - free, 0) for tokens in longest)
         return [-min(tokens / self.cushion, 1.0) if tokens else 0.0 for tokens in excess]

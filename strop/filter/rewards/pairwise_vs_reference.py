@@ -1,4 +1,4 @@
-"""A pairwise reward (2504.04950): each attempt is compared with the task's own answer, in both orders.
+"""A pairwise reward (2504.04950): each rollout is compared with the task's own answer, in both orders.
 
 The sources give no formula; read plainly, the reward is the probability of winning, averaged over both orders so that
 a judge's bias for a place cancels, minus one half.
@@ -18,13 +18,13 @@ class Judge(Protocol):
     """Who is better?"""
 
     def first_wins(self, task: Task, first: str, second: str) -> float:
-        """The probability that the first of two replies is the better one, from 0 to 1."""
+        """The probability that the first of two completions is the better one, from 0 to 1."""
         ...
 
 
 @dataclass(frozen=True)
 class Pairwise(Reward):
-    """(P(attempt, anchor) + 1 - P(anchor, attempt)) / 2 - 1/2, from -1/2 to 1/2; 0 for the anchor itself.
+    """(P(rollout, anchor) + 1 - P(anchor, rollout)) / 2 - 1/2, from -1/2 to 1/2; 0 for the anchor itself.
 
     The anchor is the task's answer, which the policy never sees. Rewards of different tasks do not compare.
     """
@@ -36,8 +36,8 @@ class Pairwise(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         anchor = group.task.answer
-        return [self._share(group.task, attempt.reply, anchor) - 0.5 for attempt in group.trajectories]
+        return [self._share(group.task, rollout.completion, anchor) - 0.5 for rollout in group.rollouts]
 
-    def _share(self, task: Task, reply: str, anchor: str) -> float:
-        one, other = self.judge.first_wins(task, reply, anchor), self.judge.first_wins(task, anchor, reply)
+    def _share(self, task: Task, completion: str, anchor: str) -> float:
+        one, other = self.judge.first_wins(task, completion, anchor), self.judge.first_wins(task, anchor, completion)
         return (one + 1 - other) / 2

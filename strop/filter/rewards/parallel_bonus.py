@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from strop.environments.parallel_format import num_valid_blocks
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.success import is_right
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
 class ParallelBonus(Reward):
     """1 where `judge` gives at least 1, else -1; from version `plain` on of every `period`, `bonus` more for a right
-    attempt with a valid block. After version `last` there is no bonus: parallel thinking was a scaffold."""
+    rollout with a valid block. After version `last` there is no bonus: parallel thinking was a scaffold."""
 
     judge: Reward
-    bonus: float = 0.2  # for a right attempt in parallel
+    bonus: float = 0.2  # for a right rollout in parallel
     period: int = 10  # versions after which it begins again
     plain: int = 8  # of them without a bonus, the first
     last: int = 0  # version with a bonus; 0: all
@@ -40,14 +40,14 @@ class ParallelBonus(Reward):
     def __call__(self, group: Group) -> list[float]:
         is_paid = group.version % self.period >= self.plain and not 0 < self.last < group.version
         bonus = self.bonus if is_paid else 0.0
-        marks = plain_marks(self, self.judge, group)
+        scores = plain_scores(self, self.judge, group)
         return [
-            (1.0 + bonus * bool(num_valid_blocks(spoken(attempt)))) if is_right(mark) else -1.0
-            for attempt, mark in zip(group.trajectories, marks, strict=True)
+            (1.0 + bonus * bool(num_valid_blocks(spoken(rollout)))) if is_right(score) else -1.0
+            for rollout, score in zip(group.rollouts, scores, strict=True)
         ]
 
 
-def spoken(attempt: Trajectory) -> str:
+def spoken(rollout: Rollout) -> str:
     """What its last context says in all: paths are contexts of their own before it."""
-    first = max((index for index, turn in enumerate(attempt.turns) if turn.fresh), default=0)
-    return "".join(turn.message.content for turn in attempt.turns[first:])
+    first = max((index for index, turn in enumerate(rollout.turns) if turn.fresh), default=0)
+    return "".join(turn.message.content for turn in rollout.turns[first:])

@@ -1,4 +1,4 @@
-"""PTA-GRPO's pay for plans (2510.01833): how often the attempts of a plan are right.
+"""PTA-GRPO's pay for plans (2510.01833): how often the rollouts of a plan are right.
 
 Papers: pta-grpo
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
 class PlanQuality(Reward):
-    """The mean of what `inner` says of the attempts that go on from the same first one, itself among them."""
+    """The mean of what `inner` says of the rollouts that go on from the same first one, itself among them."""
 
     inner: Reward
     weight: float = 1.0  # of this reward beside others
@@ -28,11 +28,11 @@ class PlanQuality(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         paid: dict[str, list[float]] = {}
-        for attempt, mark in zip(group.trajectories, plain_marks(self, self.inner, group), strict=True):
-            paid.setdefault(_plan(attempt), []).append(mark)
-        means = {plan: sum(marks) / len(marks) for plan, marks in paid.items()}
-        return [means[_plan(attempt)] for attempt in group.trajectories]
+        for rollout, score in zip(group.rollouts, plain_scores(self, self.inner, group), strict=True):
+            paid.setdefault(_plan(rollout), []).append(score)
+        means = {plan: sum(scores) / len(scores) for plan, scores in paid.items()}
+        return [means[_plan(rollout)] for rollout in group.rollouts]
 
 
-def _plan(attempt: Trajectory) -> str:
-    return attempt.parent or attempt.id
+def _plan(rollout: Rollout) -> str:
+    return rollout.parent or rollout.id

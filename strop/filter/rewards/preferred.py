@@ -1,4 +1,4 @@
-"""Preference as reward (PAR, 2502.18770): how surely an attempt beats what the first policy says to the same task.
+"""Preference as reward (PAR, 2502.18770): how surely a rollout beats what the first policy says to the same task.
 
 Papers: par
 """
@@ -14,15 +14,15 @@ from typing import ClassVar
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.roles import Reward
-from strop.types import Group, Origin, Trajectory
+from strop.types import Group, Origin, Rollout
 
 
 @dataclass(frozen=True)
 class Preferred(Reward):
-    """The mean over the reference's attempts of s(scale * (score - its score)): from 0 to 1, however high scores are.
+    """The mean over the reference's rollouts of s(scale * (score - its score)): from 0 to 1, however high scores are.
 
     Scores are what `inner` says, less `price` for each token beyond `free`, taken off before the bound as released. The
-    reference's attempts are those of origin TEACHER, at the same task; without one that counts nobody has a reward.
+    reference's rollouts are those of origin TEACHER, at the same task; without one that counts nobody has a reward.
     """
 
     inner: Reward
@@ -44,14 +44,14 @@ class Preferred(Reward):
     async def __call__(self, group: Group) -> list[float]:
         told = self.inner(group)
         raw = await told if inspect.isawaitable(told) else told
-        scores = [self._priced(value, attempt) for value, attempt in zip(raw, group.trajectories, strict=True)]
-        is_reference = [attempt.origin is Origin.TEACHER for attempt in group.trajectories]
+        scores = [self._priced(value, rollout) for value, rollout in zip(raw, group.rollouts, strict=True)]
+        is_reference = [rollout.origin is Origin.TEACHER for rollout in group.rollouts]
         known = [score for score, is_one in zip(scores, is_reference, strict=True) if is_one and not math.isnan(score)]
         return [self._preferred(score, known) for score in scores]
 
-    def _priced(self, value: float | Paid, attempt: Trajectory) -> float:
+    def _priced(self, value: float | Paid, rollout: Rollout) -> float:
         whole = value.end + sum(span.value for span in value.spans) if isinstance(value, Paid) else value
-        return whole - self.price * max(attempt.num_tokens - self.free, 0)
+        return whole - self.price * max(rollout.num_tokens - self.free, 0)
 
     def _preferred(self, score: float, references: Sequence[float]) -> float:
         if not references:

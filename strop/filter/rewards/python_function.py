@@ -1,4 +1,6 @@
-"""A reward that somebody wrote as a plain function in a file: `def reward(reply, answer): return 0.5`, or TRL's."""
+"""A reward that somebody wrote as a plain function in a file: `def reward(completion, answer): return 0.5`, or
+TRL's.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,18 @@ from types import ModuleType
 from typing import Any
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.function_signature import attempt_arguments, group_arguments, is_of_group, numbers
+from strop.filter.function_signature import group_arguments, is_of_group, numbers, rollout_arguments
 from strop.roles import Reward
 from strop.types import FilePath, Group
 
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
-    """Calls `path` ("file.py:function") with what its parameters name, once per attempt or once per group.
+    """Calls `path` ("file.py:function") with what its parameters name, once per rollout or once per group.
 
-    One of an attempt may name `prompt`, `reply`, `answer`, `messages` (the whole conversation) and any column of the
-    task's row; one of a group is TRL's: `fn(prompts, completions, **columns) -> list[float]`.
-    What it prints is lost, and its process sees no keys of the environment: one that needs a key reads it from a file.
+    One of a rollout may name `prompt`, `completion`, `answer`, `messages` (the whole conversation) and any column of
+    the task's row; one of a group is TRL's: `fn(prompts, completions, **columns) -> list[float]`.
+    What it prints is lost, and its process sees no keys of the episode: one that needs a key reads it from a file.
     """
 
     path: FilePath  # FILE.py:FUNCTION
@@ -44,17 +46,17 @@ class PythonFunction(Reward):
         return self.path.rpartition(":")[2]
 
     def open(self) -> None:
-        """Run the file now, so that its imports are on no attempt's clock."""
+        """Run the file now, so that its imports are on no rollout's clock."""
         self._function  # noqa: B018
 
     def __call__(self, group: Group) -> Sequence[Any] | Awaitable[Sequence[Any]]:
         parameters = inspect.signature(self._function).parameters
         if is_of_group(parameters):
-            marks: Sequence[Any] | Awaitable[Sequence[Any]] = numbers(
+            scores: Sequence[Any] | Awaitable[Sequence[Any]] = numbers(
                 self._function(**group_arguments(group, parameters))
             )
-            return marks
-        return [self._function(**attempt_arguments(attempt, parameters)) for attempt in group.trajectories]
+            return scores
+        return [self._function(**rollout_arguments(rollout, parameters)) for rollout in group.rollouts]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "weight": self.weight}  # the loaded function stays in its process

@@ -1,4 +1,4 @@
-"""The other negative control: a coin per attempt, for mechanisms that drop groups without contrast."""
+"""The other negative control: a coin per rollout, for mechanisms that drop groups without contrast."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Coin(Reward):
-    """1 with this chance and 0 otherwise, by a hash of the attempt's name: the same again every time."""
+    """1 with this probability and 0 otherwise, by a hash of the rollout's name: the same again every time."""
 
-    chance: float = 0.5  # of a reward of 1
+    probability: float = 0.5  # of a reward of 1
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
     pays_blindly: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.chance <= 1:
-            raise ConfigurationError(f"Coin needs a chance from 0 to 1, got {self.chance}")
+        if not 0 <= self.probability <= 1:
+            raise ConfigurationError(f"Coin needs a probability from 0 to 1, got {self.probability}")
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(_number(attempt.id) < self.chance) for attempt in group.trajectories]
+        return [float(_number(rollout.id) < self.probability) for rollout in group.rollouts]
 
 
 def _number(name: str) -> float:

@@ -1,11 +1,11 @@
-"""A threshold on closeness that is left to chance, task by task: a negative control of one that tightens."""
+"""A threshold on closeness that is left to probability, task by task: a negative control of one that tightens."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
 
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.types import Group
 
@@ -14,7 +14,7 @@ from strop.types import Group
 class AnyThreshold(Reward):
     """What `inner` says where it reaches the task's threshold, else 0; thresholds are uniform from 0 to 1."""
 
-    inner: Reward  # marks from 0 to 1
+    inner: Reward  # scores from 0 to 1
     weight: float = 1.0
 
     @property
@@ -23,4 +23,4 @@ class AnyThreshold(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         least = random.Random(f"threshold/{group.task.id}").random()
-        return [mark if mark >= least else 0.0 for mark in plain_marks(self, self.inner, group)]
+        return [score if score >= least else 0.0 for score in plain_scores(self, self.inner, group)]

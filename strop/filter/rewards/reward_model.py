@@ -1,4 +1,4 @@
-"""What a reward model thinks of each attempt's last reply."""
+"""What a reward model thinks of each rollout's last completion."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Scored(Reward):
     """Its scores as they are, without bounds; all siblings are asked about in one pass, in a thread of their own.
 
-    A reply that the reward model cannot read whole gets no score: its attempt fails.
+    A completion that the reward model cannot read whole gets no score: its rollout fails.
     """
 
     model: RewardModel
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a reply is run
+    is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a completion is run
 
     _beside: BesideLoop = field(default_factory=BesideLoop, init=False, repr=False, compare=False)
 
@@ -32,11 +32,11 @@ class Scored(Reward):
         self.open()
 
     def open(self) -> None:
-        """Read the model now, on no attempt's clock."""
+        """Read the model now, on no rollout's clock."""
         self.model.read()
 
     async def __call__(self, group: Group) -> list[float]:
-        asked = [(attempt.task.messages, attempt.reply) for attempt in group.trajectories]
+        asked = [(rollout.task.messages, rollout.completion) for rollout in group.rollouts]
         return await self._beside(self.model.scores, asked)
 
     async def close(self) -> None:

@@ -1,8 +1,8 @@
 """AutoRefine's reward (2505.11277): the answer's F1; where that is 0, a little for finding the answer and noting it.
 
-Readings: a note is the working of a reply that read what a search found, since models that think have marks for it;
-all of them count together. The right answer stands in them as whole words, where the release looks for letters. An
-attempt that ends without an answer earns nothing.
+Readings: a note is the working of a completion that read what a search found, since models that think have scores for
+it; all of them count together. The right answer stands in them as whole words, where the release looks for letters. An
+rollout that ends without an answer earns nothing.
 Papers: autorefine
 """
 
@@ -14,7 +14,7 @@ from typing import ClassVar
 from strop.environments.format.think_tags import CLOSE, OPEN, between, final_answer
 from strop.roles import Reward
 from strop.text.token_f1 import contains, token_f1
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Rollout
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,20 @@ class Refined(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._mark(attempt) for attempt in group.trajectories]
+        return [self._score(rollout) for rollout in group.rollouts]
 
-    def _mark(self, attempt: Trajectory) -> float:
-        right, answer = attempt.task.answer, final(attempt)
-        read = [turn.message.content for turn in attempt.turns if any(each.role == "tool" for each in turn.told)]
+    def _score(self, rollout: Rollout) -> float:
+        right, answer = rollout.task.answer, final(rollout)
+        read = [turn.message.content for turn in rollout.turns if any(each.role == "tool" for each in turn.told)]
         notes = [note for content in read for note in between(content, OPEN, CLOSE)]
         is_noted = contains(" ".join(notes), right)
-        attempt.facts["refined"] = float(is_noted)
+        rollout.facts["refined"] = float(is_noted)
         if not answer:
             return 0.0
         return token_f1(answer, right) or (self.found if is_noted else 0.0)
 
 
-def final(attempt: Trajectory) -> str:
-    """The answer that an attempt ended with; empty: none."""
-    is_ended = attempt.outcome is Outcome.FINISHED and bool(attempt.turns) and not attempt.turns[-1].message.tool_calls
-    return final_answer(attempt.reply) if is_ended else ""
+def final(rollout: Rollout) -> str:
+    """The answer that a rollout ended with; empty: none."""
+    is_ended = rollout.outcome is Outcome.FINISHED and bool(rollout.turns) and not rollout.turns[-1].message.tool_calls
+    return final_answer(rollout.completion) if is_ended else ""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.skills import skills_of
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.success import is_right
 from strop.types import Group
 
-_NOTHING = -1.0  # for an attempt that makes no skill
+_NOTHING = -1.0  # for a rollout that makes no skill
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class SkillUsed(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        paid, attempts = plain_marks(self, self.inner, group), group.trajectories
-        right = {each.id: is_right(mark) for each, mark in zip(attempts, paid, strict=True)}
-        earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in attempts}
-        for each in attempts:
+        paid, rollouts = plain_scores(self, self.inner, group), group.rollouts
+        right = {each.id: is_right(score) for each, score in zip(rollouts, paid, strict=True)}
+        earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in rollouts}
+        for each in rollouts:
             if right.get(each.parent, False):
                 earned[each.parent] = earned[each.id]
         return [
-            mark + earned[each.id] if skills_of(each.reply) else _NOTHING
-            for each, mark in zip(attempts, paid, strict=True)
+            score + earned[each.id] if skills_of(each.completion) else _NOTHING
+            for each, score in zip(rollouts, paid, strict=True)
         ]

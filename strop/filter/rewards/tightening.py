@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.types import Group, Metrics
 
@@ -21,7 +21,7 @@ from strop.types import Group, Metrics
 class Tightening(Reward):
     """What `inner` says where it reaches the threshold, else 0; thresholds hold up to a share of all steps."""
 
-    inner: Reward  # marks from 0 to 1
+    inner: Reward  # scores from 0 to 1
     total: int  # steps of the whole training
     thresholds: tuple[tuple[float, float], ...] = ((0.10, 0.85), (0.25, 0.95), (1.0, 0.99))  # (up to, threshold)
     weight: float = 1.0
@@ -46,9 +46,9 @@ class Tightening(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         least = self.threshold(group.version)
-        return [mark if mark >= least else 0.0 for mark in plain_marks(self, self.inner, group)]
+        return [score if score >= least else 0.0 for score in plain_scores(self, self.inner, group)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Says what was asked for in this draw; nothing is remembered."""
+        """Says what was asked for in this batch; nothing is remembered."""
         asked = [self.threshold(group.version) for group in groups]
         return {"threshold": sum(asked) / len(asked)} if asked else {}

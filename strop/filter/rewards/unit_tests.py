@@ -1,4 +1,4 @@
-"""A program is paid for the tests that it passes (AceCoder, 2502.01718), which run in the box while others go on.
+"""A program is paid for the tests that it passes (AceCoder, 2502.01718), which run in the sandbox while others go on.
 
 Papers: acecoder
 """
@@ -12,7 +12,7 @@ from strop.environments.code_execution import Trials, cases_of
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 FACT = "passed"  # share of the tests
 
@@ -25,16 +25,16 @@ class PassedTests(Reward):
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and the box does the work
+    is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
 
     def __post_init__(self) -> None:
         if self.form not in ("all", "share"):
             raise ConfigurationError(f"PassedTests has the forms all and share, got {self.form!r}")
 
     async def __call__(self, group: Group) -> list[float]:
-        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+        return await all_of(self._score(rollout) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory) -> float:
-        trial = await self.trials.of(attempt.reply, cases_of(attempt.task))
-        attempt.facts |= {FACT: trial.share, **trial.facts}
+    async def _score(self, rollout: Rollout) -> float:
+        trial = await self.trials.of(rollout.completion, cases_of(rollout.task))
+        rollout.facts |= {FACT: trial.share, **trial.facts}
         return trial.share if self.form == "share" else float(trial.is_right)

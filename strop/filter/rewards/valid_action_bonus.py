@@ -1,4 +1,4 @@
-"""A little for every turn that the world carried out: steps that are right in form, whatever comes of them.
+"""A little for every turn that the environment carried out: steps that are right in form, whatever comes of them.
 
 Papers: g-ra
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class CarriedOut(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [self.bonus * self._count(attempt) for attempt in group.trajectories]
+        return [self.bonus * self._count(rollout) for rollout in group.rollouts]
 
-    def _count(self, attempt: Trajectory) -> int:
-        heard = [[message for message in turn.told if message.role == "tool"] for turn in attempt.turns]
+    def _count(self, rollout: Rollout) -> int:
+        heard = [[message for message in turn.told if message.role == "tool"] for turn in rollout.turns]
         return sum(bool(own) and not any(m.content.startswith(self.refusal) for m in own) for own in heard)

@@ -1,1 +1,1 @@
-"""How does one attempt unfold?"""
+"""How does one rollout unfold?"""

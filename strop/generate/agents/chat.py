@@ -1,4 +1,4 @@
-"""Talk with the world turn by turn, tools included, until one of them ends it."""
+"""Talk with the environment turn by turn, tools included, until one of them ends it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.support.episode_loop import acted, payments
 from strop.generate.agents.support.episode_replay import where_it_stands
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Origin, Task
 
 
 @dataclass(frozen=True)
 class Chat(Agent):
-    """The policy replies and the world answers, at most `max_turns` times."""
+    """The policy completions and the environment answers, at most `max_turns` times."""
 
-    max_turns: int = 8  # of one attempt
+    max_turns: int = 8  # of one rollout
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -25,6 +25,6 @@ class Chat(Agent):
         if self.max_turns < 1:
             raise ConfigurationError(f"Chat needs max_turns >= 1, got {self.max_turns}")
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        before = await where_it_stands(task, dialogue, environment)
-        return payments(await acted(dialogue, environment, self.max_turns, before))
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        before = await where_it_stands(task, dialogue, episode)
+        return payments(await acted(dialogue, episode, self.max_turns, before))

@@ -1,4 +1,5 @@
-"""Two voices of one policy talk about a task until they agree (Optima's debate, 2410.08115): one solves, one examines.
+"""Two policy names of one policy talk about a task until they agree (Optima's debate, 2410.08115): one solves, one
+examines.
 
 Papers: optima
 """
@@ -11,7 +12,7 @@ from typing import ClassVar
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Message, Origin, Task
 
 
@@ -20,42 +21,42 @@ class Debate(Agent):
     """The solver answers, the examiner reads it beside the question and answers too, and the solver hears of it.
 
     Each has a context of its own. It ends when both give the same answer, when one is cut, or after `rounds`; the
-    solver's last word goes to the world, which hears nothing else.
+    solver's last word goes to the environment, which hears nothing else.
     """
 
     rounds: int = 2  # how often the solver may hear of the examiner
     asks: str = "{question} hint: {said}"  # what one reads of the other
 
-    voices: ClassVar[tuple[str, str]] = ("solver", "examiner")
+    policy_names: ClassVar[tuple[str, str]] = ("solver", "examiner")
     origin: ClassVar[Origin] = Origin.POLICY
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or "{said}" not in self.asks:
             raise ConfigurationError(f"Debate needs rounds >= 1 and {{said}} in asks, got {self.rounds}, {self.asks!r}")
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
             raise ConfigurationError("Debate begins at the beginning: use a strategy that does not go on from a middle")
-        await environment.reset(task)
-        dialogue.restart(task.messages, self.voices[0])
+        await episode.reset(task)
+        dialogue.restart(task.messages, self.policy_names[0])
         answer = await self._talk(task, dialogue)
-        paid = (await environment.step(answer)).reward
+        paid = (await episode.step(answer)).reward
         return () if paid is None else (*[0.0] * (len(dialogue.turns) - 1), paid)
 
     async def _talk(self, task: Task, solver: Dialogue) -> Message:
         """The solver's last word."""
-        answer = await solver.reply()
-        examiner = solver.aside(self._told(task, answer), self.voices[1])
+        answer = await solver.completion()
+        examiner = solver.aside(self._told(task, answer), self.policy_names[1])
         for _ in range(self.rounds):
             if _is_over(solver, examiner):
                 break
-            other = await examiner.reply()
+            other = await examiner.completion()
             if final_answer(other.content) == final_answer(answer.content) != "":
                 break
             solver.hear(self._told(task, other)[-1:])
             if _is_over(solver, examiner):
                 break
-            answer = await solver.reply()
+            answer = await solver.completion()
             examiner.hear(self._told(task, answer)[-1:])
         return answer
 

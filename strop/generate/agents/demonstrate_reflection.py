@@ -1,6 +1,8 @@
-"""Satori's format (2502.02508), shown: the world's own reply, with a marker in its middle that asks to look it over.
+"""Satori's format (2502.02508), shown: the environment's own completion, with a marker in its middle that asks to look
+it over.
 
-Reading: of the paper's three meta actions only the one that restarts use; what follows is the right reply going on.
+Reading: of the paper's three meta actions only the one that restarts use; what follows is the right completion going
+    on.
 Papers: satori
 """
 
@@ -14,13 +16,15 @@ import numpy as np
 
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Origin, Task
 
 
 @dataclass(frozen=True)
 class DemonstrateReflection(Agent):
-    """`inner` shows what the world demonstrates, with `reflect` before one of its steps, which is left to chance."""
+    """`inner` shows what the environment demonstrates, with `reflect` before one of its steps, which is left to
+    probability.
+    """
 
     inner: Agent
     reflect: str = "?"
@@ -28,9 +32,9 @@ class DemonstrateReflection(Agent):
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         rewrite = partial(self.marked, key=dialogue.key)
-        return await self.inner.attempt(task, dialogue, Rewritten(environment, rewrite))
+        return await self.inner.rollout(task, dialogue, Rewritten(episode, rewrite))
 
     def marked(self, text: str, key: int) -> str:
         parts = text.split(self.separator)

@@ -1,10 +1,11 @@
-"""Any program that talks to a model: it is given an address and a key, and what it asks are the attempt's turns.
+"""Any program that talks to a model: it is given an address and a key, and what it asks are the rollout's turns.
 
 It finds OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and its task on the standard
-input: JSON with `messages`, `tools` and `environment_key`. It may play in the task's world (`POST
-$STROP_URL/attempt/step` with that key) until the world is done, say once what it earned (`POST
-$STROP_URL/attempt/reward`, or a last line {"reward": 0.5}), or print its answer for the world to judge. What a program
-says of itself is believed: where it runs what the policy writes, let the world judge. The key that acts is another
+input: JSON with `messages`, `tools` and `episode_key`. It may play in the task's environment (`POST
+$STROP_URL/rollout/step` with that key) until the environment is done, say once what it earned (`POST
+$STROP_URL/rollout/reward`, or a last line {"reward": 0.5}), or print its answer for the environment to judge. What a
+program says of itself is believed: where it runs what the policy writes, let the environment judge. The key that acts
+is another
 one than that which asks the policy, and stands in no variable, since what a program starts inherits its variables.
 """
 
@@ -23,8 +24,8 @@ from strop.capabilities import Closes, Learns, Refuses
 from strop.errors import ConfigurationError, EpisodeError, StropError
 from strop.generate.conversation import Talk
 from strop.generate.interfaces import Dialogue
-from strop.generate.rollout import WorldFailed
-from strop.roles import Agent, Environment
+from strop.generate.rollout import EnvironmentFailed
+from strop.roles import Agent, Episode
 from strop.sandbox.bubblewrap import Bubble, problem
 from strop.sandbox.execution import Allowance, Ending, Ran
 from strop.sandbox.unconfined_python import PlainCommand
@@ -34,7 +35,7 @@ from strop.workers.passing_folder import PassingFolder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strop.generate.serve.rollout_access import Attempts
+    from strop.generate.serve.rollout_access import Rollouts
     from strop.generate.serve.serve_session import Visit
     from strop.generate.serve.server import Door
     from strop.run import Run
@@ -47,17 +48,17 @@ _SHOWN = 300  # characters of what a program complained
 
 @dataclass(eq=False)
 class OutsideProgram(Agent, Closes, Learns, Refuses):
-    """Runs `command` for each attempt; what ends late, or with an error, fails the attempt and is never a reward."""
+    """Runs `command` for each rollout; what ends late, or with an error, fails the rollout and is never a reward."""
 
     command: str  # as a shell splits it; no shell runs it
-    pays: Literal["world", "line", "post"] = "world"  # who says what was earned
-    seconds: float = 300.0  # of one attempt
+    pays: Literal["env", "line", "post"] = "env"  # who says what was earned
+    seconds: float = 300.0  # of one rollout
     memory: int = 2 << 30  # bytes
-    isolation: Literal["walls", "process"] = "walls"  # process: the program may do whatever the user may
+    isolation: Literal["sandbox", "process"] = "sandbox"  # process: the program may do whatever the user may
     readable: tuple[str, ...] = ()  # files and folders that it may read within walls, beside files that it names
     late: Literal["fails", "judged"] = "fails"  # judged: what was asked in time counts, and silence earned nothing
     origin: ClassVar[Origin] = Origin.POLICY
-    _guests: Attempts | None = field(default=None, init=False, repr=False)
+    _guests: Rollouts | None = field(default=None, init=False, repr=False)
     _door: Door | None = field(default=None, init=False, repr=False)
     _address: str = field(default="", init=False, repr=False)
     _folder: Any = field(default=None, init=False, repr=False)  # in which its door is
@@ -76,23 +77,23 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         found = (
             [] if find_spec("starlette") and find_spec("uvicorn") else ["OutsideProgram: pip install 'strop[serve]'"]
         )
-        if self.isolation == "walls" and (why := problem(self._seen)):
+        if self.isolation == "sandbox" and (why := problem(self._seen)):
             found.append(f"OutsideProgram runs what a model drives: {why}, or say isolation=process")
         return found
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("a program cannot be taken up in the middle of an attempt")
-        await environment.reset(task)
+            raise ConfigurationError("a program cannot be taken up in the middle of a rollout")
+        await episode.reset(task)
         guests, answers, failures = await self._opened(), list[Observation](), list[Exception]()
         key, visit = guests.admit(cast(Talk, dialogue))
 
-        async def step(reply: Message) -> Observation:
+        async def step(completion: Message) -> Observation:
             try:
-                answers.append(await environment.step(reply))
+                answers.append(await episode.step(completion))
             except EpisodeError:
                 raise  # its caller's mistake: the answer is 409, and the episode stays as it is
-            except (StropError, WorldFailed) as failure:
+            except (StropError, EnvironmentFailed) as failure:
                 failures.append(failure)
                 raise
             return answers[-1]
@@ -124,25 +125,25 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             self._folder.close()
             self._door = self._guests = None
 
-    async def _opened(self) -> Attempts:
-        from strop.generate.serve.rollout_access import Attempts
+    async def _opened(self) -> Rollouts:
+        from strop.generate.serve.rollout_access import Rollouts
         from strop.generate.serve.server import Door
 
         if self._guests is None:
-            self._guests, self._folder = Attempts(), PassingFolder()
+            self._guests, self._folder = Rollouts(), PassingFolder()
             self._door = Door(self._guests, path=str(self._folder.path / "door"))
             self._opening = asyncio.ensure_future(self._door.open())
         self._address = await asyncio.shield(self._opening)
         return self._guests
 
-    async def _run(self, task: Task, key: str, environment_key: str) -> Ran:
+    async def _run(self, task: Task, key: str, episode_key: str) -> Ran:
         told = {"messages": [_plain(each) for each in task.messages], "tools": [asdict(t) for t in task.tools]}
-        given = json.dumps({**told, "environment_key": environment_key})
+        given = json.dumps({**told, "episode_key": episode_key})
         allowance, words = Allowance(self.seconds, self.memory), self._words
         if self.isolation == "process":
-            return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
+            return await PlainCommand(_episode(self._address, key)).run(words, given, allowance)
         door = str(self._folder.path / "door")
-        bubble = Bubble(tuple(sorted({door, *self._seen})), _environment(f"http://127.0.0.1:{_PORT}", key))
+        bubble = Bubble(tuple(sorted({door, *self._seen})), _episode(f"http://127.0.0.1:{_PORT}", key))
         return await bubble.run([sys.executable, _CARRIER, door, str(_PORT), *words], given, allowance)
 
     @property
@@ -170,7 +171,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             case "post" | "line" if is_late:
                 return 0.0
             case "post":
-                raise WorldFailed("the program ended without a word of what it earned")
+                raise EnvironmentFailed("the program ended without a word of what it earned")
             case "line":
                 return _line(ran.stdout)
         if not answers and not is_late:
@@ -194,9 +195,9 @@ def _check(ran: Ran, dialogue: Dialogue) -> None:
     """A program that could not do its work says nothing about the policy."""
     if not ran.is_well:
         why = {Ending.TIMEOUT: "did not end in time"}.get(ran.ending, f"ended with {ran.ending.value}, code {ran.code}")
-        raise WorldFailed(f"the program {why}: {ran.stderr[-_SHOWN:]}")
+        raise EnvironmentFailed(f"the program {why}: {ran.stderr[-_SHOWN:]}")
     if not dialogue.turns:
-        raise WorldFailed("the program asked the policy nothing")
+        raise EnvironmentFailed("the program asked the policy nothing")
 
 
 def _line(printed: str) -> float:
@@ -204,10 +205,12 @@ def _line(printed: str) -> float:
     try:
         return float(json.loads(lines[-1])["reward"])
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise WorldFailed(f'the last line is not {{"reward": NUMBER}}: {(lines or [""])[-1][:_SHOWN]!r}') from error
+        raise EnvironmentFailed(
+            f'the last line is not {{"reward": NUMBER}}: {(lines or [""])[-1][:_SHOWN]!r}'
+        ) from error
 
 
-def _environment(address: str, key: str) -> tuple[tuple[str, str], ...]:
+def _episode(address: str, key: str) -> tuple[tuple[str, str], ...]:
     told = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": key}
     told |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key, "STROP_URL": address}
     return tuple(told.items())

@@ -1,4 +1,6 @@
-"""A reply that a task shows is read as it was said, thoughts included, before the policy says what it thinks of it."""
+"""A completion that a task shows is read as it was said, thoughts included, before the policy says what it thinks of
+it.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,26 @@ from typing import ClassVar
 from strop.environments.judging.preferences import asked_of, shown_by
 from strop.environments.judging.verdict import ASKED
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Message, Origin, Task
 
 
 @dataclass(frozen=True)
 class JudgeShown(Agent):
-    """For tasks of `Preferences`: the reply is a turn of its own, as where verdicts are learned and asked for.
+    """For tasks of `Preferences`: the completion is a turn of its own, as where verdicts are learned and asked for.
 
-    Many templates show of earlier replies only what stands behind their thoughts: the task's own messages would hide
-    what there is to judge.
+    Many templates show of earlier completions only what stands behind their thoughts: the task's own messages would
+    hide what there is to judge.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await episode.reset(task)
         dialogue.restart(asked_of(task))
         dialogue.say(Message("assistant", shown_by(task)))
         dialogue.hear((Message("user", ASKED),))
         if dialogue.is_cut:
             return (0.0,)  # no room for a verdict
-        answer = await environment.step(await dialogue.reply())
+        answer = await episode.step(await dialogue.completion())
         return 0.0, answer.reward or 0.0

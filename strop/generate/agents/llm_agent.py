@@ -1,4 +1,5 @@
-"""Let an adviser write every reply in the policy's place: a larger model, or a rule; a teacher of any vocabulary.
+"""Let an LLM client write every completion in the policy's place: a larger model, or a rule; a teacher of any
+vocabulary.
 
 Papers: ampo
 """
@@ -9,30 +10,30 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from strop.generate.interfaces import Dialogue
-from strop.roles import Adviser, Agent, Environment
+from strop.roles import Agent, Episode, LLMClient
 from strop.types import Message, Origin, Sampling, Task
 
 
 @dataclass(frozen=True)
 class Advised(Agent):
-    """The adviser reads what the policy would and its answer is said, at most `max_turns` times.
+    """The LLM client reads what the policy would and its answer is said, at most `max_turns` times.
 
-    An adviser that does not answer raises `AdviserError`: whoever asked for the attempt goes on without it.
+    An LLM client that does not answer raises `LLMClientError`: whoever asked for the rollout goes on without it.
     """
 
-    adviser: Adviser
+    llm_client: LLMClient
     sampling: Sampling = field(default_factory=lambda: Sampling(max_tokens=1024))  # of its answers
-    max_turns: int = 8  # of one attempt
+    max_turns: int = 8  # of one rollout
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await episode.reset(task)
         heard, paid = list(task.messages), list[float | None]()
         while len(paid) < self.max_turns and not dialogue.is_cut:
-            said = Message("assistant", await self.adviser.ask(heard, self.sampling, dialogue.key))
+            said = Message("assistant", await self.llm_client.ask(heard, self.sampling, dialogue.key))
             dialogue.say(said)
-            answer = await environment.step(said)
+            answer = await episode.step(said)
             paid.append(answer.reward)
             if answer.done:
                 break

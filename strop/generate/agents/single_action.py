@@ -1,4 +1,4 @@
-"""Mobile-R1's single steps (2506.20332): one reply from where the attempt stands, paid by what an expert would do.
+"""Mobile-R1's single steps (2506.20332): one completion from where the rollout stands, paid by what an expert would do.
 
 Papers: mobile-r1
 """
@@ -12,31 +12,31 @@ from strop.environments.format.actions import action_in
 from strop.environments.format.demonstrations import demonstrating
 from strop.generate.agents.support.episode_replay import where_it_stands
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Message, Origin, Task
 
 
 @dataclass(frozen=True)
 class OneAction(Agent):
-    """1 for the kind of action that the world's own demonstration takes here, and 1 more for its arguments.
+    """1 for the kind of action that the environment's own demonstration takes here, and 1 more for its arguments.
 
-    Turns that are there already bring the world to where it is asked, and are paid nothing.
+    Turns that are there already bring the environment to where it is asked, and are paid nothing.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        expert = demonstrating(environment)
-        before = await where_it_stands(task, dialogue, environment, must_go_on=True)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        expert = demonstrating(episode)
+        before = await where_it_stands(task, dialogue, episode, must_go_on=True)
         if dialogue.is_cut:
             return (0.0,) * len(before)
         wanted = expert.demonstrate()
-        reply = await dialogue.reply()
-        await environment.step(reply)
-        return (*(0.0 for _ in before), paid(reply, wanted))
+        completion = await dialogue.completion()
+        await episode.step(completion)
+        return (*(0.0 for _ in before), paid(completion, wanted))
 
 
-def paid(reply: Message, wanted: Message) -> float:
+def paid(completion: Message, wanted: Message) -> float:
     """0, 1 for the kind, 2 for the whole action."""
-    own, right = action_in(reply), action_in(wanted)
+    own, right = action_in(completion), action_in(wanted)
     return float(own.kind == right.kind) + float(own == right)

@@ -1,4 +1,6 @@
-"""Several roles in one attempt: some speak once to each other, the last one acts in the world with what they said."""
+"""Several roles in one rollout: some speak once to each other, the last one acts in the environment with what they
+said.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,21 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.support.episode_loop import acted, payments
 from strop.generate.agents.support.peer_messages import told_by_others
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Origin, Task
 
 
 @dataclass(frozen=True)
 class Team(Agent):
-    """Each role speaks in its own voice and context, and reads the question behind what all before it said.
+    """Each role speaks in its own policy name and context, and reads the question behind what all before it said.
 
-    With one model the roles are voices of one policy; with `EnginePerVoice` and `TrainerPerVoice` each role has weights
-    of its own. What the world pays is paid to the team: it stands at the last role's turns.
+    With one model the roles are policy names of one policy; with `EnginePerPolicy` and `TrainerPerPolicy` each role has
+    weights of its own. What the environment pays is paid to the team: it stands at the last role's turns.
     """
 
-    roles: tuple[str, ...] = ("planner", "critic", "actor")  # their voices, in the order in which they speak
+    roles: tuple[str, ...] = ("planner", "critic", "actor")  # their policy names, in the order in which they speak
     asks: str = "{question} hint: {said}"  # what a role reads once another has spoken
-    max_turns: int = 8  # of the last role, with the world
+    max_turns: int = 8  # of the last role, with the environment
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -34,14 +36,14 @@ class Team(Agent):
                 f"{self.max_turns}"
             )
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
             raise ConfigurationError("Team begins at the beginning: use a strategy that does not go on from a middle")
-        await environment.reset(task)
+        await episode.reset(task)
         said: list[str] = []
         for role in self.roles[:-1]:
             talk = dialogue.aside(told_by_others(task, said, self.asks), role)
             if not talk.is_cut:
-                said.append((await talk.reply()).content)
+                said.append((await talk.completion()).content)
         dialogue.restart(told_by_others(task, said, self.asks), self.roles[-1])
-        return payments(await acted(dialogue, environment, self.max_turns), len(said))
+        return payments(await acted(dialogue, episode, self.max_turns), len(said))

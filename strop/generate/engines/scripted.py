@@ -1,4 +1,6 @@
-"""Canned replies at a known pace: the engine of flow tests, where order and versions matter and words do not."""
+"""Canned completions at a known admission: the engine of flow tests, where order and versions matter and words do
+not.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]
 
 @dataclass
 class Scripted(Engine):
-    """Replies by a function of (prompt, key), or by the text furthest right in the prompt ("" for any other).
+    """Completions by a function of (prompt, key), or by the text furthest right in the prompt ("" for any other).
 
     Time passes on the event loop's clock, so that a virtual clock makes hours pass at once. A weight update in the
-    middle of a reply shows in the versions of its tokens, and an abort ends it there.
+    middle of a completion shows in the versions of its tokens, and an abort ends it there.
     """
 
     script: Script
@@ -40,9 +42,9 @@ class Scripted(Engine):
         self._tokenizer = AutoTokenizer.from_pretrained(str(model), trust_remote_code=False, local_files_only=True)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        """The scripted reply with an end token, cut at the token limit or after a stop string."""
+        """The scripted completion with an end token, cut at the token limit or after a stop string."""
         begun = self._tokenizer.decode(prompt[len(prompt) - sampling.num_prefix :].tolist())
-        planned, stop = self._plan(self._reply(self._tokenizer.decode(prompt.tolist()), key), sampling, begun)
+        planned, stop = self._plan(self._completion(self._tokenizer.decode(prompt.tolist()), key), sampling, begun)
         versions = await self._pass_time(len(planned), key)
         if len(versions) < len(planned):
             planned, stop = planned[: len(versions)], Stop.ABORTED
@@ -62,19 +64,19 @@ class Scripted(Engine):
         if key in self._aborted:
             self._aborted[key].set()
 
-    def _reply(self, prompt: str, key: int) -> str:
+    def _completion(self, prompt: str, key: int) -> str:
         if not isinstance(self.script, Mapping):
             return self.script(prompt, key)
         at, best = max(((prompt.rfind(text) if text else 0, text) for text in self.script), default=(-1, ""))
         if at < 0:
-            raise ConfigurationError(f"the script knows no reply to a prompt that ends with {prompt[-80:]!r}")
+            raise ConfigurationError(f"the script knows no completion to a prompt that ends with {prompt[-80:]!r}")
         return self.script[best]
 
-    def _plan(self, reply: str, sampling: Sampling, begun: str) -> tuple[list[int], Stop]:
-        whole, size = begun + reply, len(begun)
+    def _plan(self, completion: str, sampling: Sampling, begun: str) -> tuple[list[int], Stop]:
+        whole, size = begun + completion, len(begun)
         places = {text: whole.find(text, max(size - len(text) + 1, 0)) for text in sampling.stop}
         ends = [place + len(text) - size for text, place in places.items() if place >= 0]
-        written = reply[: min(ends)] if ends else reply
+        written = completion[: min(ends)] if ends else completion
         tokens: list[int] = self._tokenizer(written, add_special_tokens=False)["input_ids"]
         if not ends:
             tokens = [*tokens, self._tokenizer.eos_token_id]

@@ -40,14 +40,14 @@ class StopStrings:
             except (OSError, ValueError) as error:
                 raise ModelError(f"stop strings need a tokenizer, and {self._folder} has none that loads") from error
 
-    def is_complete(self, reply: IntArray, stop: tuple[str, ...], begun: int = 0) -> bool:
+    def is_complete(self, completion: IntArray, stop: tuple[str, ...], begun: int = 0) -> bool:
         """Whether a string stands in the last tokens; asked after every token, so no earlier place can matter.
 
-        The first `begun` tokens were there before: what is complete in them did not end the reply.
+        The first `begun` tokens were there before: what is complete in them did not end the completion.
         """
         # a token is at least a byte
-        first = max(len(reply) - max(len(text.encode()) for text in stop) - _MARGIN, 0)
-        text, before = self._text(reply[first:]), self._text(reply[first : max(begun, first)])
+        first = max(len(completion) - max(len(text.encode()) for text in stop) - _MARGIN, 0)
+        text, before = self._text(completion[first:]), self._text(completion[first : max(begun, first)])
         return any(text.count(string) > before.count(string) for string in stop)
 
     def _text(self, tokens: IntArray) -> str:

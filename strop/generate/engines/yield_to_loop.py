@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 # After a request ended, so that whoever waited can ask again before the next step: its task wakes in the first; a group
-# that ends, is scored and makes room for another one's attempts needs about six.
+# that ends, is scored and makes room for another one's rollouts needs about six.
 PASSES = 12
 
 

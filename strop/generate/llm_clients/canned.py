@@ -1,18 +1,18 @@
-"""Canned advice, for tests and for worlds whose advice can be written down beforehand."""
+"""Canned advice, for tests and for environments whose advice can be written down beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from strop.errors import AdviserError
-from strop.roles import Adviser
+from strop.errors import LLMClientError
+from strop.roles import LLMClient
 from strop.text.llm_prompt import signed
 from strop.types import Message, Sampling
 
 
 @dataclass(frozen=True)
-class Canned(Adviser):
+class Canned(LLMClient):
     """Answers with the text of the first entry whose key stands in the last message."""
 
     answers: dict[str, str] = field(default_factory=dict)
@@ -22,4 +22,4 @@ class Canned(Adviser):
         for words, answer in self.answers.items():
             if words in asked:
                 return signed(asked, answer)
-        raise AdviserError(f"there is no answer to {asked[:80]!r} in the script")
+        raise LLMClientError(f"there is no answer to {asked[:80]!r} in the script")

@@ -1,4 +1,4 @@
-"""The model that training began with as an adviser, while the policy moves on."""
+"""The model that training began with as an LLM client, while the policy moves on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy import Policy
 from strop.generate.policy_names import REFERENCE
 from strop.generate.strategies.support.ask_question import answer_of
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.types import Message, Sampling
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Beginning(Adviser):
-    """Asks the run's engine in the reference's voice; its answers do not change while weights do."""
+class Beginning(LLMClient):
+    """Asks the run's engine in the reference's policy name; its answers do not change while weights do."""
 
     num_generated: int = field(default=0, init=False, repr=False, compare=False)  # tokens of all answers
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -34,6 +34,6 @@ class Beginning(Adviser):
         self._policy = policy
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
-        text, count = await answer_of(self._policy, messages, replace(sampling, voice=REFERENCE), key)
+        text, count = await answer_of(self._policy, messages, replace(sampling, policy_name=REFERENCE), key)
         self.num_generated += count
         return text

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.generate.chat_template import Template
 from strop.generate.engines.cpu.torch_engine import TorchEngine
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.types import FilePath, Message, Sampling
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Local(Adviser):
+class Local(LLMClient):
     """Opens the model when it is first asked. Text goes there and comes back, so its vocabulary may be another one."""
 
     model: FilePath  # model folder
     device: str = "cpu"  # or cuda
-    reads_compact: ClassVar[bool] = True  # a judge that a world trained knows its questions without fences
+    reads_compact: ClassVar[bool] = True  # a judge that an environment trained knows its questions without fences
     _engine: TorchEngine | None = field(default=None, init=False, repr=False, compare=False)
     _template: Template | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -39,7 +39,7 @@ class Local(Adviser):
         try:
             written = await self._engine.sample(self._template.opening(messages), sampling, key)
         except ValueError as error:
-            raise AdviserError(f"the model in {self.model} cannot answer: {error}") from error
+            raise LLMClientError(f"the model in {self.model} cannot answer: {error}") from error
         return self._template.text(written.tokens)
 
     @property

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.llm_clients.support.http_post import posted
 from strop.generate.llm_clients.support.retry import patiently
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.storage.llm_answers import AdviceBook
 from strop.text.llm_prompt import within_fences
 from strop.text.sanitize import without_markers
@@ -27,10 +27,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass
-class Endpoint(Adviser):
+class Endpoint(LLMClient):
     """POST url/chat/completions; who is busy (429, 5xx) or not there is asked again until the deadline.
 
-    Answers are kept in the run's folder, so that a resumed run asks nobody twice. A key comes from the environment, is
+    Answers are kept in the run's folder, so that a resumed run asks nobody twice. A key comes from the episode, is
     sent to this address alone, and is written nowhere.
     """
 
@@ -72,15 +72,15 @@ class Endpoint(Adviser):
     async def _answer(self, body: bytes) -> str:
         secret = os.environ.get(self.key_variable, "").strip()
         if not secret.isascii() or not secret.isprintable():
-            raise AdviserError(f"{self.key_variable} holds no key: need printable ASCII")
+            raise LLMClientError(f"{self.key_variable} holds no key: need printable ASCII")
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
         address = f"{self.url.rstrip('/')}/chat/completions"
         try:
             async with self._seats:
                 answer = await patiently(lambda left: posted(address, body, headers, left), self.seconds)
             return _without(secret, _content(answer))
-        except AdviserError as error:
-            raise AdviserError(_without(secret, f"{self.model} at {self.url} did not answer: {error}")) from None
+        except LLMClientError as error:
+            raise LLMClientError(_without(secret, f"{self.model} at {self.url} did not answer: {error}")) from None
 
     @cached_property
     def _seats(self) -> asyncio.Semaphore:
@@ -116,7 +116,7 @@ def _content(answer: bytes) -> str:
     try:
         content = json.loads(answer)["choices"][0]["message"]["content"]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        raise AdviserError(f"an answer without choices[0].message.content: {answer[:80]!r}") from error
+        raise LLMClientError(f"an answer without choices[0].message.content: {answer[:80]!r}") from error
     if not isinstance(content, str):
-        raise AdviserError(f"an answer whose content is no text: {str(content)[:80]!r}")
+        raise LLMClientError(f"an answer whose content is no text: {str(content)[:80]!r}")
     return content

@@ -1,4 +1,4 @@
-"""The policy as its own adviser: whoever learns is asked, with the weights of the moment."""
+"""The policy as its own LLM client: whoever learns is asked, with the weights of the moment."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from strop.generate.policy import Policy
 from strop.generate.strategies.support.ask_question import answer_of
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.types import Message, Sampling
 
 
 @dataclass
-class Itself(Adviser):
+class Itself(LLMClient):
     """Asks the run's engine; nothing of what is said here is trained on."""
 
     num_generated: int = field(default=0, init=False, repr=False, compare=False)  # tokens of all answers

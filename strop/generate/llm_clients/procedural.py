@@ -1,4 +1,4 @@
-"""Advice that a program can give: a rule of a world in place of a larger model."""
+"""Advice that a program can give: a rule of an environment in place of a larger model."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from strop.errors import AdviserError, ConfigurationError
-from strop.roles import Adviser
+from strop.errors import ConfigurationError, LLMClientError
+from strop.roles import LLMClient
 from strop.text.llm_prompt import signed
 from strop.types import Message, Sampling
 
 
 @dataclass(frozen=True)
-class Procedural(Adviser):
+class Procedural(LLMClient):
     """Asks `rule`, a function from the last message's text to an answer, named as `module:function`."""
 
     rule: str
@@ -27,7 +27,7 @@ class Procedural(Adviser):
         try:
             return signed(messages[-1].content, self._function(messages[-1].content))
         except Exception as error:
-            raise AdviserError(f"{self.rule} failed: {type(error).__name__}: {error}") from error
+            raise LLMClientError(f"{self.rule} failed: {type(error).__name__}: {error}") from error
 
     @cached_property
     def _function(self) -> Callable[[str], str]:

@@ -14,7 +14,9 @@ _LOOKED_AT = 32  # of the most similar lessons, among which usefulness chooses
 
 
 def topic(task: Task) -> str:
-    """What lessons about a task are found by: its world and its question, so that tasks of one world are alike."""
+    """What lessons about a task are found by: its environment and its question, so that tasks of one environment are
+    alike.
+    """
     return f"{task.source}: {prompt_of(task)}"
 
 
@@ -49,5 +51,5 @@ def reminded(task: Task, texts: Sequence[str]) -> tuple[Message, ...]:
 
 
 def with_help(start: Start, task: Task, texts: Sequence[str]) -> Start:
-    """An attempt that reads them; such attempts say nothing of how hard a task is for the policy alone."""
+    """A rollout that reads them; such rollouts say nothing of how hard a task is for the policy alone."""
     return replace(start, messages=reminded(task, texts), origin=Origin.GUIDED) if texts else start

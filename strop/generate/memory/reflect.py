@@ -1,4 +1,6 @@
-"""How attempts are reflected upon: what is asked of an adviser, or of the policy itself, and how a trace is shown."""
+"""How rollouts are reflected upon: what is asked of an LLM client, or of the policy itself, and how a trace is
+shown.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +8,53 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from strop.control.task_generators.support.prompts import asked
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.progress_frames import frames
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.text.llm_prompt import question
-from strop.types import Trajectory
+from strop.types import Rollout
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 _SILENT = " Never say an answer."
 REFLECTIONS: Mapping[str, str] = {
-    "insight": "The reply to the task failed; the other one was right, there or at a similar task. Say in one short "
+    "insight": "The completion to the task failed; the other one was right, there or at a similar task. Say in one "
+    "short "
     "sentence what to do differently at tasks like these." + _SILENT,
-    "experience": "The replies are attempts at the task; the ideas are what is known, each with its name. Say what is "
+    "experience": "The completions are rollouts of the task; the ideas are what is known, each with its name. Say "
+    "what is "
     "to be learned from them, in at most two lines: `add: ` and a short experience, or `modify NAME: ` and what shall "
     "stand in its place." + _SILENT,
     "merged": "Say the idea and the other one as one, in one short sentence.",
     "subtasks": "Name the parts of the task, one per line and nothing else.",
     "adapted": "Say the ideas as they are to be followed at this task, one per line." + _SILENT,
-    "skill": "Say in a few sentences how tasks like this one are done, as the replies show it." + _SILENT,
+    "skill": "Say in a few sentences how tasks like this one are done, as the completions show it." + _SILENT,
     "skills": "The ideas are a document of skills. Write it anew with the other ones in it, and nothing twice.",
     "shortened": "Write the ideas in half as many words.",
-    "memory": "The replies are attempts that went badly, the other ones went well. Write the ideas anew: strategies "
+    "memory": "The completions are rollouts that went badly, the other ones went well. Write the ideas anew: "
+    "strategies "
     "that work, pitfalls, guidelines." + _SILENT,
-    "summary": "Say in one sentence what the reply is: what it kept of the other one, where there is one, and what it "
+    "summary": "Say in one sentence what the completion is: what it kept of the other one, where there is one, and "
+    "what it "
     "changed.",
     "direction": "The ideas are candidates with their scores, the oldest first. Say in one sentence what to try next.",
-    "note": "Condense the reply to a short note: what was done, in which order, and what came of it.",
+    "note": "Condense the completion to a short note: what was done, in which order, and what came of it.",
     "vote": "Which is more likely right, the ideas (1) or the other (2)? Write 1 or 2 and nothing else.",
-    "plan": "Say a short plan for the task from what the reply shows: steps, what depends on what, what to mind; one "
+    "plan": "Say a short plan for the task from what the completion shows: steps, what depends on what, what to mind; "
+    "one "
     "per line." + _SILENT,
 }
 
 
-async def reflected(adviser: Adviser | None, wanted: str, play: Player, **parts: str) -> str:
-    """What was said; nothing where whoever was asked did not answer: a lesson is lost, and no attempt."""
+async def reflected(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> str:
+    """What was said; nothing where whoever was asked did not answer: a lesson is lost, and no rollout."""
     try:
-        return await asked(adviser, question(REFLECTIONS[wanted], wanted=wanted, **parts), play)
-    except AdviserError:
+        return await asked(llm_client, question(REFLECTIONS[wanted], wanted=wanted, **parts), play)
+    except LLMClientError:
         return ""
 
 
-def trace(attempt: Trajectory, longest: int = 2000) -> str:
-    """An attempt as text, a line per turn; the end of one that is too long."""
-    return "\n".join(frames(attempt))[-longest:]
+def trace(rollout: Rollout, longest: int = 2000) -> str:
+    """A rollout as text, a line per turn; the end of one that is too long."""
+    return "\n".join(frames(rollout))[-longest:]

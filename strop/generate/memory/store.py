@@ -1,7 +1,7 @@
 """What was learned in words, and kept: lessons on shelves, admitted, merged, scored, found again, within limits.
 
 Whoever learns proposes changes while a group is made, and hands them over when the group is done; they are carried out
-between versions, in the order of version and admission. So whoever reads while attempts are made reads the same lessons
+between versions, in the order of version and admission. So whoever reads while rollouts are made reads the same lessons
 whoever was quick, and a run that was killed proposes again what was lost. What a model wrote is only ever text.
 """
 
@@ -32,13 +32,13 @@ class Lesson:
     shelf: str = ""
     score: float = 0.0  # who stays where a shelf is full
     name: str = ""  # given by the library, for good
-    uses: float = 0.0  # attempts that read it
+    uses: float = 0.0  # rollouts that read it
     wins: float = 0.0  # of those that were right
     support: int = 1  # how many were merged into it
 
     @property
     def utility(self) -> float:
-        """How often it was read by an attempt that was right: (wins + 1) / (uses + 2)."""
+        """How often it was read by a rollout that was right: (wins + 1) / (uses + 2)."""
         return (self.wins + 1) / (self.uses + 2)
 
 
@@ -129,7 +129,7 @@ class Library:
             for change in (change for *_, changes in ready for change in changes):
                 self._counts[self.carry_out(change)] += 1
 
-    def foreseen(self) -> Library:
+    def predicted(self) -> Library:
         """What it will be when all that waits is carried out; for whoever measures, as groups still read this one."""
         if not self._waiting:
             return self
@@ -185,7 +185,7 @@ class Library:
         for shelves in (self._texts, self._about):
             shelves[lesson.shelf].remove(lesson.name)
 
-    def figures(self) -> Metrics:
+    def metrics(self) -> Metrics:
         """How many lessons there are, and how many changes came to what since the run began."""
         told = {f"lessons/{name}": float(count) for name, count in sorted(self._counts.items())}
         return {"lessons": float(len(self)), **told}
@@ -217,7 +217,7 @@ def add(text: str, about: str, shelf: str = "", score: float = 0.0) -> Change:
 
 
 def used(lesson: Lesson, uses: float, wins: float) -> Change:
-    """So many attempts read it, and so many of them were right."""
+    """So many rollouts read it, and so many of them were right."""
     return Change("used", replace(lesson, uses=uses, wins=wins))
 
 

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from strop.errors import StropError
-from strop.generate.rollout import WorldFailed
+from strop.generate.rollout import EnvironmentFailed
 from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.dialect import Dialect, Written
@@ -32,7 +32,7 @@ _KEEP_ALIVE = 3.0  # seconds without a token after which a stream says that it i
 
 
 class Guests(Protocol):
-    """Who may ask, and in which attempt."""
+    """Who may ask, and in which rollout."""
 
     model: str
 
@@ -41,7 +41,7 @@ class Guests(Protocol):
         ...
 
     def actor(self, key: str) -> Visit:
-        """In whose environment a key acts: another key than the one that asks the policy."""
+        """In whose episode a key acts: another key than the one that asks the policy."""
         ...
 
 
@@ -61,8 +61,8 @@ class App:
             Route("/v1/messages/count_tokens", self._guarded(messages, self._count), methods=["POST"]),
             Route("/v1/models", self._guarded(ChatCompletions(), self._models)),
             Route("/v1/models/{name:path}", self._guarded(ChatCompletions(), self._models)),
-            Route("/attempt/step", self._guarded(ChatCompletions(), self._step), methods=["POST"]),
-            Route("/attempt/reward", self._guarded(ChatCompletions(), self._reward), methods=["POST"]),
+            Route("/rollout/step", self._guarded(ChatCompletions(), self._step), methods=["POST"]),
+            Route("/rollout/reward", self._guarded(ChatCompletions(), self._reward), methods=["POST"]),
         ]
         return Starlette(routes=routes)
 
@@ -93,8 +93,8 @@ class App:
         if ask.is_streamed:
             lines = _streamed(dialect, talk, (ask, body, raw), known)
             return StreamingResponse(lines, media_type="text/event-stream")
-        reply = await asyncio.shield(known or talk.begun(raw, ask, talk.another_name()))
-        return JSONResponse(dialect.answer(reply, ask))
+        completion = await asyncio.shield(known or talk.begun(raw, ask, talk.another_name()))
+        return JSONResponse(dialect.answer(completion, ask))
 
     async def _count(self, dialect: Dialect, request: Request) -> Response:
         talk = self._visit(request)
@@ -109,15 +109,17 @@ class App:
         return JSONResponse(about if name else {"object": "list", "data": [about]})
 
     async def _step(self, dialect: Dialect, request: Request) -> Response:
-        """What the attempt's world answers to a reply: for programs that play in a world of the run."""
+        """What the rollout's environment answers to a completion: for programs that play in an environment of the
+        run.
+        """
         visit = self._actor(request)
         content = _parsed(await self._body(request)).get("content")
         if not isinstance(content, str):
-            raise Refusal(400, "content is the text of a reply")
+            raise Refusal(400, "content is the text of a completion")
         try:
             answer = await visit.act(Message("assistant", content))
-        except WorldFailed as failure:
-            raise Refusal(502, f"the world of this attempt failed: {failure}") from failure
+        except EnvironmentFailed as failure:
+            raise Refusal(502, f"the environment of this rollout failed: {failure}") from failure
         told = [{"role": each.role, "content": each.content} for each in answer.messages]
         return JSONResponse({"messages": told, "done": answer.done})
 
@@ -204,13 +206,13 @@ async def _streamed(
         for line in stream.go_on(*written.news(told.thought, _sure(told.text, hold))) if told else [_ALIVE]:
             yield line
     try:
-        reply = answer.result()
+        completion = answer.result()
     except Refusal as refusal:
         yield f"event: error\ndata: {json.dumps(dialect.refuse(refusal.status, str(refusal)))}\n\n".encode()
         return
-    for line in stream.go_on(*written.news(reply.thought, reply.text)):
+    for line in stream.go_on(*written.news(completion.thought, completion.text)):
         yield line
-    for line in stream.end(reply):
+    for line in stream.end(completion):
         yield line
 
 

@@ -13,7 +13,7 @@ _NAME = re.compile(r"[0-9a-f]{12}n[0-9]+")  # of a turn, wherever it stands in a
 
 
 class Refusal(Exception):  # noqa: N818 (it is an answer)
-    """A request that gets no reply, and why."""
+    """A request that gets no completion, and why."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

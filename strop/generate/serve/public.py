@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
-from strop.generate.policy import Policy, attempt_key
+from strop.generate.policy import Policy, rollout_key
 from strop.generate.serve.app import Guests
 from strop.generate.serve.ask_requests import Refusal
 from strop.generate.serve.serve_session import Visit
@@ -27,12 +27,12 @@ class Public(Guests):
     def visit(self, key: str) -> Visit:
         self._check(key)
         self._number += 1
-        start = Start(f"served/{self._number}", attempt_key(self.seed, f"served/{self._number}"))
+        start = Start(f"served/{self._number}", rollout_key(self.seed, f"served/{self._number}"))
         return Visit(self.policy.dialogue(_NOTHING, start), self.policy.calls, is_free=True)
 
     def actor(self, key: str) -> Visit:
         self._check(key)
-        raise Refusal(403, "this server asks a model and has no environment to act in")
+        raise Refusal(403, "this server asks a model and has no episode to act in")
 
     def _check(self, key: str) -> None:
         if not secrets.compare_digest(key.encode(), self.token.encode()):

@@ -1,4 +1,4 @@
-"""Attempts that are being made: one key to ask the policy in an attempt, another one to act in its environment."""
+"""Rollouts that are being made: one key to ask the policy in a rollout, another one to act in its episode."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from strop.generate.serve.app import Guests
 from strop.generate.serve.ask_requests import Refusal
 from strop.generate.serve.serve_session import Visit
 
-_REMEMBERED = 20_000  # keys of attempts that ended: a program that asks too late hears so
+_REMEMBERED = 20_000  # keys of rollouts that ended: a program that asks too late hears so
 
 
 @dataclass
-class Attempts(Guests):
-    """Keys and the attempts that they open."""
+class Rollouts(Guests):
+    """Keys and the rollouts that they open."""
 
     model: str = "policy"
     _open: dict[str, Visit] = field(default_factory=dict, init=False, repr=False)
@@ -24,19 +24,19 @@ class Attempts(Guests):
     _ended: OrderedDict[str, None] = field(default_factory=OrderedDict, init=False, repr=False)
 
     def admit(self, talk: Talk) -> tuple[str, Visit]:
-        """A key with which to ask the policy in this attempt."""
+        """A key with which to ask the policy in this rollout."""
         key = f"sk-strop-{secrets.token_urlsafe(24)}"
         self._open[key] = Visit(talk, talk.policy.calls)
         return key, self._open[key]
 
     def let_act(self, visit: Visit) -> str:
-        """A key with which to act in its environment, and nothing else."""
+        """A key with which to act in its episode, and nothing else."""
         key = f"env-strop-{secrets.token_urlsafe(24)}"
         self._acting[key] = visit
         return key
 
     async def end(self, key: str) -> None:
-        """Nothing more is answered to the keys of this attempt, and what is being written is kept."""
+        """Nothing more is answered to the keys of this rollout, and what is being written is kept."""
         visit = self._open.pop(key)
         for each in (key, *(acting for acting, other in self._acting.items() if other is visit)):
             self._acting.pop(each, None)
@@ -47,17 +47,17 @@ class Attempts(Guests):
 
     def visit(self, key: str) -> Visit:
         if key in self._acting:
-            raise Refusal(403, "this key acts in the environment: the policy is asked with OPENAI_API_KEY")
+            raise Refusal(403, "this key acts in the episode: the policy is asked with OPENAI_API_KEY")
         return self._found(key, self._open)
 
     def actor(self, key: str) -> Visit:
         if key in self._open:
-            raise Refusal(403, "this key asks the policy: `environment_key` of the standard input acts here")
+            raise Refusal(403, "this key asks the policy: `episode_key` of the standard input acts here")
         return self._found(key, self._acting)
 
     def _found(self, key: str, known: dict[str, Visit]) -> Visit:
         if key in self._ended:
-            raise Refusal(409, "this attempt has ended: nothing more can be asked in it")
+            raise Refusal(409, "this rollout has ended: nothing more can be asked in it")
         if key not in known:
-            raise Refusal(401, "this key belongs to no attempt")
+            raise Refusal(401, "this key belongs to no rollout")
         return known[key]

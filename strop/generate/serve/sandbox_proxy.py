@@ -9,17 +9,17 @@ import asyncio
 import sys
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _carry(reader: asyncio.StreamReader, task_generator: asyncio.StreamWriter) -> None:
     while data := await reader.read(1 << 16):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
+        task_generator.write(data)
+        await task_generator.drain()
+    task_generator.close()
 
 
 async def _run(path: str, port: int, command: list[str]) -> int:
-    async def joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def joined(reader: asyncio.StreamReader, task_generator: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_unix_connection(path)
-        await asyncio.gather(_carry(reader, back), _carry(there, writer), return_exceptions=True)
+        await asyncio.gather(_carry(reader, back), _carry(there, task_generator), return_exceptions=True)
 
     async with await asyncio.start_server(joined, "127.0.0.1", port):
         process = await asyncio.create_subprocess_exec(*command)

@@ -1,4 +1,4 @@
-"""One attempt that a client of ours talks through: requests become turns of its contexts, each once."""
+"""One rollout that a client of ours talks through: requests become turns of its contexts, each once."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Tell = Callable[[Parts], None]
 
 @dataclass
 class Served:
-    """What became of an attempt's requests."""
+    """What became of a rollout's requests."""
 
     turns: int = 0
-    contexts: int = 0  # opened because no reply of the request was known
-    branches: int = 0  # that went on from an earlier reply, or beside one under way
-    repaired: int = 0  # replies that came back in other words, and were known by their ids
+    contexts: int = 0  # opened because no completion of the request was known
+    branches: int = 0  # that went on from an earlier completion, or beside one under way
+    repaired: int = 0  # completions that came back in other words, and were known by their ids
     retried: int = 0  # requests that were answered with what had been written already
-    ill_formed: int = 0  # replies with a call that could not be read
+    ill_formed: int = 0  # completions with a call that could not be read
     refused: int = 0  # steps and payments that the episode did not accept: after its end, or beside another one
 
 
@@ -45,9 +45,11 @@ class Visit:
     is_sealed: bool = field(default=False, init=False)
     hears_reward: bool = field(default=False, init=False)
     reward: float | None = field(default=None, init=False)  # told once by the client's program, where that is asked
-    step: Callable[[Message], Awaitable[Observation]] | None = field(default=None, init=False)  # what the world answers
+    step: Callable[[Message], Awaitable[Observation]] | None = field(
+        default=None, init=False
+    )  # what the environment answers
     _histories: Histories = field(default_factory=Histories, init=False)
-    _ends: dict[int, tuple[Talk, int]] = field(default_factory=dict, init=False)  # talks, and replies asked of each
+    _ends: dict[int, tuple[Talk, int]] = field(default_factory=dict, init=False)  # talks, and completions asked of each
     _answers: dict[str, asyncio.Future[ServedCompletion]] = field(default_factory=dict, init=False)  # by request
     _running: set[Talk] = field(default_factory=set, init=False)
     _steps: set[asyncio.Future[Observation]] = field(default_factory=set, init=False)  # that are not answered yet
@@ -66,18 +68,18 @@ class Visit:
         return answer
 
     def another_name(self) -> str:
-        """For the next turn: the same in every run of the same attempt, as long as its requests come in one order."""
+        """For the next turn: the same in every run of the same rollout, as long as its requests come in one order."""
         self.served.turns += 1
         return f"{_digest(self.main.start.id.encode())[:12]}n{self.served.turns}"
 
     async def answer(self, ask: Ask, name: str, tell: Tell | None = None) -> ServedCompletion:
         """Let the policy write the next turn of the context that the request goes on from."""
         if self.is_sealed:
-            raise Refusal(409, "this attempt has ended: nothing more can be asked in it")
+            raise Refusal(409, "this rollout has ended: nothing more can be asked in it")
         place = self._place(ask)
         talk, number = self._talk(place, ask)
         if talk.is_full:
-            raise Refusal(400, "the context, the turns or the tokens of this attempt are used up")
+            raise Refusal(400, "the context, the turns or the tokens of this rollout are used up")
         written = list[IntArray]()
 
         def hear(tokens: IntArray) -> None:
@@ -88,20 +90,20 @@ class Visit:
         sampling = self._sampling(ask)
         self._running.add(talk)
         try:
-            await talk.reply(sampling, hear if tell is not None else None)
+            await talk.completion(sampling, hear if tell is not None else None)
         finally:
             self._running.discard(talk)
-        reply = self._reply(talk, name, ask)
-        self._histories.add(place, ask.tools, talk, number, reply)
+        completion = self._completion(talk, name, ask)
+        self._histories.add(place, ask.tools, talk, number, completion)
         self.served.repaired += place.repaired
-        self.served.ill_formed += reply.is_ill_formed
-        return reply
+        self.served.ill_formed += completion.is_ill_formed
+        return completion
 
-    async def act(self, reply: Message) -> Observation:
-        """What the environment answers to a reply, to its end even if the client goes away."""
+    async def act(self, completion: Message) -> Observation:
+        """What the episode answers to a completion, to its end even if the client goes away."""
         if self.step is None or self.is_sealed:
-            raise self._refused("this attempt has no environment that answers now")
-        step = asyncio.ensure_future(self.step(reply))
+            raise self._refused("this rollout has no episode that answers now")
+        step = asyncio.ensure_future(self.step(completion))
         self._steps.add(step)
         step.add_done_callback(self._steps.discard)
         try:
@@ -112,9 +114,9 @@ class Visit:
     def pay(self, reward: float) -> None:
         """What the program says that it earned: once, and final."""
         if self.is_sealed or not self.hears_reward:
-            raise self._refused("nobody asks here what this attempt earned, or it has ended")
+            raise self._refused("nobody asks here what this rollout earned, or it has ended")
         if self.reward is not None:
-            raise self._refused(f"this attempt was paid {self.reward:g} already, and that is final")
+            raise self._refused(f"this rollout was paid {self.reward:g} already, and that is final")
         self.reward = reward
 
     def _refused(self, why: str) -> Refusal:
@@ -133,7 +135,7 @@ class Visit:
         await asyncio.gather(*self._steps, return_exceptions=True)
 
     def num_unsure(self, ask: Ask) -> int:
-        """Characters at the end of what is written that may turn out to begin a call, or what ends the reply."""
+        """Characters at the end of what is written that may turn out to begin a call, or what ends the completion."""
         mark = self.format.opens if self.format and ask.tools else ""
         return max((len(each) for each in (*ask.stop, mark)), default=0)
 
@@ -144,14 +146,14 @@ class Visit:
 
     def _place(self, ask: Ask) -> Place:
         if not ask.said or ask.said[-1].message.role == "assistant":
-            raise Refusal(400, "the last message must be one to reply to, not the assistant's own")
+            raise Refusal(400, "the last message must be one to completion to, not the assistant's own")
         place = self._histories.find(ask.said, ask.tools, ask.after)
         if ask.after and place.node is None:
-            raise Refusal(404, f"no answer {ask.after} was given in this attempt")
+            raise Refusal(404, f"no answer {ask.after} was given in this rollout")
         return place
 
     def _talk(self, place: Place, ask: Ask) -> tuple[Talk, int]:
-        """The conversation that replies, and the number of its next turn."""
+        """The conversation that completions, and the number of its next turn."""
         node = place.node
         if node is None or node.talk is None:
             talk, number = self._opened(place.unheard, ask.tools, ask.seed), 0
@@ -165,7 +167,7 @@ class Visit:
         return talk, number
 
     def _opened(self, messages: Sequence[Message], tools: Sequence[Tool], seed: int | None) -> Talk:
-        """The first context is the attempt's own; others stand beside it."""
+        """The first context is the rollout's own; others stand beside it."""
         self.served.contexts += 1
         if self.is_free and seed is not None:
             self.main.start = replace(self.main.start, key=self.main.policy.derived_key(seed, "asked"))
@@ -190,7 +192,7 @@ class Visit:
             return Parts(text=self.main.policy.template.text(tokens))
         return self.format.read(tokens, tools)
 
-    def _reply(self, talk: Talk, name: str, ask: Ask) -> ServedCompletion:
+    def _completion(self, talk: Talk, name: str, ask: Ask) -> ServedCompletion:
         turn = talk.last
         parts = self._parts(turn.whole, ask.tools)
         text, is_ill = parts.text + parts.unclosed, parts.is_ill_formed or bool(parts.unclosed)

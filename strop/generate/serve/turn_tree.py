@@ -1,6 +1,7 @@
 """Which turn a request goes on from: a tree of what was said to the policy and what it replied.
 
-A client sends the whole conversation each time, and few send it back unchanged. A reply is known again by the ids that
+A client sends the whole conversation each time, and few send it back unchanged. A completion is known again by the ids
+that
 it was given, which clients echo, then by its text and calls; all else must be the same. Where it is, the sampled tokens
 stand in the context, whatever the client made of their text. Where it is not, a new context is opened: nothing is
 guessed.
@@ -35,12 +36,12 @@ def _arguments(call: ToolCall) -> str:
 
 @dataclass(eq=False)
 class Answered:
-    """A reply, and all that was said after it."""
+    """A completion, and all that was said after it."""
 
     talk: Talk | None = None  # None: nothing was replied yet
     number: int = 0  # of its turn in `talk`
     name: str = ""
-    said: Plain = ()  # the reply
+    said: Plain = ()  # the completion
     below: dict[tuple[Plain, ...], list[Answered]] = field(default_factory=dict)
 
     def is_meant(self, said: Said) -> bool:
@@ -54,18 +55,18 @@ class Place:
 
     node: Answered | None
     unheard: tuple[Message, ...]
-    repaired: int = 0  # replies that came back in other words, and are known by their ids
+    repaired: int = 0  # completions that came back in other words, and are known by their ids
 
 
 @dataclass(eq=False)
 class Histories:
-    """All contexts of one attempt."""
+    """All contexts of one rollout."""
 
     _roots: dict[Plain, Answered] = field(default_factory=dict)  # by the tools that were offered
     _names: dict[str, Answered] = field(default_factory=dict)
 
     def find(self, said: Sequence[Said], tools: Sequence[Tool], after: str = "") -> Place:
-        """Where these messages go on; `after` is the id of a reply that they follow."""
+        """Where these messages go on; `after` is the id of a completion that they follow."""
         if after:
             (name,) = names_in([after]) or [""]
             return Place(self._names.get(name), tuple(each.message for each in said))
@@ -73,13 +74,13 @@ class Histories:
         found = self._walk(root, [(each, plain(each.message)) for each in said]) if root else None
         return found or Place(None, tuple(each.message for each in said))
 
-    def add(self, place: Place, tools: Sequence[Tool], talk: Talk, number: int, reply: ServedCompletion) -> None:
-        """A reply was given there."""
-        message = Message("assistant", reply.text, reply.calls)
-        node = Answered(talk, number, reply.name, plain(message))
+    def add(self, place: Place, tools: Sequence[Tool], talk: Talk, number: int, completion: ServedCompletion) -> None:
+        """A completion was given there."""
+        message = Message("assistant", completion.text, completion.calls)
+        node = Answered(talk, number, completion.name, plain(message))
         above = place.node or self._root(tools)
         above.below.setdefault(tuple(plain(each) for each in place.unheard), []).append(node)
-        self._names[reply.name] = node
+        self._names[completion.name] = node
 
     def _root(self, tools: Sequence[Tool]) -> Answered:
         offered = _plain_tools(tools)
@@ -88,7 +89,7 @@ class Histories:
         return self._roots[offered]
 
     def _walk(self, node: Answered, left: list[tuple[Said, Plain]]) -> Place | None:
-        """The furthest known reply behind which nothing but new messages stands."""
+        """The furthest known completion behind which nothing but new messages stands."""
         for heard in sorted(node.below, key=len, reverse=True):
             size = len(heard)
             if len(left) <= size or left[size][0].message.role != "assistant" or not _begins(left, heard):

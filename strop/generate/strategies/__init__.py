@@ -1,1 +1,1 @@
-"""Which attempts are made?"""
+"""Which rollouts are made?"""

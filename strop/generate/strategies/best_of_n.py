@@ -1,4 +1,4 @@
-"""The best of several attempts in place of each: to measure pass@k by `Evaluation.strategy`."""
+"""The best of several rollouts in place of each: to measure pass@k by `Evaluation.strategy`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.roles import Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 
 @dataclass(frozen=True)
 class BestOf(Strategy):
-    """For each start `count` independent attempts are made, and the one of the highest reward is brought.
+    """For each start `count` independent rollouts are made, and the one of the highest reward is brought.
 
     Of equals the first; one that failed only where all did.
     """
 
-    count: int = 8  # attempts, of which one is brought
+    count: int = 8  # rollouts, of which one is brought
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ConfigurationError(f"BestOf needs count >= 1, got {self.count}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._best(start, play) for start in starts)
 
-    async def _best(self, start: Start, play: Player) -> Trajectory:
+    async def _best(self, start: Start, play: Player) -> Rollout:
         tried = [start, *(play.another() for _ in range(self.count - 1))]
         made = await together(play(each) for each in tried)
-        marks = [float("-inf") if mark is None else mark for mark in await play.score(made)]
-        return made[marks.index(max(marks))]
+        scores = [float("-inf") if score is None else score for score in await play.score(made)]
+        return made[scores.index(max(scores))]

@@ -1,4 +1,4 @@
-"""Make every attempt on its own, all at once: plain sampling of a group."""
+"""Make every rollout on its own, all at once: plain sampling of a group."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from strop.concurrency import together
 from strop.generate.interfaces import Player
 from strop.roles import Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 
 @dataclass(frozen=True)
 class Independent(Strategy):
     """Siblings know nothing of each other."""
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(play(start) for start in starts)

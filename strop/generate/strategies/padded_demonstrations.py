@@ -1,4 +1,5 @@
-"""Demonstrations for models that fill masks: behind the end of a reply a canvas is full of ends (LLaDA, 2502.09992).
+"""Demonstrations for models that fill masks: behind the end of a completion a canvas is full of ends (LLaDA,
+2502.09992).
 
 Papers: d1
 """
@@ -14,14 +15,14 @@ from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.turn_ops import said
 from strop.roles import Strategy
-from strop.types import Group, Start, Trajectory, Turn
+from strop.types import Group, Rollout, Start, Turn
 
 
 @dataclass(frozen=True)
 class Padded(Strategy):
-    """The last token of the last reply again, up to `size` tokens: said by nobody, and learned like the rest.
+    """The last token of the last completion again, up to `size` tokens: said by nobody, and learned like the rest.
 
-    Replies before it stay as they are: what comes behind them is read with no more ends than the policy's own have.
+    Completions before it stay as they are: what comes behind them is read with no more ends than the policy's own have.
     """
 
     inner: Strategy
@@ -31,7 +32,7 @@ class Padded(Strategy):
         if self.size < 1:
             raise ConfigurationError(f"Padded needs a size >= 1, got {self.size}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         found = await self.inner(group, starts, play)
         return [replace(each, turns=(*each.turns[:-1], *map(self._padded, each.turns[-1:]))) for each in found]
 

@@ -1,4 +1,6 @@
-"""A pair of replies that a table brings, recited: preferences that were collected before, and nothing is sampled."""
+"""A pair of completions that a table brings, recited: preferences that were collected before, and nothing is
+sampled.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import TYPE_CHECKING
 from strop.concurrency import together
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
 from strop.generate.interfaces import Player
-from strop.generate.strategies.support.forced_reply import Saying
+from strop.generate.strategies.support.forced_completion import Saying
 from strop.roles import Strategy
-from strop.types import Group, Outcome, Start, Trajectory
+from strop.types import Group, Outcome, Rollout, Start
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -19,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecitedPair(Strategy):
-    """The chosen reply of a row is paid 1, the rejected one 0; a pair too long for the context brings none."""
+    """The chosen completion of a row is paid 1, the rejected one 0; a pair too long for the context brings none."""
 
     def problems(self, run: Run) -> list[str]:
         return [
-            f"{world.name} brings no pairs: each row needs the columns `chosen` and `rejected`; without them, "
-            "pairs=sampled makes pairs of the policy's own attempts"
-            for world in run.worlds
-            if not {CHOSEN, REJECTED} <= columns_of(world.task(0)).keys()
+            f"{env.name} brings no pairs: each row needs the columns `chosen` and `rejected`; without them, "
+            "pairs=sampled makes pairs of the policy's own rollouts"
+            for env in run.envs
+            if not {CHOSEN, REJECTED} <= columns_of(env.task(0)).keys()
         ]
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         columns = columns_of(group.task)
         agents = [Saying(columns[CHOSEN], 1.0), Saying(columns[REJECTED], 0.0)]
         said = await together(play(start, agent) for start, agent in zip(starts, agents, strict=True))
-        return [] if any(attempt.outcome is Outcome.TRUNCATED for attempt in said) else said
+        return [] if any(rollout.outcome is Outcome.TRUNCATED for rollout in said) else said

@@ -1,4 +1,4 @@
-"""Attempts that branch off anywhere: what forks where the policy is uncertain are compared with."""
+"""Rollouts that branch off anywhere: what forks where the policy is uncertain are compared with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.roles import Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 
 @dataclass(frozen=True)
 class RandomForks(Strategy):
-    """Each start is a root; from `positions` of its tokens, drawn evenly, `branches` attempts each go on otherwise."""
+    """Each start is a root; from `positions` of its tokens, drawn evenly, `branches` rollouts each go on otherwise."""
 
-    positions: int = 2  # of an attempt, from which others branch off
+    positions: int = 2  # of a rollout, from which others branch off
     branches: int = 2  # from each position
 
     def __post_init__(self) -> None:
@@ -28,7 +28,7 @@ class RandomForks(Strategy):
                 f"RandomForks needs positions >= 1 and branches >= 1, got {self.positions} and {self.branches}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         roots = await together(play(start) for start in starts)
         forks = [
             branch_of(root, at, play.another())

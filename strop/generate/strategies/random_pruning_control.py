@@ -1,4 +1,4 @@
-"""The negative control of whoever prunes midway: as many are given up at the same length, and chance says who."""
+"""The negative control of whoever prunes midway: as many are given up at the same length, and probability says who."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.roles import Strategy
 from strop.success import SURVIVAL
-from strop.types import Group, Outcome, Start, Trajectory
+from strop.types import Group, Outcome, Rollout, Start
 
 
 @dataclass(frozen=True)
 class PrunedAtRandom(Strategy):
-    """Of the attempts that are unfinished after `at` written tokens a share goes on; the others are given up."""
+    """Of the rollouts that are unfinished after `at` written tokens a share goes on; the others are given up."""
 
     at: int = 16  # written tokens after which all pause
     keep: float = 0.5  # share of the paused ones that goes on, whoever they are
@@ -26,20 +26,20 @@ class PrunedAtRandom(Strategy):
         if self.at < 1 or not 0 < self.keep <= 1:
             raise ConfigurationError(f"PrunedAtRandom needs at >= 1 and 0 < keep <= 1, got {self}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        attempts = await together(play(replace(start, pause=self.at)) for start in starts)
-        paused = [place for place, attempt in enumerate(attempts) if attempt.outcome is Outcome.PRUNED]
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        rollouts = await together(play(replace(start, pause=self.at)) for start in starts)
+        paused = [place for place, rollout in enumerate(rollouts) if rollout.outcome is Outcome.PRUNED]
         goes_on = survivors(len(paused), self.keep, starts[0].key) if paused else []
 
-        async def ended(place: int) -> Trajectory:
+        async def ended(place: int) -> Rollout:
             if place not in kept:
-                return attempts[place]
-            return await play(replace(starts[place], turns=attempts[place].turns))
+                return rollouts[place]
+            return await play(replace(starts[place], turns=rollouts[place].turns))
 
         kept = {paused[index] for index in goes_on}
-        for place, attempt in zip(paused, await together(map(ended, paused)), strict=True):
-            attempts[place] = replace(attempt, facts=attempt.facts | {SURVIVAL: self.keep})
-        return attempts
+        for place, rollout in zip(paused, await together(map(ended, paused)), strict=True):
+            rollouts[place] = replace(rollout, facts=rollout.facts | {SURVIVAL: self.keep})
+        return rollouts
 
 
 def survivors(count: int, keep: float, key: int) -> list[int]:

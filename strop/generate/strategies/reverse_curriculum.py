@@ -1,7 +1,7 @@
-"""R3's starts (2402.05808): attempts begin within a demonstration, near its end, in its middle, at the prompt.
+"""R3's starts (2402.05808): rollouts begin within a demonstration, near its end, in its middle, at the prompt.
 
 Readings: places are evenly spaced over the demonstration's tokens, which needs no line breaks. What is given is read
-and never trained. Mixed, as the paper has it in the end, all places and the bare prompt take turns over the attempts of
+and never trained. Mixed, as the paper has it in the end, all places and the bare prompt take turns over the rollouts of
 a run; staged, weights decide: the last place first, the prompt from version `places * every` on.
 Papers: r3
 """
@@ -16,14 +16,14 @@ from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.roles import Agent, Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 
 @dataclass(frozen=True)
 class ReverseCurriculum(Strategy):
     """Each start goes on from one of `places` cuts of what `expert` does, or from the prompt; see the fact `shared`.
 
-    The demonstration itself is not brought. Where the world fails it, all attempts begin at the prompt.
+    The demonstration itself is not brought. Where the environment fails it, all rollouts begin at the prompt.
     """
 
     expert: Agent
@@ -36,8 +36,8 @@ class ReverseCurriculum(Strategy):
                 f"ReverseCurriculum needs places >= 1 and every >= 0, got {self.places} and {self.every}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        before = len(group.trajectories)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        before = len(group.rollouts)
         places = [self._place(group, before + index, len(starts)) for index in range(len(starts))]
         if not any(places):
             return await together(play(start) for start in starts)

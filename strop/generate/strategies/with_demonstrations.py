@@ -1,4 +1,4 @@
-"""A group with an expert in it: some attempts are another agent's, beside the policy's own (RL-PLUS, CalibRL, DNO)."""
+"""A group with an expert in it: some rollouts are another agent's, beside the policy's own (RL-PLUS, CalibRL, DNO)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.roles import Agent, Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 
 @dataclass(frozen=True)
 class Demonstrated(Strategy):
-    """The last `count` attempts of each group are played by `expert`; all others by the run's own agent."""
+    """The last `count` rollouts of each group are played by `expert`; all others by the run's own agent."""
 
     expert: Agent
     count: int = 1  # demonstrations in a group
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         own = len(starts) - self.count
         if own < 1:
             raise ConfigurationError(
-                f"{self.count} of {len(starts)} attempts are the expert's, need at least 1 more (set group_size)"
+                f"{self.count} of {len(starts)} rollouts are the expert's, need at least 1 more (set group_size)"
             )
         agents = [None] * own + [self.expert] * self.count
         return await together(play(start, agent) for start, agent in zip(starts, agents, strict=True))

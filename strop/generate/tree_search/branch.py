@@ -1,4 +1,4 @@
-"""Branches: attempts that go on otherwise from the middle of another one."""
+"""Branches: rollouts that go on otherwise from the middle of another one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from strop.generate.interfaces import Player
 from strop.generate.turn_ops import as_prefix, cut
-from strop.types import Origin, Start, Trajectory
+from strop.types import Origin, Rollout, Start
 
 SHARED = "shared"  # the fact of which share of a branch's tokens is its root's
 
 
-def branch_of(root: Trajectory, at: int, start: Start) -> Start:
+def branch_of(root: Rollout, at: int, start: Start) -> Start:
     """This start, given the first `at` written tokens of the root."""
     return replace(start, turns=as_prefix(cut(root.turns, at)), origin=Origin.BRANCHED, parent=root.id)
 
 
-async def branched(start: Start, play: Player) -> Trajectory:
+async def branched(start: Start, play: Player) -> Rollout:
     """A branch, played to its end."""
     branch = await play(start)
     shared = sum(turn.num_prefix for turn in start.turns)

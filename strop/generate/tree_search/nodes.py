@@ -1,4 +1,4 @@
-"""Trees of half-written attempts: pieces of so many tokens, each given all that stands before it."""
+"""Trees of half-written rollouts: pieces of so many tokens, each given all that stands before it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from strop.concurrency import together
 from strop.generate.interfaces import Player
 from strop.generate.turn_ops import as_prefix
-from strop.types import Origin, Outcome, Start, Trajectory
+from strop.types import Origin, Outcome, Rollout, Start
 
 WORTH = "noted"  # the fact of what a search found a piece to be worth, which is its reward
 
 
 @dataclass(eq=False)
 class TreeNode:
-    """A piece of an attempt, and what a search thinks of it."""
+    """A piece of a rollout, and what a search thinks of it."""
 
-    piece: Trajectory | None = None  # None: nothing was said yet
+    piece: Rollout | None = None  # None: nothing was said yet
     above: TreeNode | None = None
     below: list[TreeNode] = field(default_factory=list)
     visits: int = 0
@@ -118,32 +118,35 @@ def best_and_worst(node: TreeNode) -> tuple[TreeNode, TreeNode] | None:
     return ranked[-1], ranked[0]
 
 
-def as_attempt(node: TreeNode, worth: float, family: str) -> Trajectory:
+def as_rollout(node: TreeNode, worth: float, comparison_group: str) -> Rollout:
     """A piece to learn from, with its worth as a fact; that it may go on does not matter any more."""
     assert node.piece is not None
     outcome = Outcome.TRUNCATED if node.is_open else node.piece.outcome
-    return replace(node.piece, outcome=outcome, family=family, facts=node.piece.facts | {WORTH: worth})
+    return replace(
+        node.piece, outcome=outcome, comparison_group=comparison_group, facts=node.piece.facts | {WORTH: worth}
+    )
 
 
-def as_pairs(root: TreeNode, scale: Callable[[TreeNode, TreeNode], float]) -> list[Trajectory]:
-    """Of every node the best child and the worst, a family, worth `scale` times their quality; at 0 they are no pair.
+def as_pairs(root: TreeNode, scale: Callable[[TreeNode, TreeNode], float]) -> list[Rollout]:
+    """Of every node the best child and the worst, a comparison group, worth `scale` times their quality; at 0 they are
+    no pair.
 
     Where there is no pair, one piece alone.
     """
-    found: list[Trajectory] = []
+    found: list[Rollout] = []
     for node in root.walk():
         pair = best_and_worst(node)
         if pair is not None and (scaled := scale(*pair)):
-            family = "root" if node.piece is None else node.piece.id
-            found += [as_attempt(each, scaled * quality(each), family) for each in pair]
-    return found or [as_attempt(node, 0.0, "") for node in root.below[:1]]
+            comparison_group = "root" if node.piece is None else node.piece.id
+            found += [as_rollout(each, scaled * quality(each), comparison_group) for each in pair]
+    return found or [as_rollout(node, 0.0, "") for node in root.below[:1]]
 
 
 async def grow(node: TreeNode, starts: Sequence[Start], pause: int, play: Player) -> list[TreeNode]:
     """Go on from a node once for each start, for `pause` tokens (0: to the end); they are its children then."""
     begun = () if node.piece is None else as_prefix(node.piece.turns)
     parent = "" if node.piece is None else node.piece.id
-    # selected by what came of them, none is a plain attempt of the policy
+    # selected by what came of them, none is a plain rollout of the policy
     asked = [replace(each, turns=begun, parent=parent, origin=Origin.BRANCHED, pause=pause) for each in starts]
     made = [TreeNode(piece, node) for piece in await together(play(start) for start in asked)]
     node.below += made

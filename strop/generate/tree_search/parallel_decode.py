@@ -9,28 +9,28 @@ import numpy as np
 from strop.generate.chat_template import Template
 from strop.generate.interfaces import Player
 from strop.generate.turn_ops import as_prefix, cut, said
-from strop.types import IntArray, Message, Origin, Outcome, Sampling, Start, Trajectory, Turn
+from strop.types import IntArray, Message, Origin, Outcome, Rollout, Sampling, Start, Turn
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(eq=False)
 class LivePath:
-    """An attempt on its way."""
+    """A rollout on its way."""
 
     start: Start
     turns: tuple[Turn, ...] = ()
-    attempt: Trajectory | None = None  # as far as it was played; None: not yet
+    rollout: Rollout | None = None  # as far as it was played; None: not yet
     above: LivePath | None = None  # from which it branched off
-    born: int = 0  # tokens of its replies before it did
+    born: int = 0  # tokens of its completions before it did
 
     @property
     def is_open(self) -> bool:
-        return self.attempt is None or self.attempt.outcome is Outcome.PRUNED
+        return self.rollout is None or self.rollout.outcome is Outcome.PRUNED
 
     @property
     def tokens(self) -> IntArray:
-        """Of its replies, given and written: [L]."""
+        """Of its completions, given and written: [L]."""
         return np.concatenate([_NOTHING, *(turn.whole for turn in self.turns)])
 
     @property
@@ -38,23 +38,23 @@ class LivePath:
         return sum(turn.num_prefix for turn in self.turns)
 
     async def extend(self, size: int, play: Player, sampling: Sampling | None = None) -> None:
-        """Go on until its replies have so many tokens; it may end before."""
+        """Go on until its completions have so many tokens; it may end before."""
         if self.is_open and (left := size - len(self.tokens)) > 0:
             await self._play(replace(self.start, turns=self.turns, pause=left, sampling=sampling), play)
 
-    async def finish(self, play: Player, sampling: Sampling) -> Trajectory:
+    async def finish(self, play: Player, sampling: Sampling) -> Rollout:
         """Go on to the end, from here on sampled in this way."""
         if self.is_open:
             turns = self.turns
             if turns:  # a turn knows one way of sampling: that of its rest
                 turns = (*turns[:-1], replace(turns[-1], sampling=sampling))
             await self._play(replace(self.start, turns=turns), play)
-        assert self.attempt is not None
-        return self.attempt
+        assert self.rollout is not None
+        return self.rollout
 
     async def _play(self, start: Start, play: Player) -> None:
-        self.attempt = await play(start)
-        self.turns = self.attempt.turns
+        self.rollout = await play(start)
+        self.turns = self.rollout.turns
 
     def offshoot(self, at: int, token: int, start: Start, template: Template) -> LivePath:
         """Another path that has this token in place of the one after `at` written tokens; nobody sampled it."""
@@ -63,12 +63,12 @@ class LivePath:
         return LivePath(begun, turns, above=self, born=self.num_before(at))
 
     def num_before(self, at: int) -> int:
-        """Tokens of the replies before the written token number `at`."""
+        """Tokens of the completions before the written token number `at`."""
         return int(self.places[at])
 
     @property
     def places(self) -> IntArray:
-        """Where in the replies each written token stands: [N]."""
+        """Where in the completions each written token stands: [N]."""
         is_written = [np.arange(len(turn.whole)) >= turn.num_prefix for turn in self.turns]
         return np.flatnonzero(np.concatenate([_NOTHING.astype(bool), *is_written]))
 

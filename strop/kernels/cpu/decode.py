@@ -15,7 +15,7 @@ class StepTokens(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("tokens", "query_heads", "key_heads", "size", "capacity")),
-        *((name, ctypes.c_void_p) for name in ("rows", "positions", "heads", "keys", "values", "lenders", "lent")),
+        *((name, ctypes.c_void_p) for name in ("rows", "positions", "heads", "keys", "values", "lenders", "shared")),
     )
 
 

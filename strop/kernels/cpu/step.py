@@ -46,7 +46,7 @@ class StepModel(ctypes.Structure):
 class StepWork(ctypes.Structure):
     _fields_ = (
         ("count", _number),
-        *((name, _pointer) for name in ("tokens", "rows", "positions", "lenders", "lent")),
+        *((name, _pointer) for name in ("tokens", "rows", "positions", "lenders", "shared")),
         ("num_shares", _number),
         ("shares", _pointer),
     )

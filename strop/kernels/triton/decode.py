@@ -26,7 +26,7 @@ from strop.kernels.triton.norm_eight_bits import encode_norm
 
 
 class Kernels:
-    """`decode.DecodeOperations` on a GPU; tokens are drawn by one chance each, or by a race."""
+    """`decode.DecodeOperations` on a GPU; tokens are drawn by one probability each, or by a race."""
 
     def __init__(self, races: bool = False) -> None:
         keep_sums_whole()
@@ -180,8 +180,8 @@ def _store(
 
 @triton.jit
 def _write(
-    slots, drawn, chances, counts, drawn_step, chances_step, tokens, logprobs, versions, version, lengths, limits,
-    is_active, ends, num_ends, count, context, MOST: tl.constexpr, BLOCK: tl.constexpr,
+    slots, drawn, probabilities, counts, drawn_step, probabilities_step, tokens, logprobs, versions, version, lengths,
+    limits, is_active, ends, num_ends, count, context, MOST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     exists = row < count
@@ -197,7 +197,11 @@ def _write(
         token = tl.load(drawn + row * drawn_step + number, mask=writes, other=0)
         place = slot * context + length
         tl.store(tokens + place, token.to(tl.int32), mask=writes)
-        tl.store(logprobs + place, tl.load(chances + row * chances_step + number, mask=writes, other=0.0), mask=writes)
+        tl.store(
+            logprobs + place,
+            tl.load(probabilities + row * probabilities_step + number, mask=writes, other=0.0),
+            mask=writes,
+        )
         tl.store(versions + place, tl.load(version) + tl.zeros([BLOCK], tl.int32), mask=writes)
         length += writes.to(tl.int32)
         goes_on = length < limit

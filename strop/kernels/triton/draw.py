@@ -89,8 +89,8 @@ def _draw(
     mass = (weight * tl.exp(highest - top)).to(tl.float64)
     mass = tl.where(exists, mass, 0.0)
     total = tl.sum(mass, 0)
-    chance = (stream_of(keys, positions, row) >> 11).to(tl.float64) * 1.1102230246251565e-16
-    target = chance * 0.9999999999999998 * total
+    probability = (stream_of(keys, positions, row) >> 11).to(tl.float64) * 1.1102230246251565e-16
+    target = probability * 0.9999999999999998 * total
     cumulated = tl.cumsum(mass, 0)
     block = tl.minimum(tl.sum(((cumulated <= target) & exists).to(tl.int32), 0), blocks - 1)
     before = tl.sum(tl.where(number < block, mass, 0.0), 0)

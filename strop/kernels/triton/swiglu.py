@@ -70,12 +70,12 @@ def _backward(
     up = tl.load(gate_up + wide + SIZE, mask, 0.0).to(tl.float32)
     pulled = tl.load(d_product + narrow, mask, 0.0).to(tl.float32)
     if IS_GELU:
-        chance = tl.sigmoid((gate + gate * gate * gate * _CUBE) * _SLOPE)
-        d_gate = pulled * up * chance * (1 + gate * (1 - chance) * (1 + gate * gate * 3 * _CUBE) * _SLOPE)
+        probability = tl.sigmoid((gate + gate * gate * gate * _CUBE) * _SLOPE)
+        d_gate = pulled * up * probability * (1 + gate * (1 - probability) * (1 + gate * gate * 3 * _CUBE) * _SLOPE)
     else:
-        chance = tl.sigmoid(gate)
-        d_gate = pulled * up * chance * (1 + gate * (1 - chance))
-    active = (gate * chance).to(product.dtype.element_ty).to(tl.float32)
+        probability = tl.sigmoid(gate)
+        d_gate = pulled * up * probability * (1 + gate * (1 - probability))
+    active = (gate * probability).to(product.dtype.element_ty).to(tl.float32)
     kind = d_gate_up.dtype.element_ty
     tl.store(d_gate_up + wide, d_gate.to(kind), mask)
     tl.store(d_gate_up + wide + SIZE, (pulled * active).to(kind), mask)

@@ -24,7 +24,9 @@ from strop.training.views.in_order import InOrder
 
 
 def problems(run: Run) -> list[str]:
-    """A reply that was filled in any order means nothing to whoever reads it from left to right, and the reverse."""
+    """A completion that was filled in any order means nothing to whoever reads it from left to right, and the
+    reverse.
+    """
     engines = [each for each in inside(run.engine, Engine) if each.has_weights and len(inside(each, Engine)) == 1]
     filling = [isinstance(each, DiffusionEngine) for each in engines]
     reading = [each.view is not None for each in inside(run.trainer, TorchTrainer)]
@@ -37,11 +39,11 @@ def problems(run: Run) -> list[str]:
     if not any(filling) and _begins_with_masks(run):
         found.append(f"the model {run.model} fills masks (mask_token_id in config.json): train it with d1 or tracerl")
     if any(filling) and run.sampling.stop:
-        found.append("DiffusionEngine ends a reply with an end token alone, and sampling.stop names texts")
+        found.append("DiffusionEngine ends a completion with an end token alone, and sampling.stop names texts")
     if any(filling) and inside(run.engine, InPieces):
-        found.append("the engine is asked for replies in pieces, and a canvas of masks is filled in one")
+        found.append("the engine is asked for completions in pieces, and a canvas of masks is filled in one")
     if any(filling) and run.values is not None and not inside(run.values, View):
-        found.append(f"{type(run.values).__name__} reads replies from left to right: take CanvasCritic")
+        found.append(f"{type(run.values).__name__} reads completions from left to right: take CanvasCritic")
     return found + (_ratios(run) + _teachers(run) + _steps(run) if any(filling) else [])
 
 
@@ -72,12 +74,12 @@ def _ratios(run: Run) -> list[str]:
 
 
 def _steps(run: Run) -> list[str]:
-    """Credit goes along the steps that a view shows, and not from each token to the one right of it."""
+    """Advantage goes along the steps that a view shows, and not from each token to the one right of it."""
     found = ["Gae goes from each token to the next: take TraceReturns"] if inside(run.advantage, Gae) else []
     shown = {view.merged for view in inside(run.trainer, View) if isinstance(view, InOrder)}
-    credited = {each.merged for each in inside(run.advantage, TraceReturns)}
-    if shown and credited and shown != credited:
-        found.append(f"TraceReturns merges {min(credited)} steps and InOrder {min(shown)}: set merged alike")
+    with_advantages = {each.merged for each in inside(run.advantage, TraceReturns)}
+    if shown and with_advantages and shown != with_advantages:
+        found.append(f"TraceReturns merges {min(with_advantages)} steps and InOrder {min(shown)}: set merged alike")
     return found
 
 

@@ -22,7 +22,7 @@ from strop.models.names import model_folder
 from strop.models.torch_setup import device_problem, gpu_memory
 from strop.run import Run
 from strop.training.machine.full_weights import holdings_of
-from strop.training.machine.llama import has_quick
+from strop.training.machine.llama import has_fast_path
 from strop.training.machine.lora import count_of
 from strop.training.machine.memory import SPARE, Room, bytes_needed, peak, ways
 from strop.training.objective import Objective
@@ -107,13 +107,13 @@ class Sharing:
         """Training all weights, the most bytes first."""
         asked = self.trainer.bytes_per_weight
         held = [HOLDINGS[asked]] if asked else holdings_of(self.trainer, self.model)
-        is_quick = len(holdings_of(self.trainer, self.model)) > 1
+        is_fast = len(holdings_of(self.trainer, self.model)) > 1
         return [
             self._quickest(
                 f"trainer.bytes_per_weight={holding.total}",
                 f"{holding.total} bytes a weight ({holding.words})",
                 self.count * (holding.weights + self.others * holding.frozen_bytes),
-                partial(bytes_needed, self.model, holding, self.trainer.chunk, is_quick),
+                partial(bytes_needed, self.model, holding, self.trainer.chunk, is_fast),
                 lends=False,
             )
             for holding in held
@@ -121,17 +121,17 @@ class Sharing:
 
     def adapters(self) -> list[Way]:
         """Training adapters beside weights in bfloat16, then beside those in four bits; the engine reads them too."""
-        rank, is_quick = self.trainer.lora or _RANK, has_quick(self.model, torch.bfloat16)
+        rank, is_fast = self.trainer.lora or _RANK, has_fast_path(self.model, torch.bfloat16)
         learned, each, frozen = count_of(self.model, rank), HOLDINGS[FLOAT32], _Frozen(self.model)
-        beside = {"adapters": learned * (each.total + 2 * is_quick)}
+        beside = {"adapters": learned * (each.total + 2 * is_fast)}
 
         def needed(*way: Any) -> dict[str, int]:
-            return bytes_needed(frozen, each, self.trainer.chunk, is_quick, *way) | beside
+            return bytes_needed(frozen, each, self.trainer.chunk, is_fast, *way) | beside
 
-        held = 2 if is_quick else 4
+        held = 2 if is_fast else 4
         setting, words = f"trainer.lora={rank}", f"adapters of rank {rank} beside weights"
-        plain = self._quickest(setting, f"{words} of {held} bytes", held * self.count, needed, lends=is_quick)
-        if not is_quick or has_experts(self.model):
+        plain = self._quickest(setting, f"{words} of {held} bytes", held * self.count, needed, lends=is_fast)
+        if not is_fast or has_experts(self.model):
             return [plain]
         setting, words = f"{setting} trainer.base=nf4", f"{words} in 4 bits"
         return [plain, self._quickest(setting, words, bytes_in_four_bits(self.model), needed, lends=True)]
@@ -186,7 +186,7 @@ def sharing_of(run: Run, total: int = 0) -> Sharing | None:
     except (ModelError, ValueError):  # told by whoever reads the folder
         return None
     found = Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context, _others(run))
-    is_alone = run.pace.is_ordered and not run.streams  # while a step is trained nothing is decoded
+    is_alone = run.admission.is_ordered and not run.streams  # while a step is trained nothing is decoded
     return _in_turns(found) or found if is_alone else found
 
 

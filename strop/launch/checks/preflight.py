@@ -54,8 +54,8 @@ def _counts(run: Run) -> list[str]:
             f"cannot split {run.groups_per_step} groups into {run.minibatches} minibatches: raise groups_per_step, or "
             f"set minibatches={run.groups_per_step}"
         )
-    if not run.worlds:
-        problems.append("need at least 1 world")
+    if not run.envs:
+        problems.append("need at least 1 environment")
     if not run.losses:
         problems.append("need at least 1 loss")
     if not run.rewards:
@@ -68,11 +68,11 @@ def _streaming(run: Run) -> list[str]:
 
 
 def _group_size(run: Run) -> list[str]:
-    """What compares siblings is always zero for a single attempt: such a run would do nothing."""
+    """What compares siblings is always zero for a single rollout: such a run would do nothing."""
     size = run.budget.size
     asking = {type(part).__name__: part.min_group for part in _comparing(run)}
     return [
-        f"{name} compares siblings: need >= {need} attempts per group, got {size} (set group_size)"
+        f"{name} compares siblings: need >= {need} rollouts per group, got {size} (set group_size)"
         for name, need in asking.items()
         if size is not None and size < need
     ]
@@ -140,7 +140,7 @@ def _targets(correction: Correction | None) -> list[str]:
 def _annotations(run: Run) -> list[str]:
     """What a loss or a correction needs of earlier weights must have been kept."""
     needs = Objective(run.losses, run.correction).needs
-    lag, trainers = run.pace.lag, inside(run.trainer, Trainer)
+    lag, trainers = run.admission.lag, inside(run.trainer, Trainer)
     snapshots, window = (max(getattr(each, name) for each in trainers) for name in ("snapshots", "average_window"))
     problems = []
     fills = run.trainer.fills
@@ -173,7 +173,7 @@ def _teachers(run: Run) -> list[str]:
 
 
 def _greedy(run: Run) -> list[str]:
-    """Without chance all siblings are the same attempt."""
+    """Without probability all siblings are the same rollout."""
     names = [type(part).__name__ for part in _comparing(run) if part.min_group > 1]
     if run.sampling.temperature != 0 or not names:
         return []
@@ -181,7 +181,7 @@ def _greedy(run: Run) -> list[str]:
 
 
 def _room(run: Run) -> list[str]:
-    """A reply can never be as long as the context: its prompt stands there too."""
+    """A completion can never be as long as the context: its prompt stands there too."""
     if run.sampling.max_tokens < run.context:
         return []
     return [
@@ -217,7 +217,7 @@ def _devices(run: Run) -> list[str]:
 
 
 def _clocks(run: Run) -> list[str]:
-    floors = {"reward_seconds": 1e-9, "world_seconds": 1e-9, "rescore_every": 0, "stall_seconds": 0}
+    floors = {"reward_seconds": 1e-9, "env_seconds": 1e-9, "rescore_every": 0, "stall_seconds": 0}
     return [
         f"need {n} {'>' if low else '>='} 0, got {getattr(run, n)}"
         for n, low in floors.items()
@@ -230,21 +230,21 @@ def _values(run: Run) -> list[str]:
     return [f"{name} needs a value model: set values, for example Critic()" for name in asking if run.values is None]
 
 
-def _writer(run: Run) -> list[str]:
+def _task_generator(run: Run) -> list[str]:
     """What nobody takes would be written in vain."""
-    if run.writer is None or outermost(run.sampler, TakesOffers):
+    if run.task_generator is None or outermost(run.sampler, TakesOffers):
         return []
-    name, sampler = type(run.writer).__name__, type(run.sampler).__name__
+    name, sampler = type(run.task_generator).__name__, type(run.sampler).__name__
     return [f"{name} writes tasks, and {sampler} takes none: use sampler=WithWritten({sampler}(...))"]
 
 
 def _tasks(run: Run) -> list[str]:
     """Task files are read here, so that a bad line is found before a run exists."""
-    measured = (*run.evaluation.measured(run.worlds), *run.evaluation.unseen)
-    for world in (*run.worlds, *measured):
-        world.task(0)
-    for world in measured:
-        world.task(0, heldout=True)
+    measured = (*run.evaluation.measured(run.envs), *run.evaluation.unseen)
+    for env in (*run.envs, *measured):
+        env.task(0)
+    for env in measured:
+        env.task(0, heldout=True)
     return []
 
 
@@ -276,7 +276,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _again,
     _clocks,
     _values,
-    _writer,
+    _task_generator,
     _own,
     _tasks,
     shortage,

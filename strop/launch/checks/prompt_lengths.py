@@ -1,4 +1,4 @@
-"""Prompts that leave no room for a reply, found before a run starts where its tasks can be counted."""
+"""Prompts that leave no room for a completion, found before a run starts where its tasks can be counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LeftOut:
 
     def __str__(self) -> str:
         return (
-            f"{len(self.ids)} of {self.tasks} prompts of {self.path} leave no room for a reply in context="
+            f"{len(self.ids)} of {self.tasks} prompts of {self.path} leave no room for a completion in context="
             f"{self.context} (the longest has {self.longest} tokens)"
         )
 

@@ -1,4 +1,6 @@
-"""Doubts about a run that works: what is biased, does nothing, or says less than it seems; said once, never refused."""
+"""Warnings about a run that works: what is biased, does nothing, or says less than it seems; said once, never
+refused.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from strop.launch.checks.gpu_memory_plan import said
 from strop.models.block import why_slow
 from strop.models.mask_token import fills_masks
 from strop.models.names import BUNDLED, model_folder
-from strop.roles import Advantage, Adviser, Loss, Reward
+from strop.roles import Advantage, LLMClient, Loss, Reward
 from strop.run import Run
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer
@@ -19,8 +21,8 @@ from strop.training.views.corrupted import Corrupted
 
 
 def advice(run: Run) -> list[str]:
-    """Every doubt, as a sentence."""
-    return [doubt for question in _QUESTIONS for doubt in question(run)]
+    """Every warning, as a sentence."""
+    return [warning for question in _QUESTIONS for warning in question(run)]
 
 
 def _off_policy(run: Run) -> list[str]:
@@ -28,23 +30,23 @@ def _off_policy(run: Run) -> list[str]:
     names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.is_on_policy]
     if not names or run.correction is not None:
         return []
-    lag, parts = run.pace.lag, run.minibatches
+    lag, parts = run.admission.lag, run.minibatches
     remedy = f"{', '.join(names)} has no ratio to weigh that: add a correction, for example Truncated()"
-    doubts = [f"lag={lag} trains tokens of up to {lag} versions ago, and {remedy}"] if lag > 0 else []
+    warnings = [f"lag={lag} trains tokens of up to {lag} versions ago, and {remedy}"] if lag > 0 else []
     if parts > 1:
-        doubts.append(f"minibatches={parts}: all but the first see tokens of older weights, and {remedy}")
-    return doubts
+        warnings.append(f"minibatches={parts}: all but the first see tokens of older weights, and {remedy}")
+    return warnings
 
 
 def _without_distance(run: Run) -> list[str]:
     """A ratio that is always 1 does nothing: clips, gates and weights made of it never act."""
     names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.needs_distance]
-    moves = run.pace.lag > 0 or run.minibatches * run.epochs > 1
+    moves = run.admission.lag > 0 or run.minibatches * run.epochs > 1
     if not names or moves or any(each.makes_several for each in inside(run.trainer, Trainer)):
         return []
     return [
         f"{', '.join(names)} acts by the ratio to the policy that sampled, which is always 1 at lag 0 with one "
-        "optimizer step per draw: a plain policy gradient under another name; set minibatches=4, epochs=2 or lag=1"
+        "optimizer step per batch: a plain policy gradient under another name; set minibatches=4, epochs=2 or lag=1"
     ]
 
 
@@ -72,8 +74,8 @@ def _untaught(run: Run) -> list[str]:
 
 
 def _heldout(run: Run) -> list[str]:
-    measured = run.evaluation.measured(run.worlds)
-    sizes = {world.name: size for world in measured if (size := world.num_tasks(heldout=True)) is not None}
+    measured = run.evaluation.measured(run.envs)
+    sizes = {env.name: size for env in measured if (size := env.num_tasks(heldout=True)) is not None}
     return [
         f"{name} has {size} held-out tasks: accuracy is measured on those and not on {run.evaluation.tasks}"
         for name, size in sizes.items()
@@ -83,16 +85,16 @@ def _heldout(run: Run) -> list[str]:
 
 def _idle_parts(run: Run) -> list[str]:
     """What is set and has no effect."""
-    doubts = [f"{type(loss).__name__} has weight 0 and does nothing" for loss in run.losses if loss.weight == 0]
+    warnings = [f"{type(loss).__name__} has weight 0 and does nothing" for loss in run.losses if loss.weight == 0]
     if run.values is not None and not any(each.needs_values for each in inside(run.advantage, Advantage)):
-        doubts.append(f"{type(run.advantage).__name__} does not ask {type(run.values).__name__}: values do nothing")
+        warnings.append(f"{type(run.advantage).__name__} does not ask {type(run.values).__name__}: values do nothing")
     if run.reward_workers > 1 and all(reward.is_inline for reward in inside(run.rewards, Reward)):
-        doubts.append(f"reward_workers={run.reward_workers}, and every reward is computed inline: they do nothing")
+        warnings.append(f"reward_workers={run.reward_workers}, and every reward is computed inline: they do nothing")
     warmup = max(each.warmup_steps for each in inside(run.trainer, Trainer))
     steps = run.steps * run.minibatches * run.epochs
     if warmup > steps > 0:
-        doubts.append(f"warmup_steps={warmup} of {steps} optimizer steps: the learning rate is never reached")
-    return doubts
+        warnings.append(f"warmup_steps={warmup} of {steps} optimizer steps: the learning rate is never reached")
+    return warnings
 
 
 def _adapters(run: Run) -> list[str]:
@@ -118,11 +120,12 @@ def _uncounted(run: Run) -> list[str]:
     """What is sampled in a worker process is not heard of here."""
     rewards = [reward for reward in run.rewards if not is_inline(reward)]
     return [
-        f"{type(reward).__name__} asks {type(adviser).__name__} in a worker process, where the tokens it samples are "
+        f"{type(reward).__name__} asks {type(llm_client).__name__} in a worker process, where the tokens it samples "
+        f"are "
         "counted by nobody: set is_inline = True where it only waits for answers"
         for reward in rewards
-        for adviser in inside(reward, Adviser)
-        if isinstance(adviser, CountsTokens)
+        for llm_client in inside(reward, LLMClient)
+        if isinstance(llm_client, CountsTokens)
     ]
 
 

@@ -1,6 +1,6 @@
-"""Train again from the ledger alone: no engine, no world, no reward; on a CPU it ends with the same bits.
+"""Train again from the ledger alone: no engine, no environment, no reward; on a CPU it ends with the same bits.
 
-What an asynchronous run trained on depended on who was quick that day. Its ledger holds every draw in its order, with
+What an asynchronous run trained on depended on who was quick that day. Its ledger holds every batch in its order, with
 the tokens, logprobs, versions and rewards the trainer saw: that day can be had again.
 """
 
@@ -26,7 +26,7 @@ from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import from_source
 from strop.training.learners import learners_of
-from strop.weights.delivery import as_held, lent_by
+from strop.weights.delivery import as_held, shared_by
 from strop.weights.fingerprint import fingerprint
 
 
@@ -96,9 +96,9 @@ def _open(run: Run) -> None:
 
 
 def _name(run: Run, whole: str, published: str) -> str:
-    """As the run named its weights: whole, or as what was lent to the engine and the adapters beside it."""
-    lent = lent_by(run.trainer) if published != whole else None
-    name = "" if lent is None else lent.published(as_held(lent.adapters, [run.engine]))
+    """As the run named its weights: whole, or as what was shared to the engine and the adapters beside it."""
+    shared = shared_by(run.trainer) if published != whole else None
+    name = "" if shared is None else shared.published(as_held(shared.adapters, [run.engine]))
     return published if name == published else whole
 
 

@@ -74,8 +74,8 @@ class Watchers:
 def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     """Start a new run and train it to the end; returns its summary."""
     left_out = make_ready(run)
-    for doubt in [*advice(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
-        print(f"warning: {doubt}", file=sys.stderr)
+    for warning in [*advice(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
+        print(f"warning: {warning}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
     with _owned(folder), _gone_if_refused(folder):
         recipe = to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}.")
@@ -183,13 +183,13 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
             watcher.begins(run.recipe, run.steps, run.max_generated_tokens)
     ledger, journal, progress = Ledger(folder.ledger), Journal(folder.metrics, folder.timing), Progress()
     scorer, judge = _scorers(run, folder, policy)
-    measured = run.evaluation.measured(run.worlds)
+    measured = run.evaluation.measured(run.envs)
     asked = held_out((*measured, *run.evaluation.unseen), run.evaluation, policy)
 
     async def heldout() -> Metrics:
         if not any(tasks for _, tasks in asked):
-            return {}  # nothing is measured, and no figure says so
-        scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.world_seconds)
+            return {}  # nothing is measured, and no metric says so
+        scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.env_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
         by_task.note([score.plain(place >= len(measured)) for place, score in enumerate(scores)])
         return heldout_metrics(scores[: len(measured)], scores[len(measured) :])
@@ -249,7 +249,7 @@ def _open(run: Run, model: Path, folder: RunFolder) -> Policy:
 
 def open_learners(run: Run, model: Path) -> None:
     """The value model, and whatever has a network of its own and is no engine, trainer, reward or tracker."""
-    control = (run.belief, run.sampler, run.writer, run.budget)
+    control = (run.estimator, run.sampler, run.task_generator, run.budget)
     for _, part in outermost((run.values, *control, run.strategy, run.agent, run.advantage), Loads):
         part.open(model, run.seed)
 

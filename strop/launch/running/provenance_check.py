@@ -27,7 +27,7 @@ _RECIPE = "recipe.py"
 
 def write_origin(folder: RunFolder, run: Run, recipe: str, left_out: Sequence[LeftOut]) -> None:
     """What a new run is made from, `recipe` being the text of its recipe.py."""
-    tables = [part for part in run.worlds if isinstance(part, Table)]
+    tables = [part for part in run.envs if isinstance(part, Table)]
     origin = {
         "format": FORMAT,
         "machine": machine(run),

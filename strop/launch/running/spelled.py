@@ -10,19 +10,21 @@ from strop.environments.data.table import Table
 from strop.generate.chat_template import Template
 from strop.launch.checks.prompt_lengths import tasks_of
 from strop.models.names import model_folder
-from strop.roles import World
+from strop.roles import Environment
 from strop.run import Run
 from strop.types import Task
 
 _NAMED = 3  # tokens
 
 
-def doubts(run: Run) -> list[str]:
-    """Warnings, one for each world whose prompts do; of worlds that are no tables, the first task is read."""
+def warnings(run: Run) -> list[str]:
+    """Warnings, one for each environment whose prompts do; of environments that are no tables, the first task is
+    read.
+    """
     template = Template.load(model_folder(run.model))
-    worlds: dict[str, World] = {world.name: world for world in run.worlds}
+    envs: dict[str, Environment] = {env.name: env for env in run.envs}
     tables = {table.name: list(tasks_of(table)) for table in inside(run, Table)}
-    firsts = {name: [world.task(0)] for name, world in worlds.items() if name not in tables}
+    firsts = {name: [env.task(0)] for name, env in envs.items() if name not in tables}
     told = [_told(name, tasks, template) for name, tasks in (tables | firsts).items()]
     return [each for each in told if each]
 

@@ -17,14 +17,14 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from strop.errors import StropError
-from strop.observe.dashboard.attempt_page import attempt
-from strop.observe.dashboard.attempts_list import attempts
 from strop.observe.dashboard.compare_page import compare
 from strop.observe.dashboard.curves_page import curves
 from strop.observe.dashboard.now_page import now
 from strop.observe.dashboard.page_frame import STATIC, framed, style
 from strop.observe.dashboard.page_model import PageQuery, Pages
 from strop.observe.dashboard.pass_rates_page import curriculum
+from strop.observe.dashboard.rollout_page import rollout
+from strop.observe.dashboard.rollouts_list import rollouts
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.dashboard.runs_page import runs
 from strop.observe.dashboard.summary_page import summary
@@ -47,8 +47,8 @@ PAGES: Pages = {
     "": runs,
     "now": now,
     "curves": curves,
-    "attempts": attempts,
-    "attempt": attempt,
+    "rollouts": rollouts,
+    "rollout": rollout,
     "curriculum": curriculum,
     "summary": summary,
     "compare": compare,

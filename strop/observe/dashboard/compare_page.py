@@ -32,7 +32,7 @@ _TEMPLATE = """\
 {{ table }}
 {%- if tasks %}
 <h2>The same tasks</h2>
-<p class="lead">Mean reward of the policy's own attempts at tasks that both tried, among the last
+<p class="lead">Mean reward of the policy's own rollouts of tasks that both tried, among the last
   {{ "{:,}".format(groups) }} groups of each; differences are taken task by task.</p>
 <div class="card results"><table class="shares" id="tasks">
   <tr><th>run</th><th>against</th><th>tasks</th><th>difference (95% over tasks)</th></tr>

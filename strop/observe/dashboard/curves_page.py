@@ -1,4 +1,4 @@
-"""*curves*: of one run all its figures; of several those that people look for, laid over each other."""
+"""*curves*: of one run all its metrics; of several those that people look for, laid over each other."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _TEMPLATE = """\
 {{ body }}
 """
 _MORE = """\
-{{ sought }}{% if worlds %}<h2>Held-out accuracy by world</h2>{{ worlds }}{% endif %}
-{%- if others %}<h2>All other figures</h2>{{ others }}{% elif count -%}
-<p class="lead more"><a{{ more }}>All other figures ({{ count }})</a></p>{% endif %}
+{{ sought }}{% if envs %}<h2>Held-out accuracy by environment</h2>{{ envs }}{% endif %}
+{%- if others %}<h2>All other metrics</h2>{{ others }}{% elif count -%}
+<p class="lead more"><a{{ more }}>All other metrics ({{ count }})</a></p>{% endif %}
 """
 
 
@@ -74,7 +74,7 @@ def _of_one(shelf: Shelf, run: LiveRun, with_others: bool) -> Markup:
     steps = (float(run.columns.first), float(run.columns.last))
     text = compiled(_MORE).render(
         sought=cards(chosen.sought, steps),
-        worlds=cards(chosen.worlds, steps) if chosen.worlds else "",
+        envs=cards(chosen.envs, steps) if chosen.envs else "",
         others=cards(chosen.others, steps) if with_others and chosen.others else "",
         count=len(chosen.others),
         more=shelf.href("curves", run=run.name, all=1),

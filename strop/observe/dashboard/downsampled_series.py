@@ -1,4 +1,4 @@
-"""Figures of a run by name, each at most a screenful however long the run: neighbours are averaged as it grows."""
+"""Metrics of a run by name, each at most a screenful however long the run: neighbours are averaged as it grows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Bin:
 
 @dataclass
 class Column:
-    """One figure over steps, in bins of `size` values."""
+    """One metric over steps, in bins of `size` values."""
 
     size: int = 1
     first: Point | None = None
@@ -66,7 +66,7 @@ class Column:
 
 @dataclass
 class Columns:
-    """All figures of a run."""
+    """All metrics of a run."""
 
     by_name: dict[str, Column] = field(default_factory=dict)
     first: int = 0  # step

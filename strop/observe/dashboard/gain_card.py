@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from strop.observe.report.jinja import compiled
-from strop.observe.report.svg_charts import Point, figure
+from strop.observe.report.svg_charts import Point, format_number
 
 _TEMPLATE = """\
 <div class="gain">
@@ -34,11 +34,11 @@ def gain_card(first: Point | None, last: Point | None) -> Markup:
         return Markup(compiled(_TEMPLATE).render(before=""))
     before, after = first.value, last.value
     low, high = (last.value if end is None else end for end in (last.low, last.high))
-    words = f"95% interval {figure(low, True)} to {figure(high, True)}"
+    words = f"95% interval {format_number(low, True)} to {format_number(high, True)}"
     is_later = last.step > first.step
     text = compiled(_TEMPLATE).render(
-        before=figure(before, True),
-        after=figure(after, True) if is_later else "",
+        before=format_number(before, True),
+        after=format_number(after, True) if is_later else "",
         words=f"{100 * (after - before):+.0f} points, {words}" if is_later else words,
         low=round(100 * low, 2),
         width=round(100 * (high - low), 2),

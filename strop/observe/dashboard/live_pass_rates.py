@@ -50,7 +50,7 @@ class LiveLessons:
             if each.fate == "running":
                 continue
             self._running.discard(each.number)
-            if each.attempts:
+            if each.rollouts:
                 _add(self.lessons.offered, each)
             if each.fate == "trained":
                 self._trained.add(each.number)

@@ -19,7 +19,7 @@ from strop.observe.dashboard.live_pass_rates import LiveLessons
 from strop.observe.dashboard.task_kinds import TaskKinds
 from strop.observe.live.status_file import read_status
 from strop.observe.report.transcripts import Reader
-from strop.observe.run_files.run_info import constants, worlds_of
+from strop.observe.run_files.run_info import constants, envs_of
 from strop.storage.run_folder import RunFolder
 
 _RECENT = 50  # steps whose time says how long the next ones take
@@ -52,7 +52,7 @@ class LiveRun:
         return self._reader
 
     def drawn(self, name: str, draw: Callable[[], Markup]) -> Markup:
-        """Something made of its figures, drawn again only when there are more of them."""
+        """Something made of its metrics, drawn again only when there are more of them."""
         at = self._metrics.offset + self._timing.offset
         if self._drawn.get(name, (-1,))[0] != at:
             self._drawn[name] = at, draw()
@@ -68,8 +68,8 @@ class LiveRun:
         return constants(self.folder.recipe)
 
     @cached_property
-    def worlds(self) -> str:
-        return worlds_of(self.folder.recipe)
+    def envs(self) -> str:
+        return envs_of(self.folder.recipe)
 
     def look(self) -> str:
         """Read what is new; the cursor is another one whenever there was anything."""

@@ -19,7 +19,7 @@ from strop.observe.live.explain_stall import blocked_on, lines, sentence
 from strop.observe.live.progress_bar import clock
 from strop.observe.report.default_charts import choose
 from strop.observe.report.jinja import compiled
-from strop.observe.report.svg_charts import cards, figure, short
+from strop.observe.report.svg_charts import cards, format_number, short
 from strop.observe.run_files.run_info import read_summary
 
 _EVERY = 2.0
@@ -28,7 +28,7 @@ _TEMPLATE = """\
 <p class="eyebrow">{{ run.settings.get("recipe", "run") }}</p>
 <h1>{{ run.name }}</h1>
 <p class="soft">model {{ run.settings.get("model", "?") }} · seed {{ run.settings.get("seed", "?") }}
-  {%- if run.worlds %} · {{ run.worlds }}{% endif %}
+  {%- if run.envs %} · {{ run.envs }}{% endif %}
   <span class="state {{ run.state }}">{{ run.state }}</span></p>
 <section class="card doing">
   <p class="says">{{ says }}</p>
@@ -40,14 +40,14 @@ _TEMPLATE = """\
 <section class="hero card">
 {{ gain }}
 <dl class="facts">
-  {%- for name, value in figures %}
+  {%- for name, value in metrics %}
   <div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
   {%- endfor %}
 </dl>
 </section>
-{%- for verdict in verdicts %}
-<p class="warning"><strong>{{ verdict.name }}</strong>: {{ coded(verdict.evidence) }}. What helps:
-  {{ coded(verdict.remedy) }}.</p>
+{%- for finding in findings %}
+<p class="warning"><strong>{{ finding.name }}</strong>: {{ coded(finding.evidence) }}. What helps:
+  {{ coded(finding.remedy) }}.</p>
 {%- endfor %}
 {{ charts }}
 {%- if shares %}
@@ -94,9 +94,9 @@ def _body(run: LiveRun, is_live: bool) -> Markup:
         done=100 * run.step / run.steps if run.steps else 0.0,
         left=_left(run),
         gain=gain_card(*run.columns.ends("heldout")),
-        verdicts=_verdicts(run, is_live),
+        findings=_findings(run, is_live),
         coded=_coded,
-        figures=_figures(run),
+        metrics=_metrics(run),
         shares=_shares(run),
         groups=[_group(each) for each in status.get("groups", [])] if run.state in ("running", "silent") else [],
         charts=run.drawn("now", lambda: _charts(run)),
@@ -130,13 +130,13 @@ def _says(run: LiveRun) -> str:
             return f"It stopped{how}. Go on with: strop train --resume {run.folder.path}"
 
 
-def _verdicts(run: LiveRun, is_live: bool) -> list[dict[str, Any]]:
+def _findings(run: LiveRun, is_live: bool) -> list[dict[str, Any]]:
     """What was found at its end; while a run goes on, `strop doctor` looks through it whenever it is asked."""
     if is_live:
-        found: list[dict[str, Any]] = [] if run.state == "running" else read_summary(run.folder).get("verdicts", [])
+        found: list[dict[str, Any]] = [] if run.state == "running" else read_summary(run.folder).get("findings", [])
         return found
     try:
-        return [asdict(verdict) for verdict in examine(run.folder)]
+        return [asdict(finding) for finding in examine(run.folder)]
     except (sqlite3.Error, StropError):  # a ledger that cannot be read: the summary says so
         return []
 
@@ -154,20 +154,20 @@ def _left(run: LiveRun) -> str:
     return f"about {clock(left)} left" if left is not None else ""
 
 
-def _figures(run: LiveRun) -> list[tuple[str, str]]:
+def _metrics(run: LiveRun) -> list[tuple[str, str]]:
     value, status = run.columns.value, run.status
     memory = read_summary(run.folder).get("peak_rss_bytes") if run.state != "running" else None
     known: list[tuple[str, float | None, Callable[[float], str]]] = [
-        ("Reward", value("reward"), figure),
-        ("Minutes", value("minutes"), figure),
-        ("Attempts", value("attempts"), figure),
+        ("Reward", value("reward"), format_number),
+        ("Minutes", value("minutes"), format_number),
+        ("Rollouts", value("rollouts"), format_number),
         ("Tokens generated", value("tokens_generated"), lambda count: short(int(count))),
         ("Tokens trained", value("tokens_trained"), lambda count: short(int(count))),
-        ("Tokens per second", value("tokens_per_second"), figure),
-        ("Lag, mean", value("lag"), figure),
-        ("Lag, most", value("lag_max"), figure),
-        ("Groups in flight", status.get("num_running"), figure),
-        ("Groups kept", status.get("waiting"), figure),
+        ("Tokens per second", value("tokens_per_second"), format_number),
+        ("Lag, mean", value("lag"), format_number),
+        ("Lag, most", value("lag_max"), format_number),
+        ("Groups in flight", status.get("num_running"), format_number),
+        ("Groups kept", status.get("waiting"), format_number),
         ("Peak memory", memory, lambda count: f"{count / 1e9:.2f} GB"),
     ]
     return [(name, form(found)) for name, found, form in known if found is not None]
@@ -189,7 +189,7 @@ def _shares(run: LiveRun) -> list[tuple[str, list[_Part]]]:
         return [("Training", [("waits for groups", waits, "waiting"), ("trains", trains, "trained"), rest])]
     training = [
         ("waits for engines", max(waits - host, 0.0), "waiting"),
-        ("waits for worlds and rewards", host, "failed"),
+        ("waits for environments and rewards", host, "failed"),
     ]
     engines = [("have requests", asked, "trained"), ("have nothing to do", 1.0 - asked, "waiting")]
     return [("Training", [*training, ("trains", trains, "trained"), rest]), ("Engines", engines)]
@@ -197,6 +197,6 @@ def _shares(run: LiveRun) -> list[tuple[str, list[_Part]]]:
 
 def _group(group: dict[str, Any]) -> tuple[int, str, str, str]:
     subject, waited = blocked_on(group)
-    count = len(group["in_world"])
-    inside = f" ({count} attempts in it)" if count else ""
+    count = len(group["in_env"])
+    inside = f" ({count} rollouts in it)" if count else ""
     return group["number"], f"{subject}{inside}", f"{waited:.0f}", f"{group['seconds']:.0f}"

@@ -15,10 +15,10 @@ from strop.observe.report.group_page import STYLE as STYLE_OF_GROUPS
 from strop.observe.report.jinja import compiled
 from strop.observe.report.layout import SCRIPT, STYLE
 from strop.observe.report.multi_run_chart import STYLE_OF_LINES
-from strop.observe.report.rollout_page import STYLE as STYLE_OF_ATTEMPTS
+from strop.observe.report.rollout_page import STYLE as STYLE_OF_ROLLOUTS
 
 STATIC = Path(__file__).parent / "static"
-OF_RUN = ("now", "curves", "attempts", "curriculum", "summary")  # pages that one run has
+OF_RUN = ("now", "curves", "rollouts", "curriculum", "summary")  # pages that one run has
 _HEAD = """\
 <!doctype html>
 <html lang="en">
@@ -77,7 +77,7 @@ _OF_FILE = """
 
 def style() -> str:
     """Of every page."""
-    parts = (STYLE, STYLE_OF_LINES, STYLE_OF_GROUPS, STYLE_OF_ATTEMPTS)
+    parts = (STYLE, STYLE_OF_LINES, STYLE_OF_GROUPS, STYLE_OF_ROLLOUTS)
     return "".join(parts) + (STATIC / "watch.css").read_text()
 
 
@@ -103,6 +103,6 @@ def written(name: str, bodies: Mapping[str, Markup], words: Markup) -> str:
 def _marked(pages: tuple[str, ...]) -> str:
     """Where one is: the name of the page that is shown."""
     here = [f'body:has(.page[id="/{name}"]:target) nav a[href="#/{name}"]' for name in pages]
-    here += ['body:has(.page[id^="/attempt/"]:target) nav a[href="#/attempts"]']
+    here += ['body:has(.page[id^="/rollout/"]:target) nav a[href="#/rollouts"]']
     here += [f'body:not(:has(.page:target)) nav a[href="#/{pages[0]}"]']
     return f"{', '.join(here)} {{ color: var(--ink); border-color: var(--accent); }}\n"

@@ -1,4 +1,4 @@
-"""What a written page holds in place of a server: some attempts of a run, and by which rule they were chosen."""
+"""What a written page holds in place of a server: some rollouts of a run, and by which rule they were chosen."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from strop.storage.ledger import Ledger
 from strop.storage.ledger_browser import LedgerBrowser, Wanted
 from strop.storage.run_folder import RunFolder
 
-_STEPS = 5  # of which attempts are kept
-_DRAWN = 64  # attempts of a step among which they are chosen
+_STEPS = 5  # of which rollouts are kept
+_DRAWN = 64  # rollouts of a step among which they are chosen
 _OF_STEP = 4
-_LEFT_OUT = 2  # attempts of every fate without training
+_LEFT_OUT = 2  # rollouts of every fate without training
 _TOKENS = 30_000  # in all: each is a hundred bytes of a page, and stands there twice where a sibling is beside it
 
 
 @dataclass(frozen=True)
-class KeptAttempts:
-    """Attempts by id; `words` say how many of how many, and which."""
+class KeptRollouts:
+    """Rollouts by id; `words` say how many of how many, and which."""
 
     ids: tuple[str, ...] = ()
     words: str = ""
@@ -28,15 +28,15 @@ class KeptAttempts:
     def place(self, page: str, given: dict[str, object]) -> str:
         """Of a page within the file; empty: it is not there."""
         others = {name for name, value in given.items() if name != "run" and value not in ("", None)}
-        if page == "attempt":
-            return f"attempt/{quote(str(given['id']))}" if given["id"] in self.ids else ""
+        if page == "rollout":
+            return f"rollout/{quote(str(given['id']))}" if given["id"] in self.ids else ""
         return "" if others or page in ("", "compare") else page
 
 
-def keep(folder: RunFolder) -> KeptAttempts:
+def keep(folder: RunFolder) -> KeptRollouts:
     """The most telling ones: of steps from the first to the last, and of what was left out."""
     if not folder.ledger.is_file():
-        return KeptAttempts()
+        return KeptRollouts()
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         steps = _spread(ledger.trained_steps(), ledger.rated_steps())
@@ -46,11 +46,11 @@ def keep(folder: RunFolder) -> KeptAttempts:
         ledger.close()
     found |= dict(_left_out(folder))
     kept = tuple(_within(found))
-    words = f"{len(kept):,} of {number:,} attempts are in this file: "
+    words = f"{len(kept):,} of {number:,} rollouts are in this file: "
     words += f"of steps {', '.join(f'{step:,}' for step in sorted(steps))} the best at a task, and the worst where it "
     words += "is paid less; "
     words += f"and the last {_LEFT_OUT} of every fate without training. All of them: strop watch {folder.path}"
-    return KeptAttempts(kept, words)
+    return KeptRollouts(kept, words)
 
 
 def _spread(steps: list[int], rated: list[int]) -> list[int]:
@@ -63,8 +63,8 @@ def _spread(steps: list[int], rated: list[int]) -> list[int]:
 
 
 def _of_step(ledger: Ledger, step: int) -> Iterator[tuple[str, int]]:
-    for attempt in telling(ledger.sample(step, _DRAWN), _OF_STEP):
-        yield attempt.id, attempt.num_tokens
+    for rollout in telling(ledger.sample(step, _DRAWN), _OF_STEP):
+        yield rollout.id, rollout.num_tokens
 
 
 def _left_out(folder: RunFolder) -> Iterator[tuple[str, int]]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from strop.errors import ConfigurationError, nearest
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import address
-from strop.observe.dashboard.report_selection import KeptAttempts
+from strop.observe.dashboard.report_selection import KeptRollouts
 from strop.observe.run_files.run_info import find_runs
 from strop.storage.run_folder import RunFolder
 
@@ -21,7 +21,7 @@ class Shelf:
     """`root` is a run folder or a folder of such; `kept` is what a file holds that is read without a server."""
 
     root: Path
-    kept: KeptAttempts | None = None
+    kept: KeptRollouts | None = None
     _known: dict[str, LiveRun] = field(default_factory=dict, init=False, repr=False)
 
     def runs(self) -> dict[str, LiveRun]:
@@ -48,6 +48,6 @@ class Shelf:
         place = self.kept.place(page, given)
         return Markup(' href="#/{}"').format(place) if place else Markup("")
 
-    def to_attempts(self, run: LiveRun) -> Callable[[str], Markup]:
-        """The attribute that leads to an attempt of a run, by its id."""
-        return lambda name: self.href("attempt", run=run.name, id=name)
+    def to_rollouts(self, run: LiveRun) -> Callable[[str], Markup]:
+        """The attribute that leads to a rollout of a run, by its id."""
+        return lambda name: self.href("rollout", run=run.name, id=name)

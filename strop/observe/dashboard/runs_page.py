@@ -8,7 +8,7 @@ from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.report.jinja import compiled
-from strop.observe.report.svg_charts import figure
+from strop.observe.report.svg_charts import format_number
 
 _EVERY = 5.0
 _TEMPLATE = """\
@@ -26,7 +26,7 @@ _TEMPLATE = """\
     <td class="wide"><progress max="{{ [run.steps, 1] | max }}" value="{{ run.step }}"></progress></td>
     <td>{{ shown(run, "reward") }}</td><td>{{ shown(run, "heldout", True) }}</td>
     <td class="wide">{{ shown(run, "minutes") }}</td>
-    <td class="wide"><a{{ href("attempts", run=run.name) }}>attempts</a></td></tr>
+    <td class="wide"><a{{ href("rollouts", run=run.name) }}>rollouts</a></td></tr>
   {%- endfor %}
 </table></div>
 {%- else %}
@@ -49,4 +49,4 @@ def runs(shelf: Shelf, asked: PageQuery) -> WatchPage:
 
 def _shown(run: LiveRun, name: str, is_share: bool = False) -> str:
     value = run.columns.value(name)
-    return "–" if value is None else figure(value, is_share)
+    return "–" if value is None else format_number(value, is_share)

@@ -20,8 +20,8 @@ from strop.observe.metrics.selection_bias import selection_of
 from strop.observe.report.curriculum_page import section
 from strop.observe.report.group_page import shown
 from strop.observe.report.jinja import compiled
-from strop.observe.report.svg_charts import figure
-from strop.observe.run_files.run_info import belief_of
+from strop.observe.report.svg_charts import format_number
+from strop.observe.run_files.run_info import estimator_of
 from strop.observe.run_files.summary import stages
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
@@ -30,7 +30,7 @@ _FATES = {
     "trained": "in an optimizer step",
     "gated": "left out by a gate",
     "waiting": "kept, not trained yet",
-    "failed": "the world's fault: never a reward",
+    "failed": "the environment's fault: never a reward",
 }
 _TEMPLATE = """\
 <h1>Summary</h1>
@@ -47,7 +47,7 @@ _TEMPLATE = """\
   </table>
 </div>
 {%- endif %}
-<h2>What became of every attempt</h2>
+<h2>What became of every rollout</h2>
 <p class="lead">{{ words }}</p>
 {%- if fates %}
 <div class="card fates">
@@ -65,7 +65,7 @@ _TEMPLATE = """\
 <h2>Which tasks were trained</h2>
 <p class="lead">Gates, failures and speed choose what is learned from. Of {{ "{:,}".format(selection.offered) }} groups
   {{ "{:,}".format(selection.trained) }} were trained; they differ from what was offered by
-  {{ "{:.1%}".format(selection.level_distance) }} in source and level, and their attempts have
+  {{ "{:.1%}".format(selection.level_distance) }} in source and level, and their rollouts have
   {{ "{:.0f}".format(selection.tokens_trained) }} tokens instead of {{ "{:.0f}".format(selection.tokens_offered) }}.</p>
 <div class="card fates scrolls">
   {%- for warning in selection.warnings %}
@@ -92,7 +92,7 @@ _TEMPLATE = """\
 
 def summary(shelf: Shelf, asked: PageQuery) -> WatchPage:
     run = shelf.run(asked.one("run"))
-    return WatchPage("summary", "", lambda: _body(run.folder, shelf.to_attempts(run)), run.name)
+    return WatchPage("summary", "", lambda: _body(run.folder, shelf.to_rollouts(run)), run.name)
 
 
 def _body(folder: RunFolder, href: Callable[[str], Markup]) -> Markup:
@@ -103,18 +103,18 @@ def _body(folder: RunFolder, href: Callable[[str], Markup]) -> Markup:
 
 
 def _stages(folder: RunFolder) -> dict[str, Any] | None:
-    """A table of held-out accuracies where there are several worlds: its columns and its rows."""
-    names, worlds = stages(folder)
-    if len(worlds) < 2 or len(names) < 2:
+    """A table of held-out accuracies where there are several environments: its columns and its rows."""
+    names, envs = stages(folder)
+    if len(envs) < 2 or len(names) < 2:
         return None
-    cells = {label: [_shown(*found) for found in each] for label, each in worlds.items()}
+    cells = {label: [_shown(*found) for found in each] for label, each in envs.items()}
     return {"names": names, "rows": list(cells.items())}
 
 
 def _shown(value: float, low: float, high: float) -> tuple[str, str]:
     if not math.isfinite(value):
         return "–", ""
-    return figure(value, True), f"{figure(low, True)} to {figure(high, True)}"
+    return format_number(value, True), f"{format_number(low, True)} to {format_number(high, True)}"
 
 
 def _from_ledger(folder: RunFolder, href: Callable[[str], Markup]) -> dict[str, Any]:
@@ -135,9 +135,9 @@ def _from_ledger(folder: RunFolder, href: Callable[[str], Markup]) -> dict[str, 
         proof += f" {skipped:,} tasks were skipped: their prompts fill the context."
     selection = selection_of(offered)
     return {
-        "words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
+        "words": f"{sum(counts.values()):,} rollouts in the ledger. {proof}",
         "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],
         "selection": selection if selection.trained else None,
-        "forecasts": section(curriculum_of(offered), belief_of(folder.recipe)),
+        "forecasts": section(curriculum_of(offered), estimator_of(folder.recipe)),
         "groups": groups,
     }

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RunVerdict:
-    """One thing that is wrong: its name, the figures that show it, and what helps."""
+class HealthFinding:
+    """One thing that is wrong: its name, the metrics that show it, and what helps."""
 
     name: str
     evidence: str
@@ -25,4 +25,4 @@ class RunVerdict:
 class HealthRule(Protocol):
     """Is this wrong with the run? Reads what a run leaves on disk, and is silent where that is too little."""
 
-    def judge(self, history: History) -> RunVerdict | None: ...
+    def judge(self, history: History) -> HealthFinding | None: ...

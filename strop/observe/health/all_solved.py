@@ -1,8 +1,8 @@
-"""The tasks are solved: nearly every attempt is right, so there is nothing left to learn from them."""
+"""The tasks are solved: nearly every rollout is right, so there is nothing left to learn from them."""
 
 from __future__ import annotations
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
 _SOLVED = 0.8  # of the groups
@@ -11,9 +11,9 @@ _KNOWN = 0.8  # held-out accuracy, where it is measured: a reward above 1 is no 
 
 
 class Exhausted(HealthRule):
-    """Four of five groups of the last third have nothing but right attempts."""
+    """Four of five groups of the last third have nothing but right rollouts."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         groups = history.late_groups()
         solved = [group for group in groups if group.right >= group.tried - 1e-9 and not group.has_contrast]
         is_judged = not history.settings.get("rewards.0", "").endswith("Flat")
@@ -22,6 +22,6 @@ class Exhausted(HealthRule):
             return None
         made, tasks = history.tries
         often = f"; {made:,} groups came from {tasks:,} different tasks" if made > 2 * tasks > 0 else ""
-        evidence = f"{len(solved)} of the last {len(groups)} groups were right in every attempt{often}"
+        evidence = f"{len(solved)} of the last {len(groups)} groups were right in every rollout{often}"
         remedy = "stop here, or take harder tasks (a higher level, `strop recipes curriculum`)"
-        return RunVerdict("data exhausted", evidence, remedy)
+        return HealthFinding("data exhausted", evidence, remedy)

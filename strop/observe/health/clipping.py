@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
 _MUCH = 0.4  # of the tokens
-_FAR = 0.02  # mean |log ratio|: a loss that clips whole replies holds many of them long before
+_FAR = 0.02  # mean |log ratio|: a loss that clips whole completions holds many of them long before
 _LEAST = 3  # steps
 
 
 class Clipping(HealthRule):
     """Two fifths of the tokens and more, over the last half of the run, by a policy that moved far."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         held = history.late("clipped_share", 1 / 2)
         is_far = history.late("drift", 1 / 2) >= _FAR
         if len(history.points("clipped_share")) < _LEAST or not held >= _MUCH or not is_far:
@@ -25,4 +25,4 @@ class Clipping(HealthRule):
         remedy = (
             "lower learning_rate, lag, epochs or minibatches; or widen the clip range if the loss is meant to move far"
         )
-        return RunVerdict("clipping too much", evidence, remedy)
+        return HealthFinding("clipping too much", evidence, remedy)

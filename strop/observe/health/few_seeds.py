@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 from strop.stats.intervals import over_seeds
 
@@ -16,7 +16,7 @@ _SMALL = 0.03  # of accuracy: an interval around 0 that is no wider tells that n
 class FewSeeds(HealthRule):
     """The interval of the change holds 0: over the seeds beside it where there are two or more, else over its tasks."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         measured = history.measured
         if len(history.steps) < _LEAST or len(measured) < 2:
             return None
@@ -37,9 +37,9 @@ class FewSeeds(HealthRule):
         remedy = (
             "more held-out tasks (`strop eval RUN --plan 3` says how many), or more seeds (`strop compare --seeds`)"
         )
-        return RunVerdict("too few to tell", evidence, remedy)
+        return HealthFinding("too few to tell", evidence, remedy)
 
-    def _of_seeds(self, changes: list[float]) -> RunVerdict | None:
+    def _of_seeds(self, changes: list[float]) -> HealthFinding | None:
         mean, low, high = over_seeds(changes)
         if low is None or high is None or not _is_open(low, high):
             return None
@@ -47,7 +47,7 @@ class FewSeeds(HealthRule):
             f"held-out accuracy changed by {100 * mean:+.1f} points on average over {len(changes)} seeds, and its 95% "
             f"interval goes from {100 * low:+.0f} to {100 * high:+.0f}"
         )
-        return RunVerdict(
+        return HealthFinding(
             "too few to tell", evidence, "more seeds, or a setting whose effect is larger than their spread"
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
 _STARVED = 0.6  # of a step: the trainer waits for groups
@@ -14,19 +14,19 @@ _LEAST = 8  # steps
 class Waiting(HealthRule):
     """Only where generation may run ahead: without lag one side always waits for the other."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         waited = [value for _, value in history.points("generate_seconds")]
         total = sum(value for _, value in history.points("seconds"))
-        if history.number("pace.lag", 0) < 1 or len(waited) < _LEAST or total < _LEAST_SECONDS:
+        if history.number("admission.lag", 0) < 1 or len(waited) < _LEAST or total < _LEAST_SECONDS:
             return None
         share, trained = sum(waited) / total, sum(value for _, value in history.points("train_seconds")) / total
         told = f"of {total:.0f} s the trainer waited {share:.0%} for groups and trained {trained:.0%}"
         if share > _STARVED:
             remedy = (
-                "more engines (--engines), shorter replies or fewer attempts per step; `strop why` says who is slow"
+                "more engines (--engines), shorter completions or fewer rollouts per step; `strop why` says who is slow"
             )
-            return RunVerdict("starved trainer", told, remedy)
+            return HealthFinding("starved trainer", told, remedy)
         if share < _IDLE and trained > 0.5:
-            remedy = "engines stand still most of the time: fewer of them, or more attempts for each step"
-            return RunVerdict("idle engine", told, remedy)
+            remedy = "engines stand still most of the time: fewer of them, or more rollouts for each step"
+            return HealthFinding("idle engine", told, remedy)
         return None

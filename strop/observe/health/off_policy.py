@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
 _OUTSIDE = 0.01  # share of tokens whose probability engine and trainer see more than a tenth apart
@@ -16,14 +16,14 @@ _LEAST = 3  # steps
 class OffPolicy(HealthRule):
     """A mismatch of engine and trainer is grave; staleness is told when KL reaches a tenth of a nat per token."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         outside = max((value for _, value in history.points("rescored_outside")), default=0.0)
         mismatch = history.late("mismatch", 1 / 2)
         if outside > _OUTSIDE or mismatch > _MISMATCH:
             told = "" if math.isnan(mismatch) else f", a mean |log ratio| of {mismatch:.3g}"
             evidence = f"the same weights give {outside:.1%} of the tokens another probability in the trainer{told}"
             remedy = "float32 for engine and trainer, no truncated sampling, or a correction (recipe tis: Truncated())"
-            return RunVerdict("off-policy mismatch", evidence, remedy, is_grave=True)
+            return HealthFinding("off-policy mismatch", evidence, remedy, is_grave=True)
         if any(name.startswith("trainer.view.") for name in history.settings):
             return None  # its losses read an estimate, which is off whoever wrote
         distance = history.late("kl_behavior", 1 / 2)
@@ -34,6 +34,6 @@ class OffPolicy(HealthRule):
             f"{history.late('lag', 1 / 2):.2g}, {history.number('epochs', 1):.0f} epochs of "
             f"{history.number('minibatches', 1):.0f} minibatches)"
         )
-        return RunVerdict(
+        return HealthFinding(
             "off-policy data", evidence, "lower lag, epochs, minibatches or learning_rate, or add a correction"
         )

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strop.catalogue.record import PACKAGE
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
 _SAME = 1e-4  # mean |log ratio|: rounding, and no distance
-_CREDIT = 0.01  # of a token: without any, weights have no reason to move
+_ADVANTAGE = 0.01  # of a token: without any, weights have no reason to move
 _LEAST = 3  # steps
 
 
 class Inert(HealthRule):
     """No token of any step stood apart from the policy that sampled it, and the recipe counts on that it does."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         drifts = [value for _, value in history.points("drift")]
-        if len(drifts) < _LEAST or max(drifts) > _SAME or not history.late("credit", 1.0) > _CREDIT:
+        if len(drifts) < _LEAST or max(drifts) > _SAME or not history.late("advantage", 1.0) > _ADVANTAGE:
             return None
-        moves = max(history.number(name, 1) for name in ("minibatches", "epochs")) > 1 or history.number("pace.lag", 0)
+        moves = max(history.number(name, 1) for name in ("minibatches", "epochs")) > 1 or history.number(
+            "admission.lag", 0
+        )
         names = _saying(history.settings, "losses", "needs_distance")
         if not (names or moves) or _saying(history.settings, "trainer", "makes_several"):
             return None
@@ -29,11 +31,11 @@ class Inert(HealthRule):
         )
         if moves:
             evidence += ", although lag, minibatches or epochs let weights move between sampling and training"
-            return RunVerdict(
+            return HealthFinding(
                 "an objective that cannot act", evidence, "raise learning_rate: weights hardly move", True
             )
         evidence += f", so {', '.join(names)} is a plain policy gradient under another name"
-        return RunVerdict("an objective that cannot act", evidence, "set minibatches=4, epochs=2 or lag=1", True)
+        return HealthFinding("an objective that cannot act", evidence, "set minibatches=4, epochs=2 or lag=1", True)
 
 
 def _saying(settings: Mapping[str, str], role: str, fact: str) -> list[str]:

@@ -1,19 +1,19 @@
-"""Attempts that were cut earn as much as those that came to their end: the reward does not need an end."""
+"""Rollouts that were cut earn as much as those that came to their end: the reward does not need an end."""
 
 from __future__ import annotations
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
-_LEAST = 20  # attempts that were cut, and that were not
+_LEAST = 20  # rollouts that were cut, and that were not
 _SHARE = 0.05  # of all
 _NEARLY = 0.9  # of what finished ones earn
 
 
 class PaidThoughCut(HealthRule):
-    """Nine tenths of the mean reward of finished attempts, over the whole run."""
+    """Nine tenths of the mean reward of finished rollouts, over the whole run."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         cut, ended = sum(kind.truncated for kind in history.kinds), sum(kind.finished for kind in history.kinds)
         if min(cut, ended) < _LEAST or cut < _SHARE * (cut + ended):
             return None
@@ -22,9 +22,10 @@ class PaidThoughCut(HealthRule):
         if paid_cut <= 0 or paid_cut < _NEARLY * paid:
             return None
         evidence = (
-            f"{cut:,} attempts that were cut earned {paid_cut:.3g} on average, and {ended:,} that ended {paid:.3g}"
+            f"{cut:,} rollouts that were cut earned {paid_cut:.3g} on average, and {ended:,} that ended {paid:.3g}"
         )
         remedy = (
-            "pay the end of a reply only (an answer behind the last line), leave cut attempts out, or raise max_tokens"
+            "pay the end of a completion only (an answer behind the last line), leave cut rollouts out, "
+            "or raise max_tokens"
         )
-        return RunVerdict("truncated ones rewarded", evidence, remedy)
+        return HealthFinding("truncated ones rewarded", evidence, remedy)

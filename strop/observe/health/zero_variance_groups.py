@@ -1,22 +1,22 @@
-"""Most groups are failed by all their attempts alike: they cost tokens and teach nothing."""
+"""Most groups are failed by all their rollouts alike: they cost tokens and teach nothing."""
 
 from __future__ import annotations
 
 import math
 
-from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.health import HealthFinding, HealthRule
 from strop.observe.run_files.run_history import History
 
 _MANY = 0.7  # of the groups
 _NOTHING = 0.95
-_CREDIT = 0.5  # of a token, where groups with contrast give about 1
+_ADVANTAGE = 0.5  # of a token, where groups with contrast give about 1
 _LEAST = 10  # steps, as the warning while a run goes on has them
 
 
 class NoContrast(HealthRule):
     """Seven of ten groups in the last quarter; groups that are all right are another story, see `Exhausted`."""
 
-    def judge(self, history: History) -> RunVerdict | None:
+    def judge(self, history: History) -> HealthFinding | None:
         alike = history.late("no_contrast_share/all")
         alike = history.late("no_contrast_share") if math.isnan(alike) else alike
         if len(history.steps) < _LEAST or not alike >= _MANY or not self._teaches_little(history):
@@ -30,11 +30,12 @@ class NoContrast(HealthRule):
             f"nothing right (mean reward {history.late('reward'):.3g})"
         )
         remedy = (
-            "easier tasks, more attempts at each (group_size), a sampler that looks for tasks of middling chance, or "
-            "longer replies; if replies look right, see how their answers are read (`answer=`)"
+            "easier tasks, more rollouts of each (group_size), a sampler that looks for tasks of middling "
+            "probability, or "
+            "longer completions; if completions look right, see how their answers are read (`answer=`)"
         )
-        return RunVerdict("groups without contrast", evidence, remedy, is_grave=alike >= _NOTHING)
+        return HealthFinding("groups without contrast", evidence, remedy, is_grave=alike >= _NOTHING)
 
     def _teaches_little(self, history: History) -> bool:
-        """Whoever compares siblings gives no credit then, or has a gate that drops such groups."""
-        return history.late("credit") < _CREDIT or history.late("dropped_groups") > 0
+        """Whoever compares siblings gives no advantage then, or has a gate that drops such groups."""
+        return history.late("advantage") < _ADVANTAGE or history.late("dropped_groups") > 0

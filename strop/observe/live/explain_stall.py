@@ -38,8 +38,8 @@ def blocked_on(group: dict[str, Any]) -> tuple[str, float]:
     """Whom a group waits for, and how long it has."""
     if group["what"] == "rewards":
         return "its rewards", group["seconds"]
-    if group["in_world"]:
-        return "its world", max(group["in_world"].values())
+    if group["in_env"]:
+        return "its environment", max(group["in_env"].values())
     return "an engine", group["seconds"]
 
 
@@ -53,8 +53,8 @@ def lines(status: dict[str, Any]) -> list[str]:
     for group in status["groups"][:_SHOWN]:
         subject, seconds = blocked_on(group)
         age = _seconds(group["seconds"])
-        in_world = f" ({len(group['in_world'])} attempts in it)" if group["in_world"] else ""
-        told.append(f"  group {group['number']}: {age} old, waits {_seconds(seconds)} for {subject}{in_world}")
+        in_env = f" ({len(group['in_env'])} rollouts in it)" if group["in_env"] else ""
+        told.append(f"  group {group['number']}: {age} old, waits {_seconds(seconds)} for {subject}{in_env}")
     return told
 
 

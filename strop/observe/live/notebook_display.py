@@ -30,7 +30,7 @@ class NotebookTable:
 
     def show(self, has_heldout: bool) -> None:
         if has_heldout:
-            self._measured.append((self._standing.step, dict(self._standing.figures())))
+            self._measured.append((self._standing.step, dict(self._standing.metrics())))
         if has_heldout or time.monotonic() - self._drawn > _SECONDS:
             self._draw()
 
@@ -50,10 +50,10 @@ class NotebookTable:
         ending = f", {clock(left)} left" if left is not None else ""
         heading = f"<b>{escape(self._title)}</b> step {standing.step} of {standing.steps}{ending}"
         is_measured = bool(self._measured) and self._measured[-1][0] == standing.step
-        now = [] if is_measured else [(standing.step, dict(standing.figures()))]
+        now = [] if is_measured else [(standing.step, dict(standing.metrics()))]
         rows = [*now, *reversed(self._measured)]
-        names = list(dict.fromkeys(name for _, figures in rows for name in figures))
-        told = [[str(step), *(figures.get(name, "") for name in names)] for step, figures in rows]
+        names = list(dict.fromkeys(name for _, metrics in rows for name in metrics))
+        told = [[str(step), *(metrics.get(name, "") for name in names)] for step, metrics in rows]
         head = "".join(f"<th>{escape(name)}</th>" for name in ("step", *names))
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in told)
         return f"{heading}<table><tr>{head}</tr>{body}</table>"

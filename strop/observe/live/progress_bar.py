@@ -15,13 +15,13 @@ from rich.text import Text
 
 from strop.types import Metrics
 
-_PLAIN_LINES = 20  # about as many over a whole run, beside those with a held-out figure
-_SMOOTHING = 0.8  # of the live reward: the attempts of one step are a small sample
+_PLAIN_LINES = 20  # about as many over a whole run, beside those with a held-out metric
+_SMOOTHING = 0.8  # of the live reward: the rollouts of one step are a small sample
 
 
 @dataclass
 class ShownStanding:
-    """The figures of the line, as far as they are known."""
+    """The metrics of the line, as far as they are known."""
 
     steps: int
     max_tokens: int = 0  # generated tokens that end the run; 0: no limit
@@ -56,7 +56,7 @@ class ShownStanding:
         a_step = sum(self.step_seconds) / len(self.step_seconds)
         return max(0.0, left * a_step - (time.monotonic() - self.stepped_at))
 
-    def figures(self) -> list[tuple[str, str]]:
+    def metrics(self) -> list[tuple[str, str]]:
         """Name and value of what is known."""
         found: list[tuple[str, str]] = []
         if self.reward is not None:
@@ -127,7 +127,7 @@ class LiveLine:
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=8, max_width=40)),
             TextColumn("{task.completed:.0f}/{task.total:.0f}", table_column=Column(no_wrap=True)),
-            _Figures(standing, table_column=Column(no_wrap=True)),
+            _Metrics(standing, table_column=Column(no_wrap=True)),
             console=console,
             expand=True,
             refresh_per_second=2,  # the processor belongs to the run
@@ -144,7 +144,7 @@ class LiveLine:
         self._progress.stop()
 
 
-class _Figures(ProgressColumn):
+class _Metrics(ProgressColumn):
     """Reward, held-out accuracy, speed and time left."""
 
     max_refresh = 0.4
@@ -155,7 +155,7 @@ class _Figures(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         pieces: list[tuple[str, str] | str] = []
-        for name, value in self._standing.figures():
+        for name, value in self._standing.metrics():
             style = "bold green" if name == "held-out" else "cyan"
             label = (f" {name} ", "dim")
             pieces += [(f" {value}", style), label] if name == "tok/s" else [label, (value, style)]
@@ -165,7 +165,7 @@ class _Figures(ProgressColumn):
 
 
 class PlainLines:
-    """Lines for a log: the first, the last, those with a held-out figure, and a few between."""
+    """Lines for a log: the first, the last, those with a held-out metric, and a few between."""
 
     def __init__(self, title: str, standing: ShownStanding, console: Console) -> None:
         self._title, self._standing, self._console = title, standing, console
@@ -177,10 +177,10 @@ class PlainLines:
     def show(self, has_heldout: bool) -> None:
         standing = self._standing
         if has_heldout or standing.step % self._every == 0 or standing.step == standing.steps:
-            figures = "  ".join(f"{name} {value}" for name, value in standing.figures())
+            metrics = "  ".join(f"{name} {value}" for name, value in standing.metrics())
             left = standing.seconds_left
             ending = f"  {clock(left)} left" if left is not None else ""
-            line = f"{self._title} step {standing.step}/{standing.steps}  {figures}{ending}"
+            line = f"{self._title} step {standing.step}/{standing.steps}  {metrics}{ending}"
             self._console.print(line, highlight=False, soft_wrap=True)
 
     def stop(self) -> None:

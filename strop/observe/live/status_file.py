@@ -108,10 +108,10 @@ class Status:
         flow, now = self._flow, time.monotonic()
         stages = flow.progress.stages
         groups = [_group(number, stage, now) for number, stage in stages.of("group").items()]
-        for attempt, stage in stages.of("attempt").items():
+        for rollout, stage in stages.of("rollout").items():
             for group in groups:
-                if attempt.startswith(f"{group['number']}/"):
-                    group["in_world"][attempt] = now - stage.since
+                if rollout.startswith(f"{group['number']}/"):
+                    group["in_env"][rollout] = now - stage.since
         loops = {who: at for who, at in stages.all().items() if " " not in who}
         return {
             "pid": os.getpid(),
@@ -175,13 +175,15 @@ class Status:
 
 
 def _group(number: str, stage: Stage, now: float) -> dict[str, Any]:
-    in_world: dict[str, float] = {}
-    return {"number": int(number), "what": stage.what, "seconds": now - stage.since, "in_world": in_world}
+    in_env: dict[str, float] = {}
+    return {"number": int(number), "what": stage.what, "seconds": now - stage.since, "in_env": in_env}
 
 
 def _known_of(engine: Any) -> dict[str, Any]:
     """What an engine says of itself, in words."""
-    return {"tokens sampled, held-out replies among them:": count} if (count := generated(engine)) is not None else {}
+    return (
+        {"tokens sampled, held-out completions among them:": count} if (count := generated(engine)) is not None else {}
+    )
 
 
 def read_status(path: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What the credit of a draw looks like: how much there is, and what of it the siblings' rewards do not say.
+"""What the advantage of a batch looks like: how much there is, and what of it the siblings' rewards do not say.
 
-Credit that only compares rewards is, within a group, a straight line over them: (r - mean) times some factor. What lies
-beside that line comes from something else: lengths, entropies, noise, a critic.
+Advantage that only compares rewards is, within a group, a straight line over them: (r - mean) times some factor. What
+lies beside that line comes from something else: lengths, entropies, noise, a critic.
 """
 
 from __future__ import annotations
@@ -12,61 +12,61 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
 _NOTHING = 1e-12  # of a sum of squares
 
 
-def credit_figures(groups: Sequence[Group]) -> Metrics:
-    """`credit` is |A| of a token, `credit_mean` A of an attempt, `credit_within` the spread of A along an attempt.
+def advantage_metrics(groups: Sequence[Group]) -> Metrics:
+    """`advantage` is |A| of a token, `credit_mean` A of a rollout, `credit_within` the spread of A along a rollout.
 
-    `credit_beside_rewards` is the share of the variance among siblings' credit that no line over their rewards
+    `credit_beside_rewards` is the share of the variance among siblings' advantage that no line over their rewards
     explains.
     """
-    families = [family for group in groups for family in _families(group)]
-    attempts = [attempt for family in families for attempt in family]
-    given = [_credit(attempt) for attempt in attempts]
+    comparison_groups = [comparison_group for group in groups for comparison_group in _comparison_groups(group)]
+    rollouts = [rollout for comparison_group in comparison_groups for rollout in comparison_group]
+    given = [_advantage(rollout) for rollout in rollouts]
     if not given:
         return {}
-    means = [_mean(credit) for credit in given]
+    means = [_mean(advantage) for advantage in given]
     return {
-        "credit": float(np.abs(np.concatenate(given)).mean()),
+        "advantage": float(np.abs(np.concatenate(given)).mean()),
         "credit_mean": float(np.mean(means)),
-        "credit_within": float(np.mean([_spread(credit) for credit in given])),
-        "credit_beside_rewards": _beside_rewards(families, means),
+        "credit_within": float(np.mean([_spread(advantage) for advantage in given])),
+        "credit_beside_rewards": _beside_rewards(comparison_groups, means),
     }
 
 
-def _families(group: Group) -> list[list[Trajectory]]:
+def _comparison_groups(group: Group) -> list[list[Rollout]]:
     """Siblings that were compared with each other, those without a token left out."""
-    credited = [each for each in group.scored if each.advantages is not None and len(each.advantages)]
-    names = dict.fromkeys(attempt.family for attempt in credited)
-    return [[attempt for attempt in credited if attempt.family == name] for name in names]
+    with_advantages = [each for each in group.scored if each.advantages is not None and len(each.advantages)]
+    names = dict.fromkeys(rollout.comparison_group for rollout in with_advantages)
+    return [[rollout for rollout in with_advantages if rollout.comparison_group == name] for name in names]
 
 
-def _credit(attempt: Trajectory) -> NDArray[np.float64]:
-    assert attempt.advantages is not None
-    return attempt.advantages.astype(np.float64)
+def _advantage(rollout: Rollout) -> NDArray[np.float64]:
+    assert rollout.advantages is not None
+    return rollout.advantages.astype(np.float64)
 
 
-def _mean(credit: NDArray[np.float64]) -> float:
+def _mean(advantage: NDArray[np.float64]) -> float:
     """As the array's own, which takes longer to find out what it is asked."""
-    return float(np.add.reduce(credit)) / len(credit)
+    return float(np.add.reduce(advantage)) / len(advantage)
 
 
-def _spread(credit: NDArray[np.float64]) -> float:
-    beside = credit - _mean(credit)
+def _spread(advantage: NDArray[np.float64]) -> float:
+    beside = advantage - _mean(advantage)
     return math.sqrt(_mean(beside * beside))
 
 
-def _beside_rewards(families: Sequence[Sequence[Trajectory]], means: Sequence[float]) -> float:
+def _beside_rewards(comparison_groups: Sequence[Sequence[Rollout]], means: Sequence[float]) -> float:
     total = beside = 0.0
-    rest = iter(means)  # by attempt
-    for family in families:
-        credit = _centred([next(rest) for _ in family])
-        rewards = _centred([attempt.reward for attempt in family])
-        own, spread = float(credit @ credit), float(rewards @ rewards)
-        along = float(credit @ rewards) ** 2 / spread if spread > _NOTHING else 0.0
+    rest = iter(means)  # by rollout
+    for comparison_group in comparison_groups:
+        advantage = _centred([next(rest) for _ in comparison_group])
+        rewards = _centred([rollout.reward for rollout in comparison_group])
+        own, spread = float(advantage @ advantage), float(rewards @ rewards)
+        along = float(advantage @ rewards) ** 2 / spread if spread > _NOTHING else 0.0
         total, beside = total + own, beside + own - along
     return max(beside / total, 0.0) if total > _NOTHING else 0.0
 

@@ -1,4 +1,4 @@
-"""What was tried and what came of it: pass rates by level over time, forecasts, and attempts that taught nothing."""
+"""What was tried and what came of it: pass rates by level over time, forecasts, and rollouts that taught nothing."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _DECILES = 10
 
 @dataclass(frozen=True)
 class Decile:
-    """Groups whose forecast lay in one tenth: how many there were, what was foreseen, and what came."""
+    """Groups whose forecast lay in one tenth: how many there were, what was predicted, and what came."""
 
     groups: int
-    foreseen: float
+    predicted: float
     came: float
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well successes were foreseen; Brier scores are per attempt, `constant` is that of their mean as forecast."""
+    """How well successes were predicted; Brier scores are per rollout, `constant` is that of their mean as forecast."""
 
     brier: float
     constant: float
@@ -43,18 +43,18 @@ class Curriculum:
 
     @property
     def without_gradient(self) -> dict[str, int]:
-        """Attempts in all, those of groups that were never trained, and those trained beside siblings just as good."""
+        """Rollouts in all, those of groups that were never trained, and those trained beside siblings just as good."""
         flat = [group for group in self.groups if group.is_trained and not group.has_contrast]
         return {
-            "attempts": sum(group.attempts for group in self.groups),
-            "untrained": sum(group.attempts for group in self.groups if not group.is_trained),
-            "without_contrast": sum(group.attempts for group in flat),
+            "rollouts": sum(group.rollouts for group in self.groups),
+            "untrained": sum(group.rollouts for group in self.groups if not group.is_trained),
+            "without_contrast": sum(group.rollouts for group in flat),
         }
 
     @property
     def calibration(self) -> Calibration | None:
-        """Of all groups that were foreseen and tried by the policy itself; None: there are none."""
-        found = [(g.foreseen, g.right, g.tried) for g in self.groups if g.foreseen is not None and g.tried > 0]
+        """Of all groups that were predicted and tried by the policy itself; None: there are none."""
+        found = [(g.predicted, g.right, g.tried) for g in self.groups if g.predicted is not None and g.tried > 0]
         if not found:
             return None
         total = sum(count for _, _, count in found)
@@ -66,7 +66,7 @@ class Curriculum:
         """For summary.json; levels only where there are several."""
         spent, told = self.without_gradient, self.calibration
         wasted = spent["untrained"] + spent["without_contrast"]
-        found: dict[str, Any] = {"attempts_without_gradient": wasted / spent["attempts"] if spent["attempts"] else None}
+        found: dict[str, Any] = {"rollouts_without_gradient": wasted / spent["rollouts"] if spent["rollouts"] else None}
         if told is not None:
             tenths = [vars(each) for each in told.deciles]
             found["calibration"] = {"brier": told.brier, "brier_of_mean": told.constant, "deciles": tenths}
@@ -97,17 +97,17 @@ class Curriculum:
 
 
 def curriculum_of(offered: Sequence[Offered]) -> Curriculum:
-    return Curriculum(tuple(group for group in offered if group.attempts))
+    return Curriculum(tuple(group for group in offered if group.rollouts))
 
 
 def pass_rate(groups: Sequence[Offered]) -> float | None:
-    """Of the policy's own attempts; None where there are none."""
+    """Of the policy's own rollouts; None where there are none."""
     count = sum(group.tried for group in groups)
     return sum(group.right for group in groups) / count if count else None
 
 
 def deciles(found: Sequence[tuple[float, float, float]]) -> tuple[Decile, ...]:
-    """Forecasts, successes and attempts of groups, by tenths of the forecast."""
+    """Forecasts, successes and rollouts of groups, by tenths of the forecast."""
     tenths: dict[int, list[tuple[float, float, float]]] = {}
     for each in found:
         tenths.setdefault(min(int(each[0] * _DECILES), _DECILES - 1), []).append(each)
@@ -116,5 +116,5 @@ def deciles(found: Sequence[tuple[float, float, float]]) -> tuple[Decile, ...]:
 
 def _decile(found: Sequence[tuple[float, float, float]]) -> Decile:
     total = sum(count for _, _, count in found)
-    foreseen = sum(forecast * count for forecast, _, count in found) / total
-    return Decile(len(found), foreseen, sum(right for _, right, _ in found) / total)
+    predicted = sum(forecast * count for forecast, _, count in found) / total
+    return Decile(len(found), predicted, sum(right for _, right, _ in found) / total)

@@ -1,4 +1,4 @@
-"""Says once that nothing is learned: when for many steps all attempts at a task were rewarded alike."""
+"""Says once that nothing is learned: when for many steps all rollouts of a task were rewarded alike."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from strop.environments.data.table import Table
 from strop.filter.rewards.constant_control import Flat
 from strop.roles import Advantage
 from strop.storage.ledger import Ledger
-from strop.types import Metrics, Trajectory
+from strop.types import Metrics, Rollout
 
 if TYPE_CHECKING:
     from strop.run import Run
 
-_SHOWN = 120  # letters of a reply
+_SHOWN = 120  # letters of a completion
 
 
 @dataclass
@@ -47,18 +47,20 @@ class Contrast:
 
     def _sentence(self, step: int, metrics: Metrics) -> str:
         reward = f" (mean reward {metrics['reward']:.3g})" if "reward" in metrics else ""
-        said = f"for {self.steps} steps all attempts at a task were rewarded alike{reward}, so nothing is learned"
+        said = f"for {self.steps} steps all rollouts of a task were rewarded alike{reward}, so nothing is learned"
         if (cut := metrics.get("truncated_share", 0.0)) > 0.5:
-            said += f"; {cut:.0%} of the replies were cut at max_tokens={self.run.sampling.max_tokens}"
-        rules = {world.name: world.chosen[0] for world in self.run.worlds if isinstance(world, Table)}
-        examples = [attempt for attempt in self.ledger.sample(step, 64) if attempt.turns]
+            said += f"; {cut:.0%} of the completions were cut at max_tokens={self.run.sampling.max_tokens}"
+        rules = {env.name: env.chosen[0] for env in self.run.envs if isinstance(env, Table)}
+        examples = [rollout for rollout in self.ledger.sample(step, 64) if rollout.turns]
         return said + (f". For example, {example(examples[0], rules)}" if examples else "")
 
 
-def example(attempt: Trajectory, rules: Mapping[str, str]) -> str:
-    """One reply, what was read in it, and what would have been right."""
-    reply = attempt.reply if len(attempt.reply) <= _SHOWN else f"...{attempt.reply[-_SHOWN:]}"
-    said = f"the reply {reply!r} got {attempt.reward:.3g}, and the answer is {attempt.task.answer[-_SHOWN:]!r}"
-    if (rule := rules.get(attempt.task.source)) is not None:
-        said += f"; answer={rule} found {extracted(rule, attempt.reply)[-_SHOWN:]!r} in it"
+def example(rollout: Rollout, rules: Mapping[str, str]) -> str:
+    """One completion, what was read in it, and what would have been right."""
+    completion = rollout.completion if len(rollout.completion) <= _SHOWN else f"...{rollout.completion[-_SHOWN:]}"
+    said = (
+        f"the completion {completion!r} got {rollout.reward:.3g}, and the answer is {rollout.task.answer[-_SHOWN:]!r}"
+    )
+    if (rule := rules.get(rollout.task.source)) is not None:
+        said += f"; answer={rule} found {extracted(rule, rollout.completion)[-_SHOWN:]!r} in it"
     return said

@@ -25,7 +25,7 @@ class LessonKind(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Groups, and of the policy's own attempts in them those that were right, and all."""
+    """Groups, and of the policy's own rollouts in them those that were right, and all."""
 
     groups: int = 0
     right: float = 0.0
@@ -69,7 +69,7 @@ class Lessons:
         names, offered = self.shown, self._windows(self.offered)
         shown = [
             Panel("Share of groups", "which levels were tried", _lines(names, offered, is_share=True), True),
-            Panel("Pass rate, offered", "of the policy's own attempts", _lines(names, offered), True),
+            Panel("Pass rate, offered", "of the policy's own rollouts", _lines(names, offered), True),
         ]
         left_out = sum(c.groups for c in self.offered.values()) - sum(c.groups for c in self.trained.values())
         lines = _lines(names, self._windows(self.trained)) if left_out else ()

@@ -39,7 +39,7 @@ class Selection:
     trained: int
     source_distance: float
     level_distance: float
-    tokens_offered: float  # per attempt, averaged over groups
+    tokens_offered: float  # per rollout, averaged over groups
     tokens_trained: float
     levels: tuple[KindShare, ...]
     warnings: tuple[str, ...]
@@ -89,19 +89,22 @@ def distance(offered: Mapping[str, int], trained: Mapping[str, int]) -> float:
 
 
 def _of_kinds(what: str, offered: Counter[str], trained: Counter[str]) -> str:
-    """A warning when the distance is large and a chi-square test of trained against left out says it is no chance."""
+    """A warning when the distance is large and a chi-square test of trained against left out says it is no
+    probability.
+    """
     far = distance(offered, trained)
-    if far <= _LARGE or not is_no_chance(offered, trained):
+    if far <= _LARGE or not is_no_probability(offered, trained):
         return ""
     name = max(offered, key=lambda name: abs(_part(offered, name) - _part(trained, name)))
     return (
-        f"trained tasks differ from offered ones by {what}: {far:.0%} of them (more than {_LARGE:.0%}, and no chance "
+        f"trained tasks differ from offered ones by {what}: {far:.0%} of them (more than {_LARGE:.0%}, and no "
+        f"probability "
         f"at 1%); {name} is {_part(offered, name):.0%} of what was offered and {_part(trained, name):.0%} of what was "
         "trained"
     )
 
 
-def is_no_chance(offered: Counter[str], trained: Counter[str]) -> bool:
+def is_no_probability(offered: Counter[str], trained: Counter[str]) -> bool:
     """Chi-square of kinds against trained or not, by Wilson and Hilferty's cube root: 2.326 sigma are 1%."""
     total, chosen = offered.total(), trained.total()
     freedom = len(offered) - 1
@@ -124,7 +127,7 @@ def _of_lengths(offered: np.ndarray[Any, Any], trained: np.ndarray[Any, Any]) ->
     if abs(change) <= _LARGE_LENGTH or abs(trained.mean() - offered.mean()) <= _SIGMAS * error:
         return ""
     return (
-        f"trained attempts are {abs(change):.0%} {'longer' if change > 0 else 'shorter'} than offered ones: "
+        f"trained rollouts are {abs(change):.0%} {'longer' if change > 0 else 'shorter'} than offered ones: "
         f"{trained.mean():.0f} and {offered.mean():.0f} tokens (more than {_LARGE_LENGTH:.0%} and {_SIGMAS} standard "
         "errors apart)"
     )

@@ -16,7 +16,7 @@ class Stage(NamedTuple):
 
 @dataclass
 class Stages:
-    """Everybody's stage by name: `generation`, `training`, `group 41`, `attempt 41/0`; read from another thread."""
+    """Everybody's stage by name: `generation`, `training`, `group 41`, `rollout 41/0`; read from another thread."""
 
     moved: float = field(default_factory=time.monotonic)  # when anything last changed
     _now: dict[str, Stage] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Figures of a run, counted where things happen; those that depend on the wall clock are kept apart."""
+"""Metrics of a run, counted where things happen; those that depend on the wall clock are kept apart."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from strop.errors import UnreadVerdictError
 from strop.filter.overruns import is_overrun
-from strop.observe.metrics.advantage_metrics import credit_figures
+from strop.observe.metrics.advantage_metrics import advantage_metrics
 from strop.stats.task_lineage import is_written
-from strop.types import Group, Metrics, Origin, Outcome, Trajectory, Verdict
+from strop.types import GateResult, Group, Metrics, Origin, Outcome, Rollout
 
 
 @dataclass
@@ -21,23 +21,23 @@ class Tally:
 
     tokens_generated: int = 0
     tokens_trained: int = 0
-    tokens_advised: int = 0  # that advisers sampled: no attempt holds them
-    attempts: int = 0
+    tokens_advised: int = 0  # that LLM clients sampled: no rollout holds them
+    rollouts: int = 0
     _since: list[tuple[Group, Group | None]] = field(default_factory=list)  # as made, and as gates left it
     tokens_since: int = 0  # the last step
-    _told: int = 0  # by advisers, since they were opened
+    _told: int = 0  # by LLM clients, since they were opened
     _offers: Counter[str] = field(default_factory=Counter)  # of written tasks, by why they were refused
 
-    def finished(self, group: Group, verdict: Verdict, unused: Sequence[Trajectory] = ()) -> None:
+    def finished(self, group: Group, verdict: GateResult, unused: Sequence[Rollout] = ()) -> None:
         """A group was scored and kept or dropped; tokens count where they were sampled, whatever became of them."""
-        tokens = sum(t.num_sampled for t in (*group.trajectories, *unused))
+        tokens = sum(t.num_sampled for t in (*group.rollouts, *unused))
         self.tokens_generated += tokens
         self.tokens_since += tokens
-        self.attempts += len(group.trajectories) + len(unused)
+        self.rollouts += len(group.rollouts) + len(unused)
         self._since.append((group, verdict.group))
 
     def advised(self, total: int) -> None:
-        """Advisers have sampled so many tokens since they were opened."""
+        """LLM clients have sampled so many tokens since they were opened."""
         self.tokens_advised += total - self._told
         self._told = total
 
@@ -46,24 +46,24 @@ class Tally:
         self._offers[refused] += 1
 
     def trained(self, groups: Sequence[Group], version: int) -> Metrics:
-        """Figures of the draw that was just trained, and of everything that finished since the last one."""
+        """Metrics of the batch that was just trained, and of everything that finished since the last one."""
         since, self._since = self._since, []
         finished, left = [group for group, _ in since], [kept for _, kept in since]
-        skipped = sum(not group.trajectories for group in finished)  # given no attempt
+        skipped = sum(not group.rollouts for group in finished)  # given no rollout
         offers, self._offers = self._offers, Counter()
-        attempts = [t for group in groups for t in group.scored]
-        self.tokens_trained += sum(t.num_tokens for t in attempts)
+        rollouts = [t for group in groups for t in group.scored]
+        self.tokens_trained += sum(t.num_tokens for t in rollouts)
         return {
-            **_of_attempts([t for group in finished for t in group.trajectories] or attempts),
+            **_of_rollouts([t for group in finished for t in group.rollouts] or rollouts),
             **_contrast(finished or groups),
-            "dropped_groups": float(sum(kept is None and bool(group.trajectories) for group, kept in since)),
+            "dropped_groups": float(sum(kept is None and bool(group.rollouts) for group, kept in since)),
             **({"skipped_groups": float(skipped)} if skipped else {}),
             "kept_share": _kept_share(finished, left),
             "replayed_share": _mean([_is_replayed(t, group) for group in groups for t in group.scored]),
-            **credit_figures(groups),
-            **_lag(attempts, version),
+            **advantage_metrics(groups),
+            **_lag(rollouts, version),
             **_of_offers(offers, groups),
-            "attempts": float(self.attempts),
+            "rollouts": float(self.rollouts),
             "tokens_generated": float(self.tokens_generated),
             "tokens_trained": float(self.tokens_trained),
             **({"tokens_advised": float(self.tokens_advised)} if self.tokens_advised else {}),
@@ -75,7 +75,7 @@ class Tally:
         return {**seconds, "tokens_per_second": tokens / max(seconds["seconds"], 1e-9)}
 
     def state(self) -> dict[str, int]:
-        names = ("tokens_generated", "tokens_trained", "tokens_advised", "attempts")
+        names = ("tokens_generated", "tokens_trained", "tokens_advised", "rollouts")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, int]) -> None:
@@ -83,24 +83,24 @@ class Tally:
             setattr(self, name, value)
 
 
-def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
-    scored = [t for t in attempts if t.is_scored]
+def _of_rollouts(rollouts: Sequence[Rollout]) -> Metrics:
+    scored = [t for t in rollouts if t.is_scored]
     lengths = np.array([t.num_tokens for t in scored] or [0])
     metrics = {
         "length": float(lengths.mean()),
         "length_max": float(lengths.max()),
         "truncated_share": _mean([t.outcome is Outcome.TRUNCATED for t in scored]),
-        "failed_share": _mean([t.outcome is Outcome.FAILED for t in attempts]),
+        "failed_share": _mean([t.outcome is Outcome.FAILED for t in rollouts]),
         "turns": _mean([len(t.turns) for t in scored]),
     }
     if any(overruns := [is_overrun(t) for t in scored]):
         metrics["overrun_share"] = _mean(overruns)
-    if any(unread := [UnreadVerdictError.__name__ in t.error for t in attempts]):
-        metrics["unread_share"] = _mean(unread)  # of attempts that a judge was asked about in vain
+    if any(unread := [UnreadVerdictError.__name__ in t.error for t in rollouts]):
+        metrics["unread_share"] = _mean(unread)  # of rollouts that a judge was asked about in vain
     return metrics | _of_rewards(scored) | _means("fact", [t.facts for t in scored])
 
 
-def _of_rewards(scored: Sequence[Trajectory]) -> Metrics:
+def _of_rewards(scored: Sequence[Rollout]) -> Metrics:
     """What the policy earns by itself; all that was shown, helped, branched or kept stands beside it, by its origin."""
     own = [t for t in scored if t.origin is Origin.POLICY]
     metrics = {"reward": _mean([t.reward for t in own]), **_means("reward", [t.rewards for t in own])} if own else {}
@@ -111,13 +111,13 @@ def _of_rewards(scored: Sequence[Trajectory]) -> Metrics:
 
 
 def _means(kind: str, named: Sequence[Mapping[str, float]]) -> Metrics:
-    """Of each number, over the attempts that have it."""
+    """Of each number, over the rollouts that have it."""
     names = sorted({name for numbers in named for name in numbers})
     return {f"{kind}/{name}": _mean([numbers[name] for numbers in named if name in numbers]) for name in names}
 
 
 def _of_offers(offers: Counter[str], groups: Sequence[Group]) -> Metrics:
-    """Tasks that were written since the last step, why some were refused, and the share of such tasks in the draw."""
+    """Tasks that were written since the last step, why some were refused, and the share of such tasks in the batch."""
     share = _mean([is_written(group.task) for group in groups])
     if not offers and not share:
         return {}
@@ -125,9 +125,9 @@ def _of_offers(offers: Counter[str], groups: Sequence[Group]) -> Metrics:
     return {"written": float(offers[""]), "refused": float(sum(reasons.values())), **reasons, "written_share": share}
 
 
-def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:
+def _lag(rollouts: Sequence[Rollout], version: int) -> Metrics:
     """How many versions behind the tokens were when they were trained."""
-    versions = [turn.versions for t in attempts for turn in t.turns if len(turn.versions)]
+    versions = [turn.versions for t in rollouts for turn in t.turns if len(turn.versions)]
     stamped = np.concatenate(versions) if versions else np.zeros(0, dtype=np.int64)
     lags = version - stamped[stamped >= 0]  # tokens nobody sampled carry -1
     if not len(lags):
@@ -136,25 +136,25 @@ def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:
 
 
 def _kept_share(made: Sequence[Group], left: Sequence[Group | None]) -> float:
-    """Of the attempts that counted, those that gates let through; what a gate adds is not among them."""
+    """Of the rollouts that counted, those that gates let through; what a gate adds is not among them."""
     ids = [{t.id for t in kept.scored} if kept else set() for kept in left]
     return _mean([t.id in kept for group, kept in zip(made, ids, strict=True) for t in group.scored] or [True])
 
 
-def _is_replayed(attempt: Trajectory, group: Group) -> bool:
-    return attempt.origin is Origin.REPLAYED or group.times_trained > 1
+def _is_replayed(rollout: Rollout, group: Group) -> bool:
+    return rollout.origin is Origin.REPLAYED or group.times_trained > 1
 
 
 def _contrast(groups: Sequence[Group]) -> Metrics:
-    """Groups whose attempts were rewarded alike: the policy's own, and beside it all, where others made some."""
+    """Groups whose rollouts were rewarded alike: the policy's own, and beside it all, where others made some."""
     named = {"no_contrast_share": [group.own for group in groups]}
     if any(len(group.own) < len(group.scored) for group in groups):
         named["no_contrast_share/all"] = [group.scored for group in groups]
     return {name: _mean([_is_flat(each) for each in made if each]) for name, made in named.items() if any(made)}
 
 
-def _is_flat(attempts: Sequence[Trajectory]) -> bool:
-    return float(np.ptp([t.reward for t in attempts])) <= 1e-9
+def _is_flat(rollouts: Sequence[Rollout]) -> bool:
+    return float(np.ptp([t.reward for t in rollouts])) <= 1e-9
 
 
 def _mean(values: Sequence[float]) -> float:

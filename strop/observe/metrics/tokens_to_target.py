@@ -1,4 +1,4 @@
-"""A figure of a run over the tokens it had sampled: how high it was on the way, and when it got somewhere."""
+"""A metric of a run over the tokens it had sampled: how high it was on the way, and when it got somewhere."""
 
 from __future__ import annotations
 

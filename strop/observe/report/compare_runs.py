@@ -23,8 +23,8 @@ Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by i
 _GRID = 41  # places along the budget at which curves of several seeds are averaged
 _PANELS = (
     ("Held-out accuracy", "heldout", "on tasks that are never trained", True),
-    ("Reward", "reward", "mean over the policy's own attempts of a step", False),
-    ("Length", "length", "tokens per attempt", False),
+    ("Reward", "reward", "mean over the policy's own rollouts of a step", False),
+    ("Length", "length", "tokens per rollout", False),
     ("Entropy", "entropy", "nats per token", False),
 )
 
@@ -70,7 +70,7 @@ def _mean(values: Sequence[float], form: str) -> str:
 
 def summarize(arms: Arms) -> dict[str, Any]:
     """Held-out accuracy of every arm by seed, with intervals, and paired differences against the first."""
-    found = {name: [figures_of(folder) for folder in folders] for name, folders in arms.items()}
+    found = {name: [metrics_of(folder) for folder in folders] for name, folders in arms.items()}
     first = next(iter(found))
     summary = {name: _of_arm(runs, None if name == first else found[first]) for name, runs in found.items()}
     for name, folders in arms.items():
@@ -85,7 +85,7 @@ def _by_task(folders: Sequence[RunFolder], first: Sequence[RunFolder]) -> Differ
     return between(rows, others) if len(rows) == len(others) == len(folders) else None
 
 
-def figures_of(folder: RunFolder) -> dict[str, Any]:
+def metrics_of(folder: RunFolder) -> dict[str, Any]:
     """What came of one run: its summary, its held-out curve (tokens, accuracies) and the area under it."""
     summary = read_summary(folder)
     if summary.get("heldout_after") is None:

@@ -25,16 +25,16 @@ class Curve:
 
 
 CURVES = (
-    Curve("Reward", ("reward",), "mean over the policy's own attempts of a step"),
+    Curve("Reward", ("reward",), "mean over the policy's own rollouts of a step"),
     Curve("Held-out accuracy", ("heldout",), "with its 95% interval", is_share=True, tone="strong"),
     Curve("Entropy", ("entropy",), "nats per token", from_zero=False),
-    Curve("Length", ("length",), "tokens per attempt", from_zero=False),
+    Curve("Length", ("length",), "tokens per rollout", from_zero=False),
     Curve("KL", ("reference_kl", "kl", "kl_behavior"), "nats per token"),
     Curve("Clipped share", ("clipped_share",), "tokens whose gradient the loss held", is_share=True),
     Curve(
         "Groups without contrast",
         ("no_contrast_share",),
-        "its own attempts rewarded alike: no signal",
+        "its own rollouts rewarded alike: no signal",
         is_share=True,
     ),
     Curve("Tokens per second", ("tokens_per_second",), "generated, over the whole step"),
@@ -46,7 +46,7 @@ _KL_FROM = {
     "kl_behavior": "nats per token, from the policy that wrote",
 }
 # shown in another form, or the same for everybody
-_TOTALS = {"attempts", "tokens_generated", "tokens_trained", "tokens_advised"}
+_TOTALS = {"rollouts", "tokens_generated", "tokens_trained", "tokens_advised"}
 _NOT_CHARTED = {"step", "minutes", "heldout_low", "heldout_high", "seconds", *_TOTALS}
 
 
@@ -54,7 +54,7 @@ class ChosenCharts(NamedTuple):
     """Charts by where they stand on a page."""
 
     sought: list[Chart]  # those people look for
-    worlds: list[Chart]  # held-out accuracy of single worlds
+    envs: list[Chart]  # held-out accuracy of single environments
     others: list[Chart]
 
 
@@ -64,10 +64,10 @@ def choose(known: Iterable[str], points: Points) -> ChosenCharts:
     taken = {name for curve in CURVES for name in curve.metrics[:1]} | {"kl", "kl_behavior"} & set(names)
     sought = [chart for curve in CURVES if (chart := _of_curve(curve, points))]
     names = [name for name in names if not name.endswith(("_low", "_high"))]
-    by_world = [name for name in names if name.startswith("heldout/")]
-    worlds = [Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_world if (p := points(n))]
-    rest = [name for name in names if name not in taken and name not in by_world]
-    return ChosenCharts(sought, worlds, [Chart(n, p, from_zero=False) for n in rest if len(p := points(n)) > 1])
+    by_env = [name for name in names if name.startswith("heldout/")]
+    envs = [Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_env if (p := points(n))]
+    rest = [name for name in names if name not in taken and name not in by_env]
+    return ChosenCharts(sought, envs, [Chart(n, p, from_zero=False) for n in rest if len(p := points(n)) > 1])
 
 
 def _of_curve(curve: Curve, points: Points) -> Chart | None:

@@ -12,8 +12,8 @@ from strop.observe.report.jinja import compiled
 
 _LEAD = """\
 <h2>What groups were made of</h2>
-<p class="lead">Groups with the most kinds of attempts. A branch stands below its parent, the pale part of its bar is
-  what it read from it; a bar's length is in tokens, its colour says how the attempt was rewarded.</p>
+<p class="lead">Groups with the most kinds of rollouts. A branch stands below its parent, the pale part of its bar is
+  what it read from it; a bar's length is in tokens, its colour says how the rollout was rewarded.</p>
 """
 _TEMPLATE = """\
 {%- for group in groups %}
@@ -27,7 +27,8 @@ _TEMPLATE = """\
   <span class="cost"><i class="shared" style="width:{{ share(row.shared, group) }}%"></i>
     <i class="{{ row.tone }}" style="width:{{ share(row.written, group) }}%"></i></span>
   <span class="mark {{ row.tone }}">{{ row.mark }}</span>
-  <span class="why">{{ visible(row.words) }}{% if row.reply %} <code>{{ visible(row.reply) }}</code>{% endif %}</span>
+  <span class="why">{{ visible(row.words) }}{% if row.completion %} <code>{{ visible(row.completion) }}</code>{% endif
+  %}</span>
 </div>
 {%- endfor %}
 </div>
@@ -67,7 +68,7 @@ def shown(groups: Sequence[Shown], href: Callable[[str], Markup]) -> Markup:
 
 
 def trees(groups: Sequence[Shown], href: Callable[[str], Markup]) -> Markup:
-    """A card per group, a line per attempt, whose page `href` leads to; all that a model or a task wrote is escaped."""
+    """A card per group, a line per rollout, whose page `href` leads to; all that a model or a task wrote is escaped."""
     return Markup(compiled(_TEMPLATE).render(groups=groups, share=_share, href=href, visible=visible))
 
 

@@ -66,10 +66,10 @@ svg text { font-size: 10.5px; fill: var(--soft); }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 14px 20px; }
 .columns { align-items: start; }
 .columns > section > h3 { margin: 8px 0 10px; color: var(--soft); font-weight: 500; }
-.attempt { padding: 14px 16px; margin-bottom: 14px; overflow: hidden; }
-.attempt header { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; margin-bottom: 8px; }
-.attempt header { font-size: 12px; }
-.attempt header .task { color: var(--soft); margin-left: auto; }
+.rollout { padding: 14px 16px; margin-bottom: 14px; overflow: hidden; }
+.rollout header { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; margin-bottom: 8px; }
+.rollout header { font-size: 12px; }
+.rollout header .task { color: var(--soft); margin-left: auto; }
 .reward { font-weight: 600; border-radius: 6px; padding: 1px 8px; border: 1px solid currentColor; }
 .reward.right { color: var(--good); }
 .reward.wrong { color: var(--bad); }
@@ -79,7 +79,7 @@ svg text { font-size: 10.5px; fill: var(--soft); }
 .turn pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre { font: 13px/1.5 ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, monospace; }
 .turn.assistant b { color: var(--strong); }
-.turn.tool b, .turn.world b { color: var(--accent); }
+.turn.tool b, .turn.env b { color: var(--accent); }
 .turn .think { color: var(--soft); }
 .answer { font-size: 12px; color: var(--soft); border-top: 1px solid var(--hair); margin-top: 8px; padding-top: 8px; }
 .answer code { color: var(--ink); overflow-wrap: anywhere; }
@@ -109,7 +109,7 @@ footer { margin-top: 48px; color: var(--soft); font-size: 12.5px; }
   .charts, .columns { grid-template-columns: 1fr; }
   .turn { grid-template-columns: 1fr; gap: 0; }
 }
-@media print { .cursor { display: none; } .card, figure, .attempt { break-inside: avoid; } }
+@media print { .cursor { display: none; } .card, figure, .rollout { break-inside: avoid; } }
 """
 
 # every chart follows the one under the pointer, at the point nearest to it

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from strop.observe.report.jinja import compiled
 from strop.observe.report.layout import STYLE
-from strop.observe.report.svg_charts import figure, ticks
+from strop.observe.report.svg_charts import format_number, ticks
 
 WIDTH, HEIGHT = 420, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 10, 24
@@ -31,7 +31,7 @@ class MeanCurve:
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure of all arms."""
+    """A metric of all arms."""
 
     title: str
     note: str
@@ -147,7 +147,7 @@ def _line(
     upper = [(x(p[0]), max(y(p[3]), float(_TOP))) for p in line.points]  # an interval may leave the axis
     lower = [(x(p[0]), min(y(p[2]), float(HEIGHT - _BOTTOM))) for p in reversed(line.points)]
     middle = [(x(p[0]), y(p[1])) for p in line.points]
-    last = figure(line.points[-1][1], is_share)
+    last = format_number(line.points[-1][1], is_share)
     return Markup(
         '<g class="{}"><title>{}, last {}</title>'
         '<path class="band" d="{}Z"></path><path class="curve" d="{}"></path></g>'

@@ -1,4 +1,4 @@
-"""Attempts to read: conversations, and on wish what is known of every token."""
+"""Rollouts to read: conversations, and on wish what is known of every token."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from strop.observe.metrics.group_tree import tone_of
 from strop.observe.report.escape import visible
 from strop.observe.report.jinja import compiled
 from strop.observe.report.transcripts import Context, Reader, Token, Utterance, contexts
-from strop.types import Trajectory
+from strop.types import Rollout
 
 _MOST = 20_000  # characters of what is said in one piece that are shown
-_FOLDED = 240  # characters of what the world says that stand open
+_FOLDED = 240  # characters of what the environment says that stand open
 _HUES = 6  # colours of versions
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 _TEMPLATE = """\
 <div class="said">
 <fieldset class="by"><legend>Colour</legend>
-  {%- for name in ("none", "credit", "chance", "ratio", "version", "trained") %}
+  {%- for name in ("none", "advantage", "probability", "ratio", "version", "trained") %}
   <label><input type="radio" name="{{ whose }}" class="by-{{ name }}"{{ " checked" if loop.first }}>{{ name }}</label>
   {%- endfor %}
 </fieldset>
 <div class="columns">
-{%- for title, attempts in samples %}
+{%- for title, rollouts in samples %}
 <section><h3>{{ title }}</h3>
-{%- for attempt in attempts %}
-<article class="card attempt">
+{%- for rollout in rollouts %}
+<article class="card rollout">
   <header>
-    <span class="reward {{ attempt.tone }}">reward {{ attempt.reward }}</span>
-    <span class="soft">{{ attempt.outcome }}</span>
-    <span class="soft">{{ attempt.tokens }} tokens</span>
-    <span class="task"><a{{ href(attempt.name) }}>{{ attempt.name }}</a> · {{ attempt.task }}</span>
+    <span class="reward {{ rollout.tone }}">reward {{ rollout.reward }}</span>
+    <span class="soft">{{ rollout.outcome }}</span>
+    <span class="soft">{{ rollout.tokens }} tokens</span>
+    <span class="task"><a{{ href(rollout.name) }}>{{ rollout.name }}</a> · {{ rollout.task }}</span>
   </header>
-  {%- for context in attempt.contexts %}
-  {%- if attempt.contexts | length > 1 %}
+  {%- for context in rollout.contexts %}
+  {%- if rollout.contexts | length > 1 %}
   <details class="context"{{ " open" if loop.last }}><summary>{{ visible(context.name) }}
     <span class="soft">{{ context.said | length }} messages</span></summary>
   {%- endif %}
   {%- for line in context.said %}
   <div class="turn {{ line.role }}"><b>{{ line.role }}</b>{{ spoken(line) }}</div>
   {%- endfor %}
-  {%- if attempt.contexts | length > 1 %}</details>{% endif %}
+  {%- if rollout.contexts | length > 1 %}</details>{% endif %}
   {%- endfor %}
-  {%- if attempt.answer %}
-  <p class="answer">right answer <code>{{ visible(attempt.answer) }}</code>{% if attempt.rule %}
-    · found in the reply ({{ attempt.rule }}) <code>{{ visible(attempt.found) or "nothing" }}</code>{% endif %}</p>
+  {%- if rollout.answer %}
+  <p class="answer">right answer <code>{{ visible(rollout.answer) }}</code>{% if rollout.rule %}
+    · found in the completion ({{ rollout.rule }}) <code>{{ visible(rollout.found) or "nothing" }}</code>{% endif %}</p>
   {%- endif %}
 </article>
 {%- endfor %}
@@ -65,20 +65,21 @@ STYLE = """\
 .by { border: 0; padding: 0; margin: 0 0 10px; display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: 13px; }
 .by legend { float: left; padding: 0; margin-right: 16px; color: var(--soft); }
 .by label { display: inline-flex; gap: 5px; align-items: center; }
-.attempt .context { margin: 0; padding: 6px 0; border-top: 1px solid var(--hair); }
-.attempt summary { font-size: 12.5px; font-weight: 500; overflow-wrap: anywhere; }
-.attempt .fold { margin: 0; }
-.attempt .fold pre { padding: 8px; margin-top: 4px; font-size: 12.5px; }
-.attempt .given { color: var(--soft); border-bottom: 1px dotted var(--soft); }
-.said:has(.by-credit:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
-.said:has(.by-credit:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent); }
-.said:has(.by-chance:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%), transparent); }
+.rollout .context { margin: 0; padding: 6px 0; border-top: 1px solid var(--hair); }
+.rollout summary { font-size: 12.5px; font-weight: 500; overflow-wrap: anywhere; }
+.rollout .fold { margin: 0; }
+.rollout .fold pre { padding: 8px; margin-top: 4px; font-size: 12.5px; }
+.rollout .given { color: var(--soft); border-bottom: 1px dotted var(--soft); }
+.said:has(.by-advantage:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
+.said:has(.by-advantage:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent);
+} .said:has(.by-probability:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%),
+transparent); }
 .said:has(.by-ratio:checked) i.likelier { background: color-mix(in srgb, var(--good) var(--r), transparent); }
 .said:has(.by-ratio:checked) i.rarer { background: color-mix(in srgb, var(--bad) var(--r), transparent); }
 .said:has(.by-ratio:checked) pre i:not(.likelier, .rarer) { color: var(--soft); }
 .said:has(.by-trained:checked) i.left { color: var(--soft); text-decoration: line-through; }
 .said:has(.by-trained:checked) pre i:not(.left) { background: color-mix(in srgb, var(--strong) 18%, transparent); }
-.attempt pre i { font-style: normal; }
+.rollout pre i { font-style: normal; }
 """
 STYLE += "".join(
     f".said:has(.by-version:checked) i.v{number} {{ background: hsl({360 * number // _HUES} 70% 50% / 0.28); }}\n"
@@ -87,8 +88,8 @@ STYLE += "".join(
 
 
 @dataclass(frozen=True)
-class ReadAttempt:
-    """An attempt as it is shown."""
+class ReadRollout:
+    """A rollout as it is shown."""
 
     name: str
     reward: str
@@ -98,33 +99,33 @@ class ReadAttempt:
     task: str
     contexts: Sequence[Context]
     answer: str
-    rule: str  # by which the answer is found in a reply, where one is known
+    rule: str  # by which the answer is found in a completion, where one is known
     found: str
 
 
-def readable(attempt: Trajectory, reader: Reader, rules: Mapping[str, str]) -> ReadAttempt:
-    """An attempt for reading; `rules` say how answers are found in replies, by source of tasks."""
-    rule = rules.get(attempt.task.source, "")
-    return ReadAttempt(
-        attempt.id,
-        f"{attempt.reward:.3g}" if attempt.is_scored else "–",
-        tone_of(attempt),
-        attempt.outcome.value,
-        attempt.num_tokens,
-        f"{attempt.task.source} level {attempt.task.level}",
-        contexts(attempt, reader),
-        attempt.task.answer,
+def readable(rollout: Rollout, reader: Reader, rules: Mapping[str, str]) -> ReadRollout:
+    """A rollout for reading; `rules` say how answers are found in completions, by source of tasks."""
+    rule = rules.get(rollout.task.source, "")
+    return ReadRollout(
+        rollout.id,
+        f"{rollout.reward:.3g}" if rollout.is_scored else "–",
+        tone_of(rollout),
+        rollout.outcome.value,
+        rollout.num_tokens,
+        f"{rollout.task.source} level {rollout.task.level}",
+        contexts(rollout, reader),
+        rollout.task.answer,
         rule,
-        extracted(rule, attempt.reply) if rule else "",
+        extracted(rule, rollout.completion) if rule else "",
     )
 
 
-def conversations(samples: Sequence[tuple[str, Sequence[ReadAttempt]]], href: Callable[[str], Markup]) -> Markup:
-    """A column with a title each; `href` leads to an attempt's page; all that a model or a task wrote is escaped."""
-    lines = [line for _, attempts in samples for each in attempts for context in each.contexts for line in context.said]
-    largest = max((abs(token.credit or 0.0) for line in lines for token in line.tokens), default=0.0)
+def conversations(samples: Sequence[tuple[str, Sequence[ReadRollout]]], href: Callable[[str], Markup]) -> Markup:
+    """A column with a title each; `href` leads to a rollout's page; all that a model or a task wrote is escaped."""
+    lines = [line for _, rollouts in samples for each in rollouts for context in each.contexts for line in context.said]
+    largest = max((abs(token.advantage or 0.0) for line in lines for token in line.tokens), default=0.0)
     spoken = partial(_spoken, largest=largest)
-    whose = "/".join(["by", *(each.name for _, attempts in samples[:1] for each in attempts)])  # buttons of one page
+    whose = "/".join(["by", *(each.name for _, rollouts in samples[:1] for each in rollouts)])  # buttons of one page
     given = {"samples": samples, "spoken": spoken, "href": href, "whose": whose, "visible": visible}
     return Markup(compiled(_TEMPLATE).render(given))
 
@@ -168,19 +169,19 @@ def _coloured(tokens: Sequence[Token], largest: float) -> Markup:
 
 
 def _piece(token: Token, largest: float, is_thought: bool) -> str:
-    credit = token.credit or 0.0
+    advantage = token.advantage or 0.0
     kinds = [
-        "left" if token.credit is None else "up" if credit > 0 else "down",
+        "left" if token.advantage is None else "up" if advantage > 0 else "down",
         f"v{token.version % _HUES}" if token.version >= 0 else "unsampled",
     ]
-    style = f"--c:{abs(credit) / largest if largest else 0.0:.2g};--p:{1 - min(token.chance, 1.0):.2g}"
+    style = f"--c:{abs(advantage) / largest if largest else 0.0:.2g};--p:{1 - min(token.probability, 1.0):.2g}"
     if token.ratio is not None:
         kinds.append("likelier" if token.ratio > 1 else "rarer")
         style += f";--r:{60 * min(abs(math.log2(max(token.ratio, 0.5))), 1.0):.0f}%"  # most at half or twice as likely
-    told = "not trained" if token.credit is None else f"credit {credit:+.3g}"
+    told = "not trained" if token.advantage is None else f"advantage {advantage:+.3g}"
     told += "" if token.ratio is None else f", ratio {token.ratio:.3g}"
     writer = f"version {token.version}" if token.version >= 0 else "written by no weights"
-    title = f"{told}, chance {token.chance:.3g}, {writer}"
+    title = f"{told}, probability {token.probability:.3g}, {writer}"
     shown = " ".join([*kinds, *(["think"] if is_thought else [])])
     return f'<i class="{shown}" style="{style}" title="{title}">{escape(visible(token.text[:_MOST]))}</i>'
 

@@ -41,13 +41,13 @@ class Chart:
         return self.label(self.points[-1])
 
     def label(self, point: Point) -> str:
-        text = figure(point.value, self.is_share)
+        text = format_number(point.value, self.is_share)
         if point.low is None or point.high is None:
             return text
-        return f"{text} ({figure(point.low, self.is_share)} to {figure(point.high, self.is_share)})"
+        return f"{text} ({format_number(point.low, self.is_share)} to {format_number(point.high, self.is_share)})"
 
 
-def figure(value: float, is_share: bool = False) -> str:
+def format_number(value: float, is_share: bool = False) -> str:
     """A number as people read it."""
     if is_share:
         return f"{100 * value:.0f}%" if value in (0.0, 1.0) or 0.1 <= abs(value) <= 0.9 else f"{100 * value:.1f}%"

@@ -1,4 +1,4 @@
-"""Attempts as people read them: who said what, in which context, and what is known of every token that was written."""
+"""Rollouts as people read them: who said what, in which context, and what is known of every token that was written."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from tokenizers.decoders import DecodeStream
 
 from strop.models.names import POCKET
 from strop.storage.run_folder import RunFolder
-from strop.types import FloatArray, IntArray, Message, Trajectory, Turn
+from strop.types import FloatArray, IntArray, Message, Rollout, Turn
 
-_LONGEST = 4000  # tokens of a reply that are shown one by one
+_LONGEST = 4000  # tokens of a completion that are shown one by one
 _VOICELESS = "main"
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a reply; several tokens that make one character are one piece, with what is known of the last."""
+    """A piece of a completion; several tokens that make one character are one piece, with what is known of the last."""
 
     text: str
     version: int  # of the weights; -1: of none
-    chance: float  # with which it was sampled
-    credit: float | None  # its advantage; None: it was never trained on
-    ratio: float | None = None  # the policy's chance before the step over that with which it was sampled; None: unknown
+    probability: float  # with which it was sampled
+    advantage: float | None  # its advantage; None: it was never trained on
+    ratio: float | None = (
+        None  # the policy's probability before the step over that with which it was sampled; None: unknown
+    )
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """Something said; `role` is system, user, assistant, tool or world."""
+    """Something said; `role` is system, user, assistant, tool or environment."""
 
     role: str
     text: str  # all of it
-    prefix: str = ""  # a beginning that was put before a reply: read, and not trained
+    prefix: str = ""  # a beginning that was put before a completion: read, and not trained
     tokens: tuple[Token, ...] = ()  # of what the policy wrote; none: they are too many, or their tokenizer is not there
 
 
 @dataclass(frozen=True)
 class Context:
-    """What was read and written in one piece: an attempt's sub-agents and summaries have contexts of their own."""
+    """What was read and written in one piece: a rollout's sub-agents and summaries have contexts of their own."""
 
     name: str
     said: tuple[Utterance, ...]
@@ -79,28 +81,28 @@ class Reader:
                 yield text, number
 
 
-def contexts(attempt: Trajectory, reader: Reader) -> list[Context]:
-    """The conversations of an attempt, the main one last."""
+def contexts(rollout: Rollout, reader: Reader) -> list[Context]:
+    """The conversations of a rollout, the main one last."""
     found, said, name = list[Context](), list[Utterance](), ""
-    credit, ratios = _by_turn(attempt, attempt.advantages), _by_turn(attempt, attempt.ratios)
-    for number, turn in enumerate(attempt.turns):
+    advantage, ratios = _by_turn(rollout, rollout.advantages), _by_turn(rollout, rollout.ratios)
+    for number, turn in enumerate(rollout.turns):
         if turn.fresh and said:
             found.append(Context(name, tuple(said)))
             said = []
         if not said:
-            name = turn.sampling.voice or (_VOICELESS if number == 0 else f"context {len(found) + 1}")
-        said += [*_heard(attempt, turn, number, reader), _written(turn, credit[number], ratios[number], reader)]
+            name = turn.sampling.policy_name or (_VOICELESS if number == 0 else f"context {len(found) + 1}")
+        said += [*_heard(rollout, turn, number, reader), _written(turn, advantage[number], ratios[number], reader)]
     return [*found, Context(name, tuple(said))] if said else found
 
 
-def _heard(attempt: Trajectory, turn: Turn, number: int, reader: Reader) -> list[Utterance]:
-    """What stands before a reply; where no message is known, its tokens say it."""
+def _heard(rollout: Rollout, turn: Turn, number: int, reader: Reader) -> list[Utterance]:
+    """What stands before a completion; where no message is known, its tokens say it."""
     if number == 0 and not turn.fresh:
-        return [_message(message) for message in attempt.task.messages]
+        return [_message(message) for message in rollout.task.messages]
     if turn.told:
         return [_message(message) for message in turn.told]
     read = turn.prompt[: len(turn.prompt) - turn.num_prefix]
-    return [_world_line(text)] if len(read) and (text := reader.text(read).strip()) else []
+    return [_env_line(text)] if len(read) and (text := reader.text(read).strip()) else []
 
 
 def _message(message: Message) -> Utterance:
@@ -108,43 +110,45 @@ def _message(message: Message) -> Utterance:
     return Utterance(message.role, "\n".join([*([message.content] if message.content else []), *calls]))
 
 
-def _written(turn: Turn, credit: Sequence[float | None], ratios: Sequence[float | None], reader: Reader) -> Utterance:
+def _written(
+    turn: Turn, advantage: Sequence[float | None], ratios: Sequence[float | None], reader: Reader
+) -> Utterance:
     prefix = reader.text(turn.prefix) if turn.num_prefix else ""
     if len(turn.tokens) > _LONGEST:
         return Utterance("assistant", turn.message.content, prefix)
     tokens = [
-        Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), credit[at], ratios[at])
+        Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), advantage[at], ratios[at])
         for text, at in reader.pieces(turn.tokens)
     ]
     return Utterance("assistant", turn.message.content, prefix, tuple(tokens))
 
 
-def _by_turn(attempt: Trajectory, found: FloatArray | None) -> list[list[float | None]]:
+def _by_turn(rollout: Rollout, found: FloatArray | None) -> list[list[float | None]]:
     """Something of every token, by turn; None where it is not known."""
-    known: list[float | None] = [None] * attempt.num_tokens
+    known: list[float | None] = [None] * rollout.num_tokens
     if found is not None:
         known = [None if value != value else value for value in found.tolist()]
     of_turns, at = [], 0
-    for turn in attempt.turns:
+    for turn in rollout.turns:
         of_turns.append(known[at : at + len(turn.tokens)])
         at += len(turn.tokens)
     return of_turns
 
 
-def _world_line(text: str) -> Utterance:
+def _env_line(text: str) -> Utterance:
     """Templates that write roles as words leave them around the text: `user\\n...\\nassistant`."""
     found = re.fullmatch(r"(user|tool|system)\n(.*?)(?:\n+assistant)?", text, re.DOTALL)
-    return Utterance(found[1], found[2]) if found else Utterance("world", text)
+    return Utterance(found[1], found[2]) if found else Utterance("env", text)
 
 
-def telling(attempts: Sequence[Trajectory], count: int) -> list[Trajectory]:
+def telling(rollouts: Sequence[Rollout], count: int) -> list[Rollout]:
     """A few that show the range: of each task the best, and the worst where it differs."""
-    by_task: dict[str, list[Trajectory]] = {}
-    for attempt in attempts:
-        by_task.setdefault(attempt.task.id, []).append(attempt)
-    chosen: list[Trajectory] = []
+    by_task: dict[str, list[Rollout]] = {}
+    for rollout in rollouts:
+        by_task.setdefault(rollout.task.id, []).append(rollout)
+    chosen: list[Rollout] = []
     for siblings in by_task.values():
-        best = max(siblings, key=lambda attempt: attempt.reward)
-        worst = min(siblings, key=lambda attempt: attempt.reward)
+        best = max(siblings, key=lambda rollout: rollout.reward)
+        worst = min(siblings, key=lambda rollout: rollout.reward)
         chosen += [best] if best.reward == worst.reward else [best, worst]
     return chosen[:count]

@@ -9,8 +9,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from strop.observe.dashboard.attempt_page import attempt
-from strop.observe.dashboard.attempts_list import attempts
 from strop.observe.dashboard.curves_page import curves
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.now_page import now
@@ -18,6 +16,8 @@ from strop.observe.dashboard.page_frame import written
 from strop.observe.dashboard.page_model import PageQuery
 from strop.observe.dashboard.pass_rates_page import curriculum
 from strop.observe.dashboard.report_selection import keep
+from strop.observe.dashboard.rollout_page import rollout
+from strop.observe.dashboard.rollouts_list import rollouts
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.dashboard.summary_page import summary
 from strop.storage.ledger_browser import LedgerBrowser
@@ -59,11 +59,11 @@ def _bodies(shelf: Shelf) -> Iterator[tuple[str, Markup]]:
     assert shelf.kept is not None
     yield "now", now(shelf, PageQuery()).body()
     yield "curves", curves(shelf, PageQuery({"all": ["1"]})).body()
-    yield "attempts", attempts(shelf, PageQuery()).body()
+    yield "rollouts", rollouts(shelf, PageQuery()).body()
     yield "curriculum", curriculum(shelf, PageQuery()).body()
     yield "summary", summary(shelf, PageQuery()).body()
     for name in shelf.kept.ids:
-        yield f"attempt/{quote(name)}", attempt(shelf, PageQuery({"id": [name]})).body()
+        yield f"rollout/{quote(name)}", rollout(shelf, PageQuery({"id": [name]})).body()
 
 
 def _version() -> str:

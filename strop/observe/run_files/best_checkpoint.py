@@ -1,6 +1,6 @@
 """The checkpoint with the highest held-out accuracy is kept and named `checkpoints/best`, however long a run goes on.
 
-It was chosen for being high, so its own figure is too high: where all of m measurements were equally good, the highest
+It was chosen for being high, so its own metric is too high: where all of m measurements were equally good, the highest
 is on average as far above the truth as the highest of m normal numbers. That much is said with it.
 """
 

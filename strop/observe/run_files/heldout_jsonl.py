@@ -21,7 +21,9 @@ class HeldOutJournal:
         self._noted: list[dict[str, Any]] = []
 
     def note(self, scores: list[dict[str, Any]]) -> None:
-        """What was just measured: world, level, a name of its tasks, and of each task how many attempts were right."""
+        """What was just measured: environment, level, a name of its tasks, and of each task how many rollouts were
+        right.
+        """
         self._noted = scores
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
@@ -60,7 +62,7 @@ def between(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any
 
 
 def _scores(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Those of the worlds that are trained."""
+    """Those of the environments that are trained."""
     return [score for score in row["scores"] if not score["is_unseen"]]
 
 

@@ -1,4 +1,4 @@
-"""A run as the rules about its health read it: figures by step, settings, and what the ledger says in sums."""
+"""A run as the rules about its health read it: metrics by step, settings, and what the ledger says in sums."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from strop.storage.fates_by_kind import KindFates, kinds_of, tries_and_tasks
 from strop.storage.ledger import Ledger
 from strop.storage.ledger_schema import Offered
 from strop.storage.run_folder import RunFolder, read_rows
-from strop.types import Outcome, Trajectory, Turn
+from strop.types import Outcome, Rollout, Turn
 
-_SAMPLED = 64  # attempts of the last step that are read
+_SAMPLED = 64  # rollouts of the last step that are read
 _PART = 1 / 4  # of the steps: what counts as the beginning and as the end of a run
 
 
@@ -34,7 +34,7 @@ class History:
     kinds: Sequence[KindFates] = ()
     groups: Sequence[Offered] = ()  # in the order of admission
     tries: tuple[int, int] = (0, 0)  # groups, and the different tasks they were about
-    attempts: Sequence[Trajectory] = ()  # some of the last step
+    rollouts: Sequence[Rollout] = ()  # some of the last step
     specials: Mapping[int, str] = field(default_factory=dict)  # tokens that are no text, by id
     gain: Difference | None = None  # of held-out accuracy, task by task
     siblings: Sequence[tuple[float, float]] = ()  # held-out before and after, of each seed of the same settings
@@ -50,11 +50,11 @@ class History:
         return [row for row in self.rows if all(_is_number(row.get(f"heldout{end}")) for end in ("", "_low", "_high"))]
 
     def points(self, name: str) -> list[tuple[float, float]]:
-        """A figure by step, where it is a number."""
+        """A metric by step, where it is a number."""
         return [(row["step"], float(row[name])) for row in self.steps if _is_number(row.get(name))]
 
     def early(self, name: str) -> float:
-        """The mean of a figure over the first quarter of its steps; NaN where there is none."""
+        """The mean of a metric over the first quarter of its steps; NaN where there is none."""
         return _mean([value for _, value in self.points(name)], 0.0, _PART)
 
     def late(self, name: str, part: float = _PART) -> float:
@@ -75,23 +75,25 @@ class History:
 
     @property
     def cut_by(self) -> str:
-        """What the attempts that were cut ended at: `turns`, the `limit` of a reply or of the context, or `design`."""
-        cut = [each for each in self.attempts if each.outcome is Outcome.TRUNCATED and each.turns]
+        """What the rollouts that were cut ended at: `turns`, the `limit` of a completion or of the context, or
+        `design`.
+        """
+        cut = [each for each in self.rollouts if each.outcome is Outcome.TRUNCATED and each.turns]
         if cut and all(self.is_ended(each.turns[-1]) for each in cut):
             return "turns"
         return "limit" if not cut or any(self._is_full(each) for each in cut) else "design"
 
     def is_ended(self, turn: Turn) -> bool:
-        """Whether a reply came to its end."""
+        """Whether a completion came to its end."""
         return bool(len(turn.tokens)) and int(turn.tokens[-1]) in self.specials
 
-    def _is_full(self, attempt: Trajectory) -> bool:
-        whole = sum(len(turn.prompt) + len(turn.tokens) for turn in attempt.turns)
-        last, most = len(attempt.turns[-1].tokens), self.number("sampling.max_tokens", 0)
+    def _is_full(self, rollout: Rollout) -> bool:
+        whole = sum(len(turn.prompt) + len(turn.tokens) for turn in rollout.turns)
+        last, most = len(rollout.turns[-1].tokens), self.number("sampling.max_tokens", 0)
         return last >= most or whole + 1 >= self.number("context", 0)
 
     def late_groups(self, part: float = 1 / 3) -> list[Offered]:
-        """The groups of the last steps in which the policy made attempts of its own."""
+        """The groups of the last steps in which the policy made rollouts of its own."""
         tried = [group for group in self.groups if group.tried > 0]
         return tried[len(tried) - math.ceil(part * len(tried)) :]
 
@@ -108,11 +110,11 @@ def read_history(folder: RunFolder) -> History:
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         groups = ledger.offered()
-        attempts = ledger.sample(int(rows[-1]["step"]), _SAMPLED) if rows else []
+        rollouts = ledger.sample(int(rows[-1]["step"]), _SAMPLED) if rows else []
     finally:
         ledger.close()
     kinds, tries = kinds_of(folder.ledger), tries_and_tasks(folder.ledger)
-    return replace(plain, kinds=kinds, groups=groups, tries=tries, attempts=attempts)
+    return replace(plain, kinds=kinds, groups=groups, tries=tries, rollouts=rollouts)
 
 
 def _specials(folder: RunFolder) -> dict[int, str]:

@@ -21,7 +21,7 @@ class Facts:
     name: str
     recipe: str
     model: str
-    worlds: str
+    envs: str
     seed: int
     step: int
     steps: int  # planned
@@ -31,7 +31,7 @@ class Facts:
     seconds: float
     tokens_generated: int
     tokens_trained: int
-    attempts: int
+    rollouts: int
     peak_bytes: int | None
 
 
@@ -46,7 +46,7 @@ def read_facts(folder: RunFolder) -> Facts:
         name=folder.path.resolve().name,
         recipe=str(settings.get("recipe", summary.get("recipe", "?"))),
         model=str(settings.get("model", "?")),
-        worlds=worlds_of(folder.recipe),
+        envs=envs_of(folder.recipe),
         seed=int(settings.get("seed", summary.get("seed", 0))),
         step=step,
         steps=steps,
@@ -56,7 +56,7 @@ def read_facts(folder: RunFolder) -> Facts:
         seconds=sum(float(row.get("seconds", 0.0)) for row in read_rows(folder.timing)),
         tokens_generated=int(last.get("tokens_generated", 0)),
         tokens_trained=int(last.get("tokens_trained", 0)),
-        attempts=int(last.get("attempts", 0)),
+        rollouts=int(last.get("rollouts", 0)),
         peak_bytes=summary.get("peak_rss_bytes"),
     )
 
@@ -79,7 +79,7 @@ def _is_told(name: str, value: Any) -> bool:
     """Whether a summary may say that."""
     if name in _WORDS:
         return isinstance(value, str)
-    if name == "verdicts":
+    if name == "findings":
         return isinstance(value, list) and all(isinstance(each, dict) for each in value)
     return value is None or isinstance(value, bool if name == "is_complete" else int | float | dict | list)
 
@@ -90,32 +90,32 @@ def constants(recipe: Path) -> dict[str, Any]:
 
 
 def rules_of(folder: RunFolder) -> dict[str, str]:
-    """How answers are found in replies, by source of tasks."""
+    """How answers are found in completions, by source of tasks."""
     origin = folder.read_origin() if folder.origin.is_file() else {}
     return {name: chosen["rule"] for name, chosen in origin.get("rules", {}).items()}
 
 
-def worlds_of(recipe: Path) -> str:
-    """The worlds of a recipe file as its author would name them: arithmetic 5, compose 1."""
-    worlds = getattr(fields_of(recipe).get("worlds"), "elts", [])
-    return ", ".join(_world(node) for node in worlds if isinstance(node, ast.Call))
+def envs_of(recipe: Path) -> str:
+    """The environments of a recipe file as its author would name them: arithmetic 5, compose 1."""
+    envs = getattr(fields_of(recipe).get("envs"), "elts", [])
+    return ", ".join(_env(node) for node in envs if isinstance(node, ast.Call))
 
 
-def belief_of(recipe: Path) -> str:
-    """The class of a recipe file's belief; empty where it names none."""
-    node = fields_of(recipe).get("belief")
+def estimator_of(recipe: Path) -> str:
+    """The class of a recipe file's pass-rate estimator; empty where it names none."""
+    node = fields_of(recipe).get("estimator")
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
-def voices_of(recipe: Path) -> tuple[str, ...]:
+def policies_of(recipe: Path) -> tuple[str, ...]:
     """Those that have weights of their own in a recipe file; none where one model learns."""
     trainer = fields_of(recipe).get("trainer")
     calls = [node for node in ast.walk(trainer) if isinstance(node, ast.Call)] if trainer is not None else []
-    found = [word.value for call in calls for word in call.keywords if word.arg == "voices"]
+    found = [word.value for call in calls for word in call.keywords if word.arg == "policy_names"]
     return tuple(ast.literal_eval(found[0])) if found else ()
 
 
-def _world(node: ast.Call) -> str:
+def _env(node: ast.Call) -> str:
     given = [*node.args, *(word.value for word in node.keywords if word.arg != "seed")]
     plain = [str(value.value) for value in given if isinstance(value, ast.Constant)]
     return " ".join([ast.unparse(node.func).lower(), *plain[:1]])

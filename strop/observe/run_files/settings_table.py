@@ -8,7 +8,7 @@ from pathlib import Path
 
 from strop.observe.run_files.run_info import fields_of
 
-_CHANCE = {"seed"}  # no setting: what is left to chance
+_PROBABILITY = {"seed"}  # no setting: what is left to probability
 _MEASURING = {"evaluation", "checkpoint_every", "threads"}  # how a run is looked at, and no setting of it either
 
 
@@ -18,7 +18,7 @@ def settings_of(recipe: Path) -> dict[str, str]:
 
 
 def _walk(path: str, node: ast.expr) -> Iterator[tuple[str, str]]:
-    if path.rpartition(".")[2] in _CHANCE | _MEASURING:
+    if path.rpartition(".")[2] in _PROBABILITY | _MEASURING:
         return
     if isinstance(node, ast.Call):
         yield path, ast.unparse(node.func)

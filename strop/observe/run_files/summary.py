@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Interval: TypeAlias = list[float]  # estimate, low, high
 WARMUP = "warmup"  # the folder of a warm-up within that of its run
-_BY_WORLD = "heldout/"
+_BY_ENV = "heldout/"
 
 
 def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool) -> dict
         "folder": str(folder.path),
         **_of_warmup(folder),
     }
-    _write(folder, summary)  # which the verdict on seeds reads beside others
-    summary["verdicts"] = _verdicts(folder)
+    _write(folder, summary)  # which the finding on seeds reads beside others
+    summary["findings"] = _findings(folder)
     _write(folder, summary)
     return summary
 
@@ -66,37 +66,37 @@ def _write(folder: RunFolder, summary: dict[str, Any]) -> None:
 def _counted(folder: RunFolder) -> dict[str, int]:
     """Totals as the last step wrote them, so that every page says the same; what came after it was not trained on."""
     rows = read_rows(folder.metrics)
-    names = ("tokens_generated", "tokens_trained", "tokens_advised", "attempts")
+    names = ("tokens_generated", "tokens_trained", "tokens_advised", "rollouts")
     return {name: int(rows[-1].get(name, 0)) if rows else 0 for name in names}
 
 
 def stages(folder: RunFolder) -> tuple[list[str], dict[str, list[Interval]]]:
-    """Held-out accuracy at each turning point: their names, and by world an interval for each of them."""
+    """Held-out accuracy at each turning point: their names, and by environment an interval for each of them."""
     before, rows = _heldout_rows(_warmup(folder)), _heldout_rows(folder)
     ends = [rows[0], rows[-1]] if len(rows) > 1 else rows
     named = list(zip(("before", "after"), ends, strict=False))
     if before:
         names = ("after the warm-up", "after")
         named = [("before the warm-up", before[0]), *zip(names, ends or before[1:][-1:], strict=False)]
-    worlds = dict.fromkeys(_label(name) for _, row in named for name in row if _is_of_world(name))
-    found = {label: [_interval(row, key) for _, row in named] for label, key in _keys(worlds, named).items()}
+    envs = dict.fromkeys(_label(name) for _, row in named for name in row if _is_of_env(name))
+    found = {label: [_interval(row, key) for _, row in named] for label, key in _keys(envs, named).items()}
     return [name for name, _ in named], found
 
 
-def _keys(worlds: dict[str, None], named: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
-    """Metric by label: all trained worlds, those never trained on, and each."""
+def _keys(envs: dict[str, None], named: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+    """Metric by label: all trained environments, those never trained on, and each."""
     rows = [row for _, row in named]
     totals = {"trained": "heldout", "never trained on": "unseen"}
     shown = {label: key for label, key in totals.items() if any(key in row for row in rows)}
-    return shown | {label: f"{_BY_WORLD}{label}" for label in worlds}
+    return shown | {label: f"{_BY_ENV}{label}" for label in envs}
 
 
-def _is_of_world(name: str) -> bool:
-    return name.startswith(_BY_WORLD) and not name.endswith(("_low", "_high"))
+def _is_of_env(name: str) -> bool:
+    return name.startswith(_BY_ENV) and not name.endswith(("_low", "_high"))
 
 
 def _label(name: str) -> str:
-    return name.removeprefix(_BY_WORLD)
+    return name.removeprefix(_BY_ENV)
 
 
 def _interval(row: dict[str, Any], key: str) -> Interval:
@@ -113,9 +113,9 @@ def _warmup(folder: RunFolder) -> RunFolder:
 
 
 def _of_warmup(folder: RunFolder) -> dict[str, Any]:
-    """What the warm-up was, and how every world fared at each turning point."""
-    names, worlds = stages(folder)
-    found: dict[str, Any] = {"stages": names, "heldout_by_world": worlds} if len(worlds) > 1 else {}
+    """What the warm-up was, and how every environment fared at each turning point."""
+    names, envs = stages(folder)
+    found: dict[str, Any] = {"stages": names, "heldout_by_env": envs} if len(envs) > 1 else {}
     if _warmup(folder).summary.is_file():
         kept = ("steps", "seconds", "tokens_trained", "heldout_before", "heldout_after")
         whole = json.loads(_warmup(folder).summary.read_text())
@@ -136,12 +136,12 @@ def _from_ledger(folder: RunFolder) -> dict[str, Any]:
     return {"selection_bias": selection.plain(), **curriculum_of(offered).plain()}
 
 
-def _verdicts(folder: RunFolder) -> list[dict[str, Any]]:
+def _findings(folder: RunFolder) -> list[dict[str, Any]]:
     """What is wrong with the run is said aloud, too."""
     found = examine(folder)
-    for verdict in found:
-        print(f"{'warning' if verdict.is_grave else 'note'}: {verdict}", file=sys.stderr)
-    return [asdict(verdict) for verdict in found]
+    for finding in found:
+        print(f"{'warning' if finding.is_grave else 'note'}: {finding}", file=sys.stderr)
+    return [asdict(finding) for finding in found]
 
 
 def _on_the_way(folder: RunFolder, target: float | None) -> dict[str, Any]:

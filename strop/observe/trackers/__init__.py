@@ -9,7 +9,7 @@ from strop.types import Metrics
 
 
 class Tracker(Protocol):
-    """Takes the figures of each step."""
+    """Takes the metrics of each step."""
 
     def open(self, folder: Path, settings: dict[str, Any]) -> None: ...
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...

@@ -1,4 +1,4 @@
-"""Figures for TensorBoard, beside everything else in the run folder."""
+"""Metrics for TensorBoard, beside everything else in the run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures for trackio, which keeps them on this machine."""
+"""Metrics for trackio, which keeps them on this machine."""
 
 from __future__ import annotations
 

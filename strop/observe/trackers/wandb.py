@@ -1,4 +1,4 @@
-"""Figures for Weights & Biases."""
+"""Metrics for Weights & Biases."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Wandb:
             )
         except wandb.errors.Error as error:
             raise ConfigurationError(
-                f"Weights & Biases: {error} Without an account, WANDB_MODE=offline keeps figures in {place}/wandb"
+                f"Weights & Biases: {error} Without an account, WANDB_MODE=offline keeps metrics in {place}/wandb"
             ) from None
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:

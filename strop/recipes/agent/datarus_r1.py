@@ -3,11 +3,11 @@
 Title: Datarus-R1: An Adaptive Multi-Step Reasoning LLM for Automated Data Analysis
 Paper: arXiv 2508.13382 (2025)
 Claim: Up to 30 % more right answers than models of its size with 18 to 49 % fewer tokens, at 14B parameters.
-Reading: The abstract's parts with formulas of ours: layout is the share of replies that are one closed thought and then
-    a call or an answer; half of the rest is for steps whose code ran, half for the answer; a cosine moves the weight
-    from layout to that over the run. Code that fails is the policy's and told to it, a box that is gone fails the
-    attempt. Rules stand for the hierarchical reward model. The bundled model has never seen a notebook, so a short
-    supervised run shows some.
+Reading: The abstract's parts with formulas of ours: layout is the share of completions that are one closed thought and
+    then a call or an answer; half of the rest is for steps whose code ran, half for the answer; a cosine moves the
+    weight from layout to that over the run. Code that fails is the policy's and told to it, a sandbox that is gone
+    fails the rollout. Rules stand for the hierarchical reward model. The bundled model has never seen a notebook, so a
+    short supervised run shows some.
 Left out: The reward model, 144,000 synthetic episodes, the reflection mode; key-value reuse and a sharded reference,
     which save memory and change no gradient.
 Acts: fact/steps > 0 and fact/good_steps > 0 and fact/first_share < 1 with warmup_steps=10
@@ -30,8 +30,8 @@ from strop.training.losses.clip import Clip
 
 
 def datarus_r1(
-    setting: Setting = Setting(world="notebook:1"),
-    turns: int = 6,  # of one attempt, at most
+    setting: Setting = Setting(env="notebook:1"),
+    turns: int = 6,  # of one rollout, at most
     warmup_steps: int = 14,  # of supervised training first
 ) -> Run:
     """The weight of layout reaches 0 with the last step."""

@@ -5,9 +5,10 @@ Paper: arXiv 2510.11701 (2025)
 Claim: With real conversations to begin with, techniques that keep exploring and few deliberate calls, a 4B model
     reaches the level of models of 32B on four benchmarks.
 Reading: The release: failures cost from 1 down to 0.6 by rounds with tools, the last stretch before the token limit
-    costs up to 1, clip 0.2 and 0.28, a ratio of at most 10 where credit is negative, no KL, no entropy bonus. The limit
-    is that of one reply, and the longest counts; the release's is that of the conversation. The conversations that are
-    shown are the world's own.
+    costs up to 1, clip 0.2 and 0.28, a ratio of at most 10 where advantage is negative, no KL, no entropy bonus. The
+    limit
+    is that of one completion, and the longest counts; the release's is that of the conversation. The conversations that
+    are shown are the environment's own.
 Left out: The choice of tasks by what a model solves.
 Acts: warmup/nll > 0 and reward/softened > -1 and clipped_share > 0 and turns > 1 with shown=1
 """
@@ -35,13 +36,13 @@ _WRONG = -1.0
 
 @dataclass(frozen=True)
 class Softened(Reward):
-    """1 where the world paid 1 in all; else -1 + each * (messages - 2) / 2, and never more than `least`.
+    """1 where the environment paid 1 in all; else -1 + each * (messages - 2) / 2, and never more than `least`.
 
-    Messages are those of both sides, two for each reply, so one reply is the plain -1. Shifted, an attempt is softened
-    by the replies of the sibling after it.
+    Messages are those of both sides, two for each completion, so one completion is the plain -1. Shifted, a rollout is
+    softened by the completions of the sibling after it.
     """
 
-    each: float = 0.1  # by which each reply but the last softens a failure
+    each: float = 0.1  # by which each completion but the last softens a failure
     least: float = -0.6  # what the softest failure costs
     shifted: bool = False  # for a control
 
@@ -53,23 +54,23 @@ class Softened(Reward):
             raise ConfigurationError(f"Softened needs each >= 0 and -1 <= least <= 0, got {self.each}, {self.least}")
 
     def __call__(self, group: Group) -> Sequence[float]:
-        replies = [len(attempt.turns) for attempt in group.trajectories]
-        counted = replies[1:] + replies[:1] if self.shifted else replies
-        pairs = zip(group.trajectories, counted, strict=True)
-        return [1.0 if sum(attempt.turn_rewards) >= 1 else self._failed(2 * count) for attempt, count in pairs]
+        completions = [len(rollout.turns) for rollout in group.rollouts]
+        counted = completions[1:] + completions[:1] if self.shifted else completions
+        pairs = zip(group.rollouts, counted, strict=True)
+        return [1.0 if sum(rollout.turn_rewards) >= 1 else self._failed(2 * count) for rollout, count in pairs]
 
     def _failed(self, messages: int) -> float:
         return min(self.least, _WRONG + self.each * (messages - 2) / 2)
 
 
 def demystifying_agentic_rl(
-    setting: Setting = Setting(world="keyvalue:5", group_size=16),
+    setting: Setting = Setting(env="keyvalue:5", group_size=16),
     shown: int = 4,  # steps of demonstrations before
-    each: float = 0.1,  # by which each reply but the last softens a failure
-    shifted: bool = False,  # failures are softened by a sibling's replies, for a control
+    each: float = 0.1,  # by which each completion but the last softens a failure
+    shifted: bool = False,  # failures are softened by a sibling's completions, for a control
     low: float = 0.2,  # the lower bound of a ratio is 1 - low
     high: float = 0.28,  # the upper bound of a ratio is 1 + high
-    dual: float = 10.0,  # most that a ratio counts where credit is negative
+    dual: float = 10.0,  # most that a ratio counts where advantage is negative
     minibatches: int = 4,
 ) -> Run:
     """GRPO that keeps exploring (GRPO-TCR): token mean, clip higher, reward shaping."""

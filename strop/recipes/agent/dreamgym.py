@@ -4,7 +4,7 @@ Title: Scaling Agent Learning via Experience Synthesis
 Paper: arXiv 2511.03773 (2025)
 Claim: On WebArena more than 30 % above all baselines; in worlds made for RL as good as real ones, with no real step.
 Reading: The experience model is told the task, what was done, and the 3 most similar transitions of a memory that is
-    seeded with real demonstrations and grows with each draw; it pays 1 for a solved task and nothing before. Rules
+    seeded with real demonstrations and grows with each batch; it pays 1 for a solved task and nothing before. Rules
     reason in its place (model=rules): a store whose values they make up, and keep. Seeds of harder tasks are those
     whose rewards vary by 0.1; written ones are at most `share` of the tasks. GRPO. The real world is measured as
     `unseen` and never trained in.
@@ -26,10 +26,10 @@ from strop.control.task_generators.support.prompts import rewritten
 from strop.environments.multi_agent.world_model import Dreamed
 from strop.environments.multi_agent.world_model_experiences import Experiences
 from strop.errors import ConfigurationError
-from strop.recipes.llm_clients import parse_adviser, parse_judge
+from strop.recipes.llm_clients import parse_judge, parse_llm_client
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Adviser, Writer
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FromVaried(Writer):
+class FromVaried(TaskGenerator):
     """One harder task from each whose rewards have a variance of at least `least`; those without any are no seeds."""
 
-    adviser: Adviser | None = None  # who writes; None: the policy itself
+    llm_client: LLMClient | None = None  # who writes; None: the policy itself
     least: float = 0.1  # variance of the rewards of a seed; 0.25 is the largest of rewards from 0 to 1
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class FromVaried(Writer):
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if variance(group) < self.least:
             return []
-        return [await rewritten(self.adviser, "harder", group.task, play)]
+        return [await rewritten(self.llm_client, "harder", group.task, play)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how much the outcome of a task varies."""
@@ -64,8 +64,8 @@ class FromVaried(Writer):
 
 
 def variance(group: Group) -> float:
-    """(1/n) * sum of (r - mean r)^2 over the policy's own attempts; 0 without any."""
-    rewards = [attempt.reward for attempt in group.own]
+    """(1/n) * sum of (r - mean r)^2 over the policy's own rollouts; 0 without any."""
+    rewards = [rollout.reward for rollout in group.own]
     return float(np.var(rewards)) if rewards else 0.0
 
 
@@ -73,20 +73,20 @@ _RULES = "strop.standins.world_model:dreamt"
 
 
 def dreamgym(
-    setting: Setting = Setting(world="keyvalue:2"),
+    setting: Setting = Setting(env="keyvalue:2"),
     model: str = "rules",  # who dreams: rules, itself (the policy), a model's folder, or http://HOST:PORT/v1#MODEL
-    adviser: str = "rules",  # who writes harder tasks: rules, itself, or http://HOST:PORT/v1#MODEL
+    llm_client: str = "rules",  # who writes harder tasks: rules, itself, or http://HOST:PORT/v1#MODEL
     seeds: int = 16,  # real demonstrations that the memory begins with
     top: int = 3,  # similar transitions that the model is shown
-    share: float = 0.5,  # most of the draws that written tasks may have
+    share: float = 0.5,  # most of the batches that written tasks may have
     least: float = 0.1,  # variance of rewards of a task that is made harder
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """GRPO in a world that a model makes up."""
+    """GRPO in an environment that a model makes up."""
     run = setting.run("dreamgym", GroupStandard(), (Clip(clip, clip),))
-    real, memory = run.worlds, Experiences(top)
-    wrap_worlds(run, lambda world: (Dreamed(world, parse_judge(model, _RULES), memory, seeds),))
-    run.sampler = WithWritten(Uniform(run.worlds), share)
-    run.writer = FromVaried(parse_adviser(adviser), least)
+    real, memory = run.envs, Experiences(top)
+    wrap_envs(run, lambda env: (Dreamed(env, parse_judge(model, _RULES), memory, seeds),))
+    run.sampler = WithWritten(Uniform(run.envs), share)
+    run.task_generator = FromVaried(parse_llm_client(llm_client), least)
     run.evaluation = replace(run.evaluation, unseen=real)
     return run

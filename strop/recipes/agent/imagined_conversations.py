@@ -26,7 +26,7 @@ from strop.environments.format.think_tags import think
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Environment
+from strop.roles import Advantage, Agent, Episode
 from strop.run import Run
 from strop.training.advantages.turn_advantage import noted_turns
 from strop.training.losses.reinforce import Reinforce
@@ -41,7 +41,7 @@ Persona = Literal["halves", "wanders", "counts"]
 
 @dataclass(frozen=True)
 class Imagined(Agent):
-    """A persona, drawn for each attempt, plays a game of guessing; everything is said, and nothing sampled.
+    """A persona, drawn for each rollout, plays a game of guessing; everything is said, and nothing sampled.
 
     One halves the range, one guesses anywhere within what is left, one counts up from below: talks that succeed, some
     that do, and some that do not. Without bad ones nothing could tell what is good. Whether a talk succeeded is judged
@@ -56,14 +56,14 @@ class Imagined(Agent):
         if not self.personas:
             raise ConfigurationError("Imagined needs at least 1 persona, got 0")
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await episode.reset(task)
         stream, (low, high, turns) = random.Random(dialogue.key), parse(prompt_of(task))
         persona, paid = stream.choice(self.personas), list[float]()
         for _ in range(turns):
             guess = _guess(persona, low, high, stream)
             dialogue.say(said := Message("assistant", think([f"{low}..{high}"], str(guess))))
-            answer = await environment.step(said)
+            answer = await episode.step(said)
             paid.append(answer.reward or 0.0)
             if answer.done or dialogue.is_cut:
                 break
@@ -87,7 +87,7 @@ def _guess(persona: Persona, low: int, high: int, stream: random.Random) -> int:
 
 @dataclass(frozen=True)
 class ExponentialWeights(Advantage):
-    """Credit exp(beta * (Q - V)) of the token's turn, held at `limit`: the policy goes to what was done * that.
+    """Advantage exp(beta * (Q - V)) of the token's turn, held at `limit`: the policy goes to what was done * that.
 
     With beta = 0 every turn counts alike, which is behaviour cloning.
     """
@@ -104,23 +104,23 @@ class ExponentialWeights(Advantage):
             )
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            noted, lengths = noted_turns(attempt, "ExponentialWeights")
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            noted, lengths = noted_turns(rollout, "ExponentialWeights")
             weights = np.minimum(np.exp(np.minimum(self.beta * noted, 50.0)), self.limit)
-            attempt.advantages = np.repeat(weights, lengths).astype(np.float32)
+            rollout.advantages = np.repeat(weights, lengths).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how much turns of talks that succeeded count, and those of talks that did not."""
         found: dict[str, list[float]] = {}
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            if attempt.advantages is not None and len(attempt.advantages):
-                name = "weight_won" if attempt.reward > 0 else "weight_lost"
-                found.setdefault(name, []).append(float(attempt.advantages.mean()))
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            if rollout.advantages is not None and len(rollout.advantages):
+                name = "weight_won" if rollout.reward > 0 else "weight_lost"
+                found.setdefault(name, []).append(float(rollout.advantages.mean()))
         return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 def imagined_conversations(
-    setting: Setting = Setting(world="guess:3", group_size=4, learning_rate=1e-4),
+    setting: Setting = Setting(env="guess:3", group_size=4, learning_rate=1e-4),
     expectile: float = 0.8,  # of Q that V learns: above 0.5, what good turns earn
     beta: float = 3.0,  # inverse temperature of the weights; 0: behaviour cloning
     limit: float = 20.0,  # of a weight

@@ -4,7 +4,7 @@ Title: Memory-R2: Fair Credit Assignment for Long-Horizon Memory-Augmented LLM A
 Paper: arXiv 2605.21768 (2026)
 Claim: Credit that compares attempts from the same memory trains agents over 8, then 16, then 32 sessions.
 Reading: The release: a session's reward is the score at the end of the conversation (pays=global), global and local
-    groups enter one draw with equal weight, and both roles share weights and reward. A rule looks facts up in the
+    groups enter one batch with equal weight, and both roles share weights and reward. A rule looks facts up in the
     memory where the paper lets a model answer questions with it; the price of a long memory is the README's. Sessions
     of two facts, 2 and then 3 of them, where the paper has 8, 16 and 32. The clip is of tokens, not of turns. A first
     stage shows what the roles say, since the bundled model has kept no memory before.
@@ -42,14 +42,14 @@ from strop.generate.interfaces import Dialogue, Player
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Advantage, Agent, Environment, Strategy
+from strop.roles import Advantage, Agent, Episode, Strategy
 from strop.run import Run
 from strop.text.sanitize import quoted
-from strop.training.arithmetic.turn_returns import credit_turns
+from strop.training.arithmetic.turn_returns import set_turn_advantages
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
-from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
 # What extractor and manager of a memory should say (Memory-R2), to be imitated.
 
@@ -60,9 +60,9 @@ class DemonstrateMemory(Agent):
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        shown = demonstrating(environment)
-        await environment.reset(task)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        shown = demonstrating(episode)
+        await episode.reset(task)
         content, paid = task.messages[-1].content, list[float]()
         while True:
             memory, session = split_message(content)
@@ -72,7 +72,7 @@ class DemonstrateMemory(Agent):
             dialogue.restart(manager_reads(memory, new), "manager")
             managed = shown.demonstrate()
             dialogue.say(managed)
-            answer = await environment.step(managed)
+            answer = await episode.step(managed)
             paid += [0.0, answer.reward or 0.0]
             if answer.done:
                 return tuple(paid)
@@ -92,10 +92,10 @@ class ExtractAndManage(Agent):
 
     origin: ClassVar[Origin] = Origin.POLICY
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
             raise ConfigurationError("ExtractAndManage begins at the beginning of a conversation")
-        await environment.reset(task)
+        await episode.reset(task)
         content, paid = task.messages[-1].content, list[float]()
         while True:
             memory, session = split_message(content)
@@ -106,7 +106,7 @@ class ExtractAndManage(Agent):
             if managed is None:
                 paid.append(0.0)
                 break
-            answer = await environment.step(managed)
+            answer = await episode.step(managed)
             paid += [0.0, answer.reward or 0.0]
             if answer.done:
                 break
@@ -114,26 +114,26 @@ class ExtractAndManage(Agent):
         return tuple(paid)
 
 
-async def _said(dialogue: Dialogue, messages: tuple[Message, ...], voice: str) -> Message | None:
+async def _said(dialogue: Dialogue, messages: tuple[Message, ...], policy_name: str) -> Message | None:
     """A role's word; None where nothing more can be said."""
-    dialogue.restart(messages, voice)
-    return None if dialogue.is_cut else await dialogue.reply()
+    dialogue.restart(messages, policy_name)
+    return None if dialogue.is_cut else await dialogue.completion()
 
 
-# Memory-R2's local attempts (2605.21768): some sessions are tried again from one attempt's memory, and compared there.
+# Memory-R2's local rollouts (2605.21768): some sessions are tried again from one rollout's memory, and compared there.
 
 _TURNS = 2  # of a session: extractor and manager
 
 
 @dataclass(frozen=True)
 class LocalReruns(Strategy):
-    """Each session with probability `share`: `count` attempts at it alone, from the memory with which one of the whole
-    attempts, drawn by chance, began it. They are a family of their own, and their memory is nobody else's.
+    """Each session with probability `share`: `count` rollouts of it alone, from the memory with which one of the whole
+    rollouts, drawn by chance, began it. They are a comparison group of their own, and their memory is nobody else's.
     """
 
     inner: Strategy
     share: float = 0.25  # of sessions that are tried again
-    count: int = 4  # attempts at each
+    count: int = 4  # rollouts of each
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.count < 2:
@@ -141,31 +141,31 @@ class LocalReruns(Strategy):
                 f"LocalReruns needs 0 <= share <= 1 and count >= 2, got {self.share}, {self.count}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         whole = await self.inner(group, starts, play)
         stream = random.Random(f"{starts[0].key}/local")
         local: list[tuple[Start, Task]] = []
         for number in range(num_sessions(group.task)):
-            began = [attempt for attempt in whole if attempt.is_scored and len(attempt.turns) >= _TURNS * number]
+            began = [rollout for rollout in whole if rollout.is_scored and len(rollout.turns) >= _TURNS * number]
             if stream.random() >= self.share or not began:
                 continue
             task = one_session(group.task, number, memory_before(stream.choice(began), number))
-            family = {"family": f"session {number}", "origin": Origin.BRANCHED}
-            local += [(play.another(**family), task) for _ in range(self.count)]
+            comparison_group = {"comparison_group": f"session {number}", "origin": Origin.BRANCHED}
+            local += [(play.another(**comparison_group), task) for _ in range(self.count)]
         again = await together(play(start, task=task) for start, task in local)
-        for attempt in again:
-            attempt.facts["local"] = 1.0
+        for rollout in again:
+            rollout.facts["local"] = 1.0
         return [*whole, *again]
 
 
-def memory_before(attempt: Trajectory, number: int) -> str:
-    """The memory with which an attempt began a session."""
+def memory_before(rollout: Rollout, number: int) -> str:
+    """The memory with which a rollout began a session."""
     if number == 0:
-        return split_message(attempt.task.messages[-1].content)[0]
-    return carried(attempt.turns[_TURNS * number - 1].message.content)
+        return split_message(rollout.task.messages[-1].content)[0]
+    return carried(rollout.turns[_TURNS * number - 1].message.content)
 
 
-# Memory-R2's credit (2605.21768): each session is compared with the same session of siblings.
+# Memory-R2's advantage (2605.21768): each session is compared with the same session of siblings.
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ class SessionStandard(Advantage):
     """A of all turns of a session = (r - mean) / (std + epsilon) over siblings that reached it; std has N - 1 below.
 
     r is the last session's score (global; 0 where it broke off before a sibling's did), this one's (session), or the
-    mean of this one's and all later ones' (cumulative). A family is compared with itself alone, so that sessions which
-    were tried again from one memory never enter another baseline.
+    mean of this one's and all later ones' (cumulative). A comparison group is compared with itself alone, so that
+    sessions which were tried again from one memory never enter another baseline.
     """
 
     pays: Literal["global", "session", "cumulative"] = "global"
@@ -189,24 +189,24 @@ class SessionStandard(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rows = [self._rewards(attempt, self._longest(group)) for attempt in group.scored]
-            credit = [np.zeros(len(row)) for row in rows]
+            rows = [self._rewards(rollout, self._longest(group)) for rollout in group.scored]
+            advantage = [np.zeros(len(row)) for row in rows]
             for session in range(max(map(len, rows), default=0)):
                 there = [index for index, row in enumerate(rows) if len(row) > session]
                 values = np.array([rows[index][session] for index in there])
                 spread = values.std(ddof=1) if len(values) > 1 else 0.0
                 for index, value in zip(there, (values - values.mean()) / (spread + self.epsilon), strict=True):
-                    credit[index][session] = value
-            for attempt, own in zip(group.scored, credit, strict=True):
-                credit_turns(attempt, [own[number // self.turns] for number in range(len(attempt.turns))])
+                    advantage[index][session] = value
+            for rollout, own in zip(group.scored, advantage, strict=True):
+                set_turn_advantages(rollout, [own[number // self.turns] for number in range(len(rollout.turns))])
 
     def _longest(self, group: Group) -> int:
-        return max((-(-len(attempt.turns) // self.turns) for attempt in group.scored), default=0)
+        return max((-(-len(rollout.turns) // self.turns) for rollout in group.scored), default=0)
 
-    def _rewards(self, attempt: Trajectory, sessions: int) -> list[float]:
-        """One for each session that the attempt began."""
-        paid = list(attempt.turn_rewards)
-        scores = [sum(paid[low : low + self.turns]) for low in range(0, len(attempt.turns), self.turns)]
+    def _rewards(self, rollout: Rollout, sessions: int) -> list[float]:
+        """One for each session that the rollout began."""
+        paid = list(rollout.turn_rewards)
+        scores = [sum(paid[low : low + self.turns]) for low in range(0, len(rollout.turns), self.turns)]
         match self.pays:
             case "session":
                 return scores
@@ -215,17 +215,19 @@ class SessionStandard(Advantage):
         return [scores[-1] if len(scores) == sessions else 0.0 for _ in scores]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many attempts were at one session alone, and how many there are of each family."""
-        attempts = [attempt for group in groups for attempt in group.scored]
-        return {"local_share": sum(a.facts.get("local", 0.0) for a in attempts) / max(len(attempts), 1)}
+        """Nothing; says how many rollouts were at one session alone, and how many there are of each comparison
+        group.
+        """
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        return {"local_share": sum(a.facts.get("local", 0.0) for a in rollouts) / max(len(rollouts), 1)}
 
 
 def memory_r2(
-    setting: Setting = Setting(world="sessions:2+sessions:3"),
+    setting: Setting = Setting(env="sessions:2+sessions:3"),
     pays: Literal["global", "session", "cumulative"] = "global",  # what a session is credited with
-    share: float = 0.25,  # of sessions that are tried again from one attempt's memory
-    count: int = 4,  # attempts at each of those
-    stage: int = 20,  # versions before conversations become longer: the worlds of the setting, one after the other
+    share: float = 0.25,  # of sessions that are tried again from one rollout's memory
+    count: int = 4,  # rollouts of each of those
+    stage: int = 20,  # versions before conversations become longer: the environments of the setting in turn
     warmup: int = 20,  # steps in which both roles are shown what to say
     kl: float = 0.01,  # weight of the KL to the first weights
     entropy: float = 0.001,  # weight of an entropy bonus
@@ -244,7 +246,7 @@ def memory_r2(
         epochs=2,
         warmup=taught,
     )
-    stages = tuple(Uniform((world,)) for world in run.worlds)
+    stages = tuple(Uniform((env,)) for env in run.envs)
     run.sampler = Staged(stages, (stage,) * (len(stages) - 1))
-    run.evaluation = replace(run.evaluation, agent=agent, rewards=(Checked(run.worlds),))
+    run.evaluation = replace(run.evaluation, agent=agent, rewards=(Checked(run.envs),))
     return run

@@ -4,7 +4,7 @@ Title: High-Resolution Visual Reasoning via Multi-Turn Grounding-Based Reinforce
 Paper: arXiv 2507.05920 (2025)
 Claim: Up to 5.4 % on MME-Realworld and 5.2 % on V* over GRPO, from 21,000 samples without labels of where to look.
 Reading: Images are grids of characters, and a view is a quarter or a ninth of the original. The first turn ends
-    with the first box, by a text that ends replies: the release cuts what was decoded and trains tokens that nobody
+    with the first box, by a text that ends completions: the release cuts what was decoded and trains tokens that nobody
     sampled. Nothing is paid for a box. The bundled model has never seen a box, so demonstrations come first, few
     enough that most of its boxes still miss.
 Left out: Pixels. Positions of a second image, which differ between the release's engine and trainer.
@@ -25,10 +25,10 @@ from strop.types import Sampling
 
 
 def mgpo(
-    setting: Setting = Setting(world="crop:1"),
+    setting: Setting = Setting(env="crop:1"),
     kl: float = 0.01,  # weight of the penalty to the reference
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    minibatches: int = 4,  # optimizer steps per draw
+    minibatches: int = 4,  # optimizer steps per batch
     taught: int = 30,  # steps of supervised training first
 ) -> Run:
     """GRPO over the tokens of both turns."""

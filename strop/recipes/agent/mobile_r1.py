@@ -4,9 +4,9 @@ Title: Mobile-R1: Towards Interactive Reinforcement Learning for VLM-Based Mobil
 Paper: arXiv 2506.20332 (2025)
 Claim: Three stages, the last with rewards for whole tasks, beat two of them on 500 recorded trajectories.
 Reading: No formula was found. An action earns 1 for its format, 1 for its kind, 1 for its arguments; a task earns its
-    outcome and the share of well-formed replies, with one advantage for all its tokens. Stages two and three are
+    outcome and the share of well-formed completions, with one advantage for all its tokens. Stages two and three are
     versions of one run. The action stage reads what an expert did before, and is trained on none of it.
-Left out: Screens, and a judge of the outcome: the world judges.
+Left out: Screens, and a judge of the outcome: the environment judges.
 Acts: warmup/nll > 0 and share/branched > 0 and reward/step_format > 0 and turns > 1 with shown=2, until=1
 """
 
@@ -32,35 +32,37 @@ from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
-# Which share of an attempt's replies can be read as an action (Mobile-R1, 2506.20332), whatever comes of them.
+# Which share of a rollout's completions can be read as an action (Mobile-R1, 2506.20332), whatever comes of them.
 
 
 @dataclass(frozen=True)
 class StepFormat(Reward):
-    """The mean over replies of 1 for one well-formed call or an answer; replies that were given do not count."""
+    """The mean over completions of 1 for one well-formed call or an answer; completions that were given do not
+    count.
+    """
 
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [_share(attempt) for attempt in group.trajectories]
+        return [_share(rollout) for rollout in group.rollouts]
 
 
-def _share(attempt: Trajectory) -> float:
-    formed = [action_in(turn.message).is_formed for turn in attempt.turns if len(turn.tokens)]
+def _share(rollout: Rollout) -> float:
+    formed = [action_in(turn.message).is_formed for turn in rollout.turns if len(turn.tokens)]
     return sum(formed) / len(formed) if formed else 0.0
 
 
-# Mobile-R1's stages (2506.20332): single actions behind an expert's beginning first, whole attempts later.
+# Mobile-R1's stages (2506.20332): single actions behind an expert's beginning first, whole rollouts later.
 
 
 @dataclass(frozen=True)
 class ActionsFirst(Strategy):
-    """Before version `until` all attempts of a group take one action after the same turns of what `expert` does.
+    """Before version `until` all rollouts of a group take one action after the same turns of what `expert` does.
 
     How many turns, from none to all but the last, the group's first key says. They are read and never trained, and the
-    demonstration itself is not brought; where the world fails it, the group's attempts are whole ones.
+    demonstration itself is not brought; where the environment fails it, the group's rollouts are whole ones.
     """
 
     expert: Agent
@@ -71,7 +73,7 @@ class ActionsFirst(Strategy):
         if self.until < 0:
             raise ConfigurationError(f"ActionsFirst needs until >= 0 versions, got {self.until}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if group.version >= self.until:
             return await together(play(start) for start in starts)
         shown = await play(play.another(), self.expert)
@@ -84,13 +86,13 @@ class ActionsFirst(Strategy):
 
 
 def mobile_r1(
-    setting: Setting = Setting(world="keyvalue:5"),
+    setting: Setting = Setting(env="keyvalue:5"),
     shown: int = 4,  # steps of demonstrations before
     until: int = 20,  # versions of the action stage
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     minibatches: int = 2,
 ) -> Run:
-    """GRPO, first on single steps, then on whole attempts."""
+    """GRPO, first on single steps, then on whole rollouts."""
     run = setting.run(
         "mobile_r1",
         GroupStandard(),

@@ -9,7 +9,7 @@ Reading: `group_size` is how often a task is tried at most. Pages are short text
     them too stands for the larger model. A round is a step, and goes on from the last weights, as released.
 Left out: Screenshots, and the tree of elements that is read beside them.
 Acts: tries > 1 and kept_share < 1 and reward/success_verdict > 0 and warmup/nll > 0 with taught=12, steps=1,
-    world=pages:1
+    env=pages:1
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from strop.filter.rewards.env_reward import Earned
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Adviser, Budget, Reward
+from strop.roles import Budget, LLMClient, Reward
 from strop.run import Run
 from strop.success import is_right
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
-# OpenWebVoyager's exploration (2410.19609): try again until an attempt is judged good, at most so often.
+# OpenWebVoyager's exploration (2410.19609): try again until a rollout is judged good, at most so often.
 #
-# One after the other, so that an easy task costs one attempt; with a gate that keeps what is good, every task that was
-# solved gives exactly one attempt, and easy ones weigh as much as hard ones.
+# One after the other, so that an easy task costs one rollout; with a gate that keeps what is good, every task that was
+# solved gives exactly one rollout, and easy ones weigh as much as hard ones.
 
 
 @dataclass
 class UntilGood(Budget):
-    """One attempt, and another as long as none earned `good`; those that failed, or that nobody could judge, count."""
+    """One rollout, and another as long as none earned `good`; those that failed, or that nobody could judge, count."""
 
-    most: int = 5  # attempts at a task
-    good: float = 1.0  # least reward of an attempt that is the last
+    most: int = 5  # rollouts of a task
+    good: float = 1.0  # least reward of a rollout that is the last
 
     _tries: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # since the last step
     _solved: int = field(default=0, init=False, repr=False, compare=False)
@@ -57,15 +57,15 @@ class UntilGood(Budget):
         if self.most < 1:
             raise ConfigurationError(f"UntilGood needs most >= 1, got {self.most}")
 
-    def attempts(self, group: Group) -> int:
-        return int(len(group.trajectories) < self.most and not self._is_solved(group))
+    def rollouts(self, group: Group) -> int:
+        return int(len(group.rollouts) < self.most and not self._is_solved(group))
 
     def observe(self, group: Group) -> None:
-        self._tries.append(len(group.trajectories))
+        self._tries.append(len(group.rollouts))
         self._solved += self._is_solved(group)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Attempts at a task, and tasks that were given up, since the last step."""
+        """Rollouts of a task, and tasks that were given up, since the last step."""
         tries, solved = self._tries, self._solved
         self._tries, self._solved = [], 0
         count = max(len(tries), 1)
@@ -78,16 +78,16 @@ class UntilGood(Budget):
         self._tries, self._solved = list(state["tries"]), state["solved"]
 
     def _is_solved(self, group: Group) -> bool:
-        return any(is_right(attempt.reward, self.good) for attempt in group.scored)
+        return any(is_right(rollout.reward, self.good) for rollout in group.scored)
 
 
 # OpenWebVoyager's judge (2410.19609): it reads the task, the last pages seen and the answer, and says SUCCESS or not.
 #
-# Reading: an answer with neither word is no verdict, and the attempt then is no evidence, where the release counts 0;
+# Reading: an answer with neither word is no verdict, and the rollout then is no evidence, where the release counts 0;
 # one that says "not a success" is a failure, where the release finds the word alone.
 
 ASKED = (
-    "Was the task done? The pages that were seen last stand under other, the answer that was given under reply. "
+    "Was the task done? The pages that were seen last stand under other, the answer that was given under completion. "
     "End with SUCCESS or NOT SUCCESS."
 )
 _FAILURE = re.compile(r"\b(?:NOT|NO)\b[^.\n]{0,40}\bSUCCESS|\bUNSUCCESS")
@@ -104,13 +104,13 @@ def verdict_in(text: str) -> float:
 
 @dataclass(frozen=True)
 class SuccessVerdict(Reward):
-    """What the judge says; an attempt that does not end with an answer is 0, and nobody is asked."""
+    """What the judge says; a rollout that does not end with an answer is 0, and nobody is asked."""
 
-    judge: Adviser
+    judge: LLMClient
     pages: int = 3  # that the judge is shown, the last ones
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
     name: ClassVar[str] = "success_verdict"
 
     def __post_init__(self) -> None:
@@ -118,19 +118,19 @@ class SuccessVerdict(Reward):
             raise ConfigurationError(f"SuccessVerdict needs pages >= 1, got {self.pages}")
 
     async def __call__(self, group: Group) -> list[float]:
-        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+        return await all_of(self._mark(rollout) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory) -> float:
-        said = answered(attempt.reply)
+    async def _mark(self, rollout: Rollout) -> float:
+        said = answered(rollout.completion)
         if not said:
             return 0.0
-        seen = [message.content for turn in attempt.turns for message in turn.told][-self.pages :]
-        asked = judgement(ASKED, task=text_of(attempt.task), other="\n".join(seen), reply=said)
+        seen = [message.content for turn in rollout.turns for message in turn.told][-self.pages :]
+        asked = judgement(ASKED, task=text_of(rollout.task), other="\n".join(seen), completion=said)
         return verdict_in(await verdict(self.judge, asked, _BARE))
 
 
 def openwebvoyager(
-    setting: Setting = Setting(world="pages:2", group_size=5),
+    setting: Setting = Setting(env="pages:2", group_size=5),
     judge: str = "rules",  # who says whether a visit succeeded: rules, itself, a folder, or http://HOST/v1#MODEL
     pages: int = 3,  # that the judge is shown, the last ones
     taught: int = 20,  # steps of supervised training on the expert's visits first

@@ -1,4 +1,4 @@
-"""Two voices debate; the best talk of each task, by success, brevity and readability, is imitated.
+"""Two policy names debate; the best talk of each task, by success, brevity and readability, is imitated.
 
 Title: Optima: Optimizing Effectiveness and Efficiency for LLM-Based Multi-Agent System
 Paper: arXiv 2410.08115 (2024)
@@ -6,8 +6,8 @@ Claim: Up to 2.8 times the performance with less than a tenth of the tokens, whe
 Reading: The form that fine-tunes in rounds (iSFT), on debates: of ten talks about a task the best, if it reaches 0.6,
     and of those the best 70 %; a round is a step. price and gain are the release's for mathematics. Readability is the
     loss under the model training began with, where it was said; a loss below plain counts as plain, because the bundled
-    model's is far below a nat. A talk of 8 tokens is too short here (40 in the release), and a voice repeats itself
-    only where it says what it said itself. Talks that are not imitated keep their place in the mean over tokens.
+    model's is far below a nat. A talk of 8 tokens is too short here (40 in the release), and a policy name repeats
+    itself only where it says what it said itself. Talks that are not imitated keep their place in the mean over tokens.
 Left out: The tree of turns and its preference pairs (iDPO), the pool of formats for a first round, and rounds that
     start again from the first weights.
 Acts: turns > 1 and kept_share < 1 and reward/readable > 0
@@ -31,22 +31,22 @@ from strop.run import Run
 from strop.success import is_right
 from strop.training.losses.reinforce import Reinforce
 from strop.training.requirements import REFERENCE_LOGPROBS
-from strop.types import FloatArray, Group, Start, Trajectory, Verdict
+from strop.types import FloatArray, GateResult, Group, Rollout, Start
 
-# Optima's selection (2410.08115): of all attempts at a task the best one, if it is good enough.
+# Optima's selection (2410.08115): of all rollouts of a task the best one, if it is good enough.
 
 
 @dataclass(frozen=True)
 class Best(Gate):
-    """Keep the attempt of the largest reward, the first of equals; drop the group if that is less than `least`."""
+    """Keep the rollout of the largest reward, the first of equals; drop the group if that is less than `least`."""
 
-    least: float = 0.6  # reward of an attempt that is kept
+    least: float = 0.6  # reward of a rollout that is kept
 
-    def __call__(self, group: Group) -> Verdict:
-        best = max(group.scored, key=lambda attempt: attempt.reward)
+    def __call__(self, group: Group) -> GateResult:
+        best = max(group.scored, key=lambda rollout: rollout.reward)
         if not is_right(best.reward, self.least):
-            return Verdict(None, f"no reward reaches {self.least:g}")
-        return Verdict(replace(group, trajectories=[best]), f"kept the best of {len(group.scored)} attempts")
+            return GateResult(None, f"no reward reaches {self.least:g}")
+        return GateResult(replace(group, rollouts=[best]), f"kept the best of {len(group.scored)} rollouts")
 
 
 # Optima's pay for readable talk (2410.08115): the inverse of the loss of its least likely turn.
@@ -59,9 +59,10 @@ _LONGEST = 2000  # tokens of a talk, as released
 
 @dataclass(frozen=True)
 class Readable(Reward):
-    """gain / max(loss / plain, 1); 0 where a voice repeats itself, -1 where nothing was said or more than 2000 tokens.
+    """gain / max(loss / plain, 1); 0 where a policy name repeats itself, -1 where nothing was said or more than 2000
+    tokens.
 
-    The release also pays nothing where one voice says what another said; here that is agreement.
+    The release also pays nothing where one policy name says what another said; here that is agreement.
     """
 
     gain: float = 0.8  # for plain text
@@ -75,30 +76,31 @@ class Readable(Reward):
             raise ConfigurationError(f"Readable needs a loss of plain text > 0, got {self.plain}")
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._term(attempt) for attempt in group.trajectories]
+        return [self._term(rollout) for rollout in group.rollouts]
 
-    def _term(self, attempt: Trajectory) -> float:
-        if not 0 < attempt.num_tokens <= _LONGEST:
+    def _term(self, rollout: Rollout) -> float:
+        if not 0 < rollout.num_tokens <= _LONGEST:
             return -1.0
-        if "turn_loss" not in attempt.facts:
-            raise ConfigurationError(f"attempt {attempt.id} has no turn_loss: use the strategy TurnLosses")
-        return 0.0 if repeats_itself(attempt) else self.gain / max(attempt.facts["turn_loss"] / self.plain, 1.0)
+        if "turn_loss" not in rollout.facts:
+            raise ConfigurationError(f"rollout {rollout.id} has no turn_loss: use the strategy TurnLosses")
+        return 0.0 if repeats_itself(rollout) else self.gain / max(rollout.facts["turn_loss"] / self.plain, 1.0)
 
 
-def repeats_itself(attempt: Trajectory) -> bool:
-    """Whether some voice says the same twice, blanks and capitals aside."""
-    said = [(turn.sampling.voice, turn.message.content.strip().lower()) for turn in attempt.turns]
+def repeats_itself(rollout: Rollout) -> bool:
+    """Whether some policy name says the same twice, blanks and capitals aside."""
+    said = [(turn.sampling.policy_name, turn.message.content.strip().lower()) for turn in rollout.turns]
     return len(set(said)) < len(said)
 
 
-# Optima's price of talking (2410.08115): an attempt's tokens as a share of its longest sibling's.
+# Optima's price of talking (2410.08115): a rollout's tokens as a share of its longest sibling's.
 
 
 @dataclass(frozen=True)
 class TokenShare(Reward):
-    """-price * tokens / most tokens of a sibling, all voices together; -1 for a talk that is no longer than `shortest`.
+    """-price * tokens / most tokens of a sibling, all policy names together; -1 for a talk that is no longer than
+    `shortest`.
 
-    Of two attempts that are equally good the shorter one is better, and the longest one pays exactly the price.
+    Of two rollouts that are equally good the shorter one is better, and the longest one pays exactly the price.
     """
 
     price: float = 0.4  # of being the longest
@@ -109,11 +111,11 @@ class TokenShare(Reward):
     is_relative: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        most = max((attempt.num_tokens for attempt in group.trajectories), default=0)
-        return [self._term(attempt, most) for attempt in group.trajectories]
+        most = max((rollout.num_tokens for rollout in group.rollouts), default=0)
+        return [self._term(rollout, most) for rollout in group.rollouts]
 
-    def _term(self, attempt: Trajectory, most: int) -> float:
-        return -1.0 if attempt.num_tokens <= self.shortest else -self.price * attempt.num_tokens / most
+    def _term(self, rollout: Rollout, most: int) -> float:
+        return -1.0 if rollout.num_tokens <= self.shortest else -self.price * rollout.num_tokens / most
 
 
 # Optima's readability (2410.08115): how unlikely a talk's least likely turn is under the model training began with.
@@ -124,47 +126,48 @@ class TokenShare(Reward):
 
 @dataclass(frozen=True)
 class TurnLosses(Strategy):
-    """The attempts of `inner`, each with the fact `turn_loss`: the largest mean of -log p over the tokens of a turn."""
+    """The rollouts of `inner`, each with the fact `turn_loss`: the largest mean of -log p over the tokens of a turn."""
 
     inner: Strategy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        attempts = await self.inner(group, starts, play)
-        told = [attempt for attempt in attempts if attempt.is_scored and attempt.num_tokens]
-        for attempt, notes in zip(told, await play.look(told, frozenset({REFERENCE_LOGPROBS})), strict=True):
-            attempt.facts["turn_loss"] = largest_loss(attempt, notes[REFERENCE_LOGPROBS.name])
-        return attempts
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        rollouts = await self.inner(group, starts, play)
+        told = [rollout for rollout in rollouts if rollout.is_scored and rollout.num_tokens]
+        for rollout, notes in zip(told, await play.look(told, frozenset({REFERENCE_LOGPROBS})), strict=True):
+            rollout.facts["turn_loss"] = largest_loss(rollout, notes[REFERENCE_LOGPROBS.name])
+        return rollouts
 
 
-def largest_loss(attempt: Trajectory, logprobs: FloatArray) -> float:
-    """Of an attempt's turns, the largest mean of -log p; `logprobs` [N] are of all its written tokens."""
-    ends = np.cumsum([len(turn.tokens) for turn in attempt.turns])
+def largest_loss(rollout: Rollout, logprobs: FloatArray) -> float:
+    """Of a rollout's turns, the largest mean of -log p; `logprobs` [N] are of all its written tokens."""
+    ends = np.cumsum([len(turn.tokens) for turn in rollout.turns])
     turns = np.split(logprobs.astype(np.float64), ends[:-1])
     return max(float(-turn.mean()) for turn in turns if len(turn))
 
 
-# Optima's second selection (2410.08115): of what a draw holds, only the best share is imitated.
+# Optima's second selection (2410.08115): of what a batch holds, only the best share is imitated.
 
 
 @dataclass(frozen=True)
 class TopShare(Advantage):
-    """Credit 1 for the `share` of the draw's attempts with the largest rewards, at least for one, and 0 for the others.
+    """Advantage 1 for the `share` of the batch's rollouts with the largest rewards, at least for one, and 0 for the
+    others.
 
     Earlier ones go first among equals.
     """
 
-    share: float = 0.7  # of the attempts of a draw
+    share: float = 0.7  # of the rollouts of a batch
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise ConfigurationError(f"TopShare needs a share above 0 and up to 1, got {self.share}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        ranked = sorted(attempts, key=lambda attempt: -attempt.reward)
-        count = max(int(self.share * len(attempts) + 1e-9), 1)
-        for place, attempt in enumerate(ranked):
-            attempt.set_advantage(float(place < count))
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        ranked = sorted(rollouts, key=lambda rollout: -rollout.reward)
+        count = max(int(self.share * len(rollouts) + 1e-9), 1)
+        for place, rollout in enumerate(ranked):
+            rollout.set_advantage(float(place < count))
 
 
 def optima(
@@ -174,9 +177,9 @@ def optima(
     gain: float = 0.8,  # for a talk that reads like plain text
     plain: float = 0.1,  # loss of plain text, in nats per token
     least: float = 0.6,  # reward of a talk that is imitated
-    share: float = 0.7,  # of the best talks of a draw
+    share: float = 0.7,  # of the best talks of a batch
 ) -> Run:
-    """Imitation of what was selected: a policy gradient whose credit is 1 or 0."""
+    """Imitation of what was selected: a policy gradient whose advantage is 1 or 0."""
     agent = Debate(rounds)
     run = setting.run(
         "optima",

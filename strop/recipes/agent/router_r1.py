@@ -5,7 +5,7 @@ Paper: arXiv 2506.09033 (2025)
 Claim: On seven sets of questions it answers more than routers that ask once, and its price can be steered.
 Reading: Form first (-1), then the answer, then the price, as released; the release's weight of prices is 0, at which
     they do nothing, so it is a half here. Cheapness is by quantiles of square roots of prices, over the last 1,000
-    attempts, kept with the run. Experts are three rules, who know sums of one, two and any number of digits for 1, 4
+    rollouts, kept with the run. Experts are three rules, who know sums of one, two and any number of digits for 1, 4
     and 16. The bundled model has never asked anybody, so a short supervised run shows it, with any able expert. Its
     template does not show tools: who is who it learns from what they answer.
 Left out: Prices per token; experts that are models; PPO with a critic.
@@ -33,14 +33,14 @@ from strop.text.token_f1 import token_f1
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Metrics, Outcome, ToolCall, Trajectory
+from strop.types import Group, Metrics, Outcome, Rollout, ToolCall
 
 # Router-R1's reward (2506.09033): bad form overrules all, a wrong answer earns nothing, a right one more if cheap.
 #
-# The price of an attempt is that of the experts it asked. Cheap is relative: c = 1 - clip((x - q05) / (q95 - q05)),
-# with x the square root of the price and quantiles of the last `window` attempts. Reading: the window grows with each
-# draw, so that all attempts of a step are compared with the same prices, in whatever order they are scored; the release
-# has one per worker that grows with each attempt.
+# The price of a rollout is that of the experts it asked. Cheap is relative: c = 1 - clip((x - q05) / (q95 - q05)),
+# with x the square root of the price and quantiles of the last `window` rollouts. Reading: the window grows with each
+# draw, so that all rollouts of a step are compared with the same prices, in whatever order they are scored; the release
+# has one per worker that grows with each rollout.
 
 _FLAT = 1e-6  # a range of prices below which none is cheap
 
@@ -50,7 +50,7 @@ class Routed(Reward):
     """-1 for bad form, 0 for a wrong answer, else (1 - share) * F1 + share * c."""
 
     share: float = 0.0  # of the reward that is for a low price
-    window: int = 1000  # attempts that prices are compared with
+    window: int = 1000  # rollouts that prices are compared with
     _paid: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # square roots of prices
 
     is_inline: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class Routed(Reward):
             )
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._mark(attempt) for attempt in group.trajectories]
+        return [self._score(rollout) for rollout in group.rollouts]
 
     def cheapness(self, price: float) -> float:
         """1 for the cheapest of late, 0 for the dearest; a half where all cost the same."""
@@ -72,9 +72,9 @@ class Routed(Reward):
         return float(1 - np.clip((np.sqrt(price) - low) / (high - low), 0, 1))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Prices of the draw, in the order of admission."""
+        """Prices of the batch, in the order of admission."""
         ordered = sorted(groups, key=lambda group: (group.version, group.number))
-        self._paid += [float(np.sqrt(price_of(attempt))) for group in ordered for attempt in group.scored]
+        self._paid += [float(np.sqrt(price_of(rollout))) for group in ordered for rollout in group.scored]
         del self._paid[: -self.window]
         return {"price_spread": float(np.ptp(self._paid)) if self._paid else 0.0}
 
@@ -84,27 +84,27 @@ class Routed(Reward):
     def restore(self, state: dict[str, Any]) -> None:
         self._paid = list(state["paid"])
 
-    def _mark(self, attempt: Trajectory) -> float:
-        price = price_of(attempt)
-        attempt.facts |= {"price": price, "asked": float(len(_calls(attempt)))}
-        answer = final_answer(attempt.reply)
+    def _score(self, rollout: Rollout) -> float:
+        price = price_of(rollout)
+        rollout.facts |= {"price": price, "asked": float(len(_calls(rollout)))}
+        answer = final_answer(rollout.completion)
         is_ended = (
-            attempt.outcome is Outcome.FINISHED and bool(attempt.turns) and not attempt.turns[-1].message.tool_calls
+            rollout.outcome is Outcome.FINISHED and bool(rollout.turns) and not rollout.turns[-1].message.tool_calls
         )
-        if not is_ended or not answer or not all(map(_expert, _calls(attempt))):
+        if not is_ended or not answer or not all(map(_expert, _calls(rollout))):
             return -1.0
-        right = token_f1(answer, attempt.task.answer)
+        right = token_f1(answer, rollout.task.answer)
         return (1 - self.share) * right + self.share * self.cheapness(price) if right > 0 else 0.0
 
 
-def price_of(attempt: Trajectory) -> float:
+def price_of(rollout: Rollout) -> float:
     """Of all experts that were asked."""
-    names = [_expert(call) for call in _calls(attempt)]
+    names = [_expert(call) for call in _calls(rollout)]
     return sum(EXPERTS[name].price for name in names if name)
 
 
-def _calls(attempt: Trajectory) -> list[ToolCall]:
-    return [call for turn in attempt.turns for call in turn.message.tool_calls]
+def _calls(rollout: Rollout) -> list[ToolCall]:
+    return [call for turn in rollout.turns for call in turn.message.tool_calls]
 
 
 def _expert(call: ToolCall) -> str:
@@ -120,10 +120,10 @@ def _expert(call: ToolCall) -> str:
 
 
 def router_r1(
-    setting: Setting = Setting(world="market:3"),
+    setting: Setting = Setting(env="market:3"),
     share: float = 0.5,  # of the reward that is for a low price
-    window: int = 1000,  # attempts that prices are compared with
-    turns: int = 4,  # of one attempt, at most
+    window: int = 1000,  # rollouts that prices are compared with
+    turns: int = 4,  # of one rollout, at most
     kl: float = 0.001,  # weight of the penalty to the reference
     warmup_steps: int = 12,  # of supervised training first
 ) -> Run:

@@ -4,11 +4,11 @@ Title: Self-Regulation and Requesting Interventions
 Paper: arXiv 2502.04576 (2025)
 Claim: Asking where it is worth it makes an agent as good as asking always, with a fraction of the help.
 Reading: See the mechanisms. A tabular plan within a budget of helps labels every state as help or act; the price of
-    help is the smallest that keeps to the budget. A state is the kind of task and the turn. Help is a right reply of
-    the world, at most `most` times in an attempt, whatever is planned.
+    help is the smallest that keeps to the budget. A state is the kind of task and the turn. Help is a right completion
+    of the environment, at most `most` times in a rollout, whatever is planned.
 Left out: A reward model of the process that says how likely success is in states never seen, and a helper apart from
     the policy. The abstract and the project's page alone were read.
-Acts: helps > 0 and help_states > 0 and help_price > 0 and credit < 1
+Acts: helps > 0 and help_states > 0 and help_price > 0 and advantage < 1
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.support.episode_replay import where_it_stands
 from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Advantage, Agent, Environment
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import Advantage, Agent, Episode
 from strop.run import Run
 from strop.success import kind, success
-from strop.training.arithmetic.turn_returns import credit_turns
+from strop.training.arithmetic.turn_returns import set_turn_advantages
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Message, Metrics, Origin, Task, Trajectory
+from strop.types import Group, Message, Metrics, Origin, Rollout, Task
 
 # Asks for help at random, else lets the policy act (2502.04576): how it is found out where help is worth its price.
 
@@ -40,7 +40,7 @@ class HelpAtRandom(Agent):
     """Before each turn `help` is said with probability `share` (by nobody); the policy may ask by itself, too."""
 
     share: float = 0.3  # of turns in which help is asked for
-    max_turns: int = 8  # of one attempt
+    max_turns: int = 8  # of one rollout
 
     origin: ClassVar[Origin] = Origin.GUIDED
 
@@ -50,12 +50,12 @@ class HelpAtRandom(Agent):
                 f"HelpAtRandom needs 0 <= share <= 1 and max_turns >= 1, got {self.share} and {self.max_turns}"
             )
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        answers = await where_it_stands(task, dialogue, environment)
-        chances = np.random.default_rng(dialogue.key).random(self.max_turns)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        answers = await where_it_stands(task, dialogue, episode)
+        probabilities = np.random.default_rng(dialogue.key).random(self.max_turns)
         while len(answers) < self.max_turns and not (answers and answers[-1].done) and not dialogue.is_cut:
-            is_helped = bool(chances[len(answers)] < self.share)
-            answers.append(await environment.step(await _said(dialogue, is_helped)))
+            is_helped = bool(probabilities[len(answers)] < self.share)
+            answers.append(await episode.step(await _said(dialogue, is_helped)))
             if not answers[-1].done:
                 dialogue.hear(answers[-1].messages)
         return tuple(answer.reward or 0.0 for answer in answers)
@@ -63,7 +63,7 @@ class HelpAtRandom(Agent):
 
 async def _said(dialogue: Dialogue, is_helped: bool) -> Message:
     if not is_helped:
-        return await dialogue.reply()
+        return await dialogue.completion()
     message = Message("assistant", HELP)
     dialogue.say(message)
     return message
@@ -93,12 +93,12 @@ class HelpPlan:
 
 @dataclass
 class HelpTable:
-    """Transitions of attempts; a state is a kind of task and the number of turns taken: no plan runs in circles."""
+    """Transitions of rollouts; a state is a kind of task and the number of turns taken: no plan runs in circles."""
 
     counts: Counts = field(default_factory=dict)
 
     def add(self, kind: str, decisions: list[bool], success: float) -> None:
-        """An attempt: whether help was asked for in each turn, and how right it was in the end, from 0 to 1."""
+        """A rollout: whether help was asked for in each turn, and how right it was in the end, from 0 to 1."""
         for number, is_help in enumerate(decisions):
             is_last = number == len(decisions) - 1
             ends = {_RIGHT: success, _WRONG: 1.0 - success} if is_last else {state_of(kind, number + 1): 1.0}
@@ -120,7 +120,7 @@ class HelpTable:
         return HelpPlan(asks, worth, helps)
 
     def price(self, budget: float) -> float:
-        """The smallest price at which no more than `budget` helps are expected of an attempt, to 50 binary places."""
+        """The smallest price at which no more than `budget` helps are expected of a rollout, to 50 binary places."""
         if budget < 0:
             raise ConfigurationError(f"a budget of helps is at least 0, got {budget}")
         low, high = 0.0, 1.0  # help is worth 1 at most
@@ -135,7 +135,7 @@ class HelpTable:
         return high
 
     def expected(self, plan: HelpPlan) -> float:
-        """Helps of an attempt, over all first states as often as they were seen."""
+        """Helps of a rollout, over all first states as often as they were seen."""
         first = {state: _times(self.counts[state]) for state in self.counts if _turn_of(state) == 0}
         total = sum(first.values())
         return sum(times * plan.helps[state] for state, times in first.items()) / total if total else 0.0
@@ -160,15 +160,16 @@ def _mean(row: Mapping[str, float], values: Mapping[str, float]) -> float:
 # Imitate the decisions that a plan would make (2502.04576): ask where the label says help, act where it says act.
 #
 # Reading: the paper trains a helper apart, offline, on labels of a process reward model; here the policy decides by its
-# own next reply, and chances are those counted in all attempts so far. Credit 1 for a turn whose decision is its label
+# own next completion, and probabilities are those counted in all rollouts so far. Advantage 1 for a turn whose decision
+# is its label
 # and 0 for others makes a likelihood a supervised loss on labels: among acts it prefers none.
 
 
 @dataclass
 class HelpLabels(Advantage):
-    """Labels of the best plan within `budget` helps of an attempt, over all attempts that were ever credited."""
+    """Labels of the best plan within `budget` helps of a rollout, over all rollouts that were ever credited."""
 
-    budget: float = 1.0  # helps of an attempt, in the mean
+    budget: float = 1.0  # helps of a rollout, in the mean
 
     _table: HelpTable = field(default_factory=HelpTable, init=False, repr=False, compare=False)
 
@@ -177,20 +178,20 @@ class HelpLabels(Advantage):
             raise ConfigurationError(f"HelpLabels needs budget >= 0, got {self.budget}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        for attempt in attempts:
-            self._table.add(kind(attempt.task), _decisions(attempt), success(attempt))
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        for rollout in rollouts:
+            self._table.add(kind(rollout.task), _decisions(rollout), success(rollout))
         labels = self._table.plan(self._table.price(self.budget)).asks
-        for attempt in attempts:
-            states = [state_of(kind(attempt.task), number) for number in range(len(attempt.turns))]
-            pairs = zip(states, _decisions(attempt), strict=True)
-            credit_turns(attempt, [float(labels[state] == is_help) for state, is_help in pairs])
+        for rollout in rollouts:
+            states = [state_of(kind(rollout.task), number) for number in range(len(rollout.turns))]
+            pairs = zip(states, _decisions(rollout), strict=True)
+            set_turn_advantages(rollout, [float(labels[state] == is_help) for state, is_help in pairs])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """The price of help, how much is planned, how often it was asked for, and by the policy itself."""
         price = self._table.price(self.budget)
         plan = self._table.plan(price)
-        asked = [turn for group in groups for attempt in group.scored for turn in attempt.turns if asks(turn.message)]
+        asked = [turn for group in groups for rollout in group.scored for turn in rollout.turns if asks(turn.message)]
         count = max(sum(len(group.scored) for group in groups), 1)
         return {
             "help_price": price,
@@ -207,17 +208,17 @@ class HelpLabels(Advantage):
         self._table = HelpTable(state["counts"])
 
 
-def _decisions(attempt: Trajectory) -> list[bool]:
-    return [asks(turn.message) for turn in attempt.turns]
+def _decisions(rollout: Rollout) -> list[bool]:
+    return [asks(turn.message) for turn in rollout.turns]
 
 
 def self_regulation(
-    setting: Setting = Setting(world="keyvalue:4"),
-    budget: float = 1.0,  # helps of an attempt, in the mean
-    most: int = 3,  # helps of an attempt, at most
+    setting: Setting = Setting(env="keyvalue:4"),
+    budget: float = 1.0,  # helps of a rollout, in the mean
+    most: int = 3,  # helps of a rollout, at most
     share: float = 0.3,  # of turns in which help is asked for at random
 ) -> Run:
-    """A policy gradient whose credit is 1 or 0: likelihood of the labelled decisions."""
+    """A policy gradient whose advantage is 1 or 0: likelihood of the labelled decisions."""
     run = setting.run("self_regulation", HelpLabels(budget), (Reinforce(),), agent=HelpAtRandom(share))
-    wrap_worlds(run, lambda world: (HelpOffered(world, most),))
+    wrap_envs(run, lambda env: (HelpOffered(env, most),))
     return run

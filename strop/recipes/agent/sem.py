@@ -9,9 +9,9 @@ Reading: A first answer that is right earns its F1 where nothing is searched, an
     search are short sums here and facts that no model knows are the others, drawn equally often; the paper has general
     knowledge and questions of several hops. A short supervised run shows both, and half of the sums looked up after
     they were answered: the paper's models search needlessly to begin with, and one that never does cannot unlearn it.
-    On sums alone with a rate of 3e-4, 28 of 100 attempts searched needlessly at first and none two steps later; paid
+    On sums alone with a rate of 3e-4, 28 of 100 rollouts searched needlessly at first and none two steps later; paid
     for right answers alone they became 53 of 100.
-Left out: A dense index; a template of tags, since the first reply's words are the first answer.
+Left out: A dense index; a template of tags, since the first completion's words are the first answer.
 Acts: fact/needless > 0 and fact/first_right > 0 and fact/searched > 0 and fact/first_right < 1 with warmup_steps=8
 """
 
@@ -25,20 +25,20 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer
 from strop.environments.tools.search_tool import Retrieval
-from strop.environments.tools.toolbox import Toolbox, ToolboxEnvironment, calling
+from strop.environments.tools.toolbox import Toolbox, ToolboxEpisode, calling
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Reward, World
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.text.token_f1 import token_f1
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 
-# Tools in a world whose demonstrations look some answers up though they have just said them.
+# Tools in an environment whose demonstrations look some answers up though they have just said them.
 #
 # It is what a policy must have learned before a reward can take it away again (SEM, 2505.07903): demonstrations that
 # call a tool only where it is needed leave no needless call to be punished.
@@ -57,13 +57,13 @@ class Rechecked(Toolbox):
         if not 0 <= self.share <= 1:
             raise ConfigurationError(f"Rechecked needs a share from 0 to 1, got {self.share:g}")
 
-    def environment(self) -> RecheckedEnvironment:
-        return RecheckedEnvironment(self.inner.environment(), self.tools, self.longest, self.seconds, share=self.share)
+    def episode(self) -> RecheckedEpisode:
+        return RecheckedEpisode(self.inner.episode(), self.tools, self.longest, self.seconds, share=self.share)
 
 
 @dataclass
-class RecheckedEnvironment(ToolboxEnvironment):
-    """Its tools and its world as they are; only what is shown differs."""
+class RecheckedEpisode(ToolboxEpisode):
+    """Its tools and its environment as they are; only what is shown differs."""
 
     share: float = 0.5
 
@@ -76,25 +76,26 @@ class RecheckedEnvironment(ToolboxEnvironment):
         return calling(self.tools[0], shown.content, query=prompt_of(self.task))
 
 
-# What a reply says beside its calls.
+# What a completion says beside its calls.
 
-# how calls open in the chat templates of the families that are known
-_MARKS = ("<call>", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>", "<function_call>")
+# how calls open in the chat templates of the comparison groups that are known
+_SCORES = ("<call>", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>", "<function_call>")
 
 
 def before_calls(message: Message) -> str:
     """What stands before the first call; all, where nothing is called."""
     text = message.content
     if message.tool_calls:
-        text = text[: min((at for mark in _MARKS if (at := text.find(mark)) >= 0), default=len(text))]
+        text = text[: min((at for score in _SCORES if (at := text.find(score)) >= 0), default=len(text))]
     return text.strip()
 
 
 # SEM's reward (2505.07903): who knows the answer says so and does not search; who does not searches first.
 #
-# An attempt gives a first answer in its first reply, before any call, and may then search. Readings (the paper's
-# constants were not found): an answer is known where its F1 is at least a half; a reply without a first answer, or an
-# attempt without a last one, is of bad form.
+# A rollout gives a first answer in its first completion, before any call, and may then search. Readings (the paper's
+# constants were not found): an answer is known where its F1 is at least a half; a completion without a first answer, or
+# an
+# rollout without a last one, is of bad form.
 
 
 @dataclass(frozen=True)
@@ -110,41 +111,41 @@ class SearchOrAnswer(Reward):
             raise ConfigurationError(f"SearchOrAnswer needs known above 0 and at most 1, got {self.known:g}")
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._mark(attempt) for attempt in group.trajectories]
+        return [self._score(rollout) for rollout in group.rollouts]
 
-    def _mark(self, attempt: Trajectory) -> float:
-        if not attempt.turns:
+    def _score(self, rollout: Rollout) -> float:
+        if not rollout.turns:
             return 0.0
-        replies, right = [turn.message for turn in attempt.turns], attempt.task.answer
-        first, last = final_answer(before_calls(replies[0])), final_answer(before_calls(replies[-1]))
-        has_searched = any(reply.tool_calls for reply in replies)
+        completions, right = [turn.message for turn in rollout.turns], rollout.task.answer
+        first, last = final_answer(before_calls(completions[0])), final_answer(before_calls(completions[-1]))
+        has_searched = any(completion.tool_calls for completion in completions)
         knows = token_f1(first, right) >= self.known
-        # a policy may say something wrong on purpose, to be paid for a search: this figure would fall
+        # a policy may say something wrong on purpose, to be paid for a search: this metric would fall
         facts = {"first_right": knows, "searched": has_searched, "needless": knows and has_searched}
-        attempt.facts |= {name: float(is_so) for name, is_so in facts.items()}
-        is_whole = bool(first and last) and attempt.outcome is Outcome.FINISHED and not replies[-1].tool_calls
+        rollout.facts |= {name: float(is_so) for name, is_so in facts.items()}
+        is_whole = bool(first and last) and rollout.outcome is Outcome.FINISHED and not completions[-1].tool_calls
         if not is_whole or knows == has_searched:
             return 0.0
         return token_f1(first if knows else last, right)
 
 
 def sem(
-    setting: Setting = Setting(world="search:1+arithmetic:2"),
+    setting: Setting = Setting(env="search:1+arithmetic:2"),
     known: float = 0.5,  # F1 of a first answer from which on a search is needless
-    turns: int = 4,  # of one attempt, at most
+    turns: int = 4,  # of one rollout, at most
     warmup_steps: int = 12,  # of supervised training first
-    needless: float = 0.5,  # of what it shows in worlds that need no search: searched for all the same
+    needless: float = 0.5,  # of what it shows in environments that need no search: searched for all the same
 ) -> Run:
-    """Worlds that need a search and worlds that do not, all with the tool."""
+    """Environments that need a search and environments that do not, all with the tool."""
     run = setting.run("sem", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))
     run.warmup = shown(setting, "sem", warmup_steps)
-    wrap_worlds(run, lambda world: (_with_search(world, needless),))
+    wrap_envs(run, lambda env: (_with_search(env, needless),))
     run.rewards = (SearchOrAnswer(known),)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
 
 
-def _with_search(world: World, needless: float) -> World:
-    if isinstance(world, Search):
-        return replace(world, style="guess")
-    return Rechecked(world, (Retrieval(),), share=needless)
+def _with_search(env: Environment, needless: float) -> Environment:
+    if isinstance(env, Search):
+        return replace(env, style="guess")
+    return Rechecked(env, (Retrieval(),), share=needless)

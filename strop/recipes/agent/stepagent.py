@@ -7,7 +7,7 @@ Reading: The full text was not found; the implicit form as surveys tell it: DPO 
     own history, whose log-ratio is the step's reward. The policy's actions are sampled anew in each step. Where all of
     them are the expert's there is no pair, and another task takes the place; of several the one that is furthest off.
     form=inverse: a discriminator pays steps that it cannot tell from the expert's, and learns after it was asked.
-Left out: PPO's ratio in the inverse form: one optimizer step per draw has none.
+Left out: PPO's ratio in the inverse form: one optimizer step per batch has none.
 Acts: kept_share < 1 and margin != 0 and share/branched > 0
 """
 
@@ -33,17 +33,17 @@ from strop.generate.interfaces import Dialogue, Player
 from strop.generate.tree_search.branch import branch_of
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Environment, Strategy
+from strop.roles import Advantage, Agent, Episode, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.td_traces import whitened
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.requirements import HIDDEN_AFTER, Note
-from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+from strop.training.requirements import HIDDEN_AFTER, PolicyStatistic
+from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# StepAgent's expert (2411.03817): what the world would do where the attempt stands, and nothing more.
+# StepAgent's expert (2411.03817): what the environment would do where the rollout stands, and nothing more.
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class OneDemonstration(Agent):
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        expert = demonstrating(environment)
-        before = await where_it_stands(task, dialogue, environment, must_go_on=True)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        expert = demonstrating(episode)
+        before = await where_it_stands(task, dialogue, episode, must_go_on=True)
         if dialogue.is_cut:
             return (0.0,) * len(before)
         shown = expert.demonstrate()
         dialogue.say(shown)
-        await environment.step(shown)
+        await episode.step(shown)
         return (*(0.0 for _ in before), self.worth)
 
 
@@ -70,21 +70,21 @@ class OneDemonstration(Agent):
 
 @dataclass(frozen=True)
 class OneStep(Agent):
-    """The world is brought to where the given turns lead, and one more is taken; what comes of it is not asked.
+    """The environment is brought to where the given turns lead, and one more is taken; what comes of it is not asked.
 
     Where the given turns fill the context, there is no room for one more.
     """
 
-    said: str | None = None  # in place of the policy's reply
+    said: str | None = None  # in place of the policy's completion
 
     origin: ClassVar[Origin] = Origin.BRANCHED
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await where_it_stands(task, dialogue, environment)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await where_it_stands(task, dialogue, episode)
         if dialogue.is_cut:
             return ()
         if self.said is None:
-            await dialogue.reply()
+            await dialogue.completion()
         else:
             dialogue.say(Message("assistant", self.said))
         return ()
@@ -95,17 +95,17 @@ class OneStep(Agent):
 
 @dataclass(frozen=True)
 class BesideExpert(Strategy):
-    """The first attempt of a group is `shower`'s, the others are `actor`'s, all after the same turns of `expert`.
+    """The first rollout of a group is `shower`'s, the others are `actor`'s, all after the same turns of `expert`.
 
     How many turns, from none to all but the last, the group's first key says; they are read and never trained. Where
-    the world fails the expert, nothing is brought.
+    the environment fails the expert, nothing is brought.
     """
 
     expert: Agent
     shower: Agent
     actor: Agent
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if len(starts) < 2:
             raise ConfigurationError(f"BesideExpert needs group_size >= 2, one for the expert, got {len(starts)}")
         whole = await play(play.another(), self.expert)
@@ -122,7 +122,8 @@ class BesideExpert(Strategy):
 # StepAgent's inspection (2411.03817): behind each step of an expert the policy says what it would do there itself.
 #
 # The history is the expert's, so mistakes that add up are never seen, as in the paper. Reading: which steps are
-# compared is left to chance, as many as there are starts; steps that say the same are a pair too, of which nobody can
+# compared is left to probability, as many as there are starts; steps that say the same are a pair too, of which nobody
+# can
 # be told.
 
 WORTH = "noted"  # the fact of whose step it is: 1 the expert's, 0 the policy's
@@ -130,11 +131,13 @@ WORTH = "noted"  # the fact of whose step it is: 1 the expert's, 0 the policy's
 
 @dataclass(frozen=True)
 class ExpertSteps(Strategy):
-    """Pairs of the expert's step and the policy's, each a family, behind the steps before it, which are given."""
+    """Pairs of the expert's step and the policy's, each a comparison group, behind the steps before it, which are
+    given.
+    """
 
     expert: Agent
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         shown = await play(play.another(), self.expert)
         if not shown.is_scored or not shown.turns:
             return [shown]
@@ -142,10 +145,10 @@ class ExpertSteps(Strategy):
         rng = np.random.default_rng(starts[0].key)
         steps = sorted(rng.choice(len(shown.turns), count, replace=False).tolist())
         pairs = await together(self._pair(shown, at, start, play) for at, start in zip(steps, starts, strict=False))
-        return [attempt for pair in pairs for attempt in pair]
+        return [rollout for pair in pairs for rollout in pair]
 
-    async def _pair(self, shown: Trajectory, at: int, start: Start, play: Player) -> tuple[Trajectory, Trajectory]:
-        told = replace(start, turns=as_prefix(shown.turns[:at]), parent=shown.id, family=f"{shown.id}@{at}")
+    async def _pair(self, shown: Rollout, at: int, start: Start, play: Player) -> tuple[Rollout, Rollout]:
+        told = replace(start, turns=as_prefix(shown.turns[:at]), parent=shown.id, comparison_group=f"{shown.id}@{at}")
         another = play.another()
         taught = replace(told, id=another.id, key=another.key, origin=Origin.TEACHER)
         expert = await play(taught, OneStep(shown.turns[at].message.content))
@@ -153,8 +156,8 @@ class ExpertSteps(Strategy):
         return _noted(expert, 1.0), _noted(own, 0.0)
 
 
-def _noted(attempt: Trajectory, worth: float) -> Trajectory:
-    return replace(attempt, facts=attempt.facts | {WORTH: worth})
+def _noted(rollout: Rollout, worth: float) -> Rollout:
+    return replace(rollout, facts=rollout.facts | {WORTH: worth})
 
 
 # StepAgent's inverse form (2411.03817, as in GAIL): who cannot be told from the expert is paid, step by step.
@@ -162,9 +165,10 @@ def _noted(attempt: Trajectory, worth: float) -> Trajectory:
 # D(h, a) = P(expert), a logistic regression on the state after the step; its loss is -log D of the expert's steps and
 # -log(1 - D) of the policy's. A step of the policy is paid -log(1 - D), D within 0.001 and 0.999: log D is never above
 # 0
-# and would pay for ending early. Reading: credit is that, standardised over the draw; D learns after it was asked, a
+# and would pay for ending early. Reading: advantage is that, standardised over the batch; D learns after it was asked,
+# a
 # few
-# steps of descent on the draw. The expert's steps get no credit.
+# steps of descent on the batch. The expert's steps get no advantage.
 
 _EDGE = 1e-3  # D stays so far from 0 and 1
 _SMALLEST = 1e-9  # length of a state
@@ -172,12 +176,12 @@ _SMALLEST = 1e-9  # length of a state
 
 @dataclass
 class Discriminated(Advantage):
-    """One D for the whole run; at first it cannot tell anybody apart, and nobody has credit."""
+    """One D for the whole run; at first it cannot tell anybody apart, and nobody has advantage."""
 
     rate: float = 0.5  # of its descent
-    steps: int = 20  # of descent on each draw
+    steps: int = 20  # of descent on each batch
 
-    needs: ClassVar[frozenset[Note]] = frozenset({HIDDEN_AFTER})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({HIDDEN_AFTER})
 
     _slopes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False, repr=False, compare=False)
     _level: float = field(default=0.0, init=False, repr=False, compare=False)
@@ -187,29 +191,29 @@ class Discriminated(Advantage):
             raise ConfigurationError(f"Discriminated needs rate > 0 and steps >= 1, got {self.rate} and {self.steps}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        own = [attempt for attempt in attempts if not is_expert(attempt)]
-        for attempt in attempts:
-            attempt.set_advantage(0.0)
-        paid = [np.array([-np.log1p(-self.told(attempt))]) for attempt in own]
-        for attempt, (credit,) in zip(own, whitened(paid), strict=True):
-            attempt.set_advantage(float(credit))
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        own = [rollout for rollout in rollouts if not is_expert(rollout)]
+        for rollout in rollouts:
+            rollout.set_advantage(0.0)
+        paid = [np.array([-np.log1p(-self.told(rollout))]) for rollout in own]
+        for rollout, (advantage,) in zip(own, whitened(paid), strict=True):
+            rollout.set_advantage(float(advantage))
 
-    def told(self, attempt: Trajectory) -> float:
-        """D of an attempt's last step; 1/2 as long as nothing was learned."""
-        if not len(self._slopes) or not attempt.num_tokens:
+    def told(self, rollout: Rollout) -> float:
+        """D of a rollout's last step; 1/2 as long as nothing was learned."""
+        if not len(self._slopes) or not rollout.num_tokens:
             return 0.5
-        sure = _sigmoid(features(attempt) @ self._slopes + self._level)
+        sure = _sigmoid(features(rollout) @ self._slopes + self._level)
         return float(np.clip(sure, _EDGE, 1 - _EDGE))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Tell them better apart next time; how many were told apart this time, and D of the policy's steps."""
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        if not attempts:
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        if not rollouts:
             return {}
-        is_taught = np.array([is_expert(attempt) for attempt in attempts])
-        before = np.array([self.told(attempt) for attempt in attempts])
-        self._fit(np.stack([features(attempt) for attempt in attempts]), is_taught.astype(np.float64))
+        is_taught = np.array([is_expert(rollout) for rollout in rollouts])
+        before = np.array([self.told(rollout) for rollout in rollouts])
+        self._fit(np.stack([features(rollout) for rollout in rollouts]), is_taught.astype(np.float64))
         right = np.where(is_taught, before > 0.5, before < 0.5)
         passed = {"imitation": float(before[~is_taught].mean())} if not is_taught.all() else {}
         return {"discriminated": float(right.mean()), **passed}
@@ -230,13 +234,13 @@ class Discriminated(Advantage):
         self._slopes, self._level = np.array(state["slopes"], dtype=np.float64), float(state["level"])
 
 
-def is_expert(attempt: Trajectory) -> bool:
-    return attempt.origin is Origin.TEACHER
+def is_expert(rollout: Rollout) -> bool:
+    return rollout.origin is Origin.TEACHER
 
 
-def features(attempt: Trajectory) -> NDArray[np.float64]:
+def features(rollout: Rollout) -> NDArray[np.float64]:
     """The state after the last token, of length 1: [F]."""
-    state: NDArray[np.float64] = HIDDEN_AFTER.of(attempt)[-1].astype(np.float64)
+    state: NDArray[np.float64] = HIDDEN_AFTER.of(rollout)[-1].astype(np.float64)
     return state / max(float(np.linalg.norm(state)), _SMALLEST)
 
 
@@ -245,7 +249,7 @@ def _sigmoid(values: Any) -> Any:
 
 
 def stepagent(
-    setting: Setting = Setting(world="keyvalue:5", group_size=4),
+    setting: Setting = Setting(env="keyvalue:5", group_size=4),
     form: Literal["implicit", "inverse"] = "implicit",  # preferences, or a discriminator
     beta: float = 0.1,  # implicit: of the reward that log(policy / reference) stands for
     rate: float = 0.5,  # inverse: of the discriminator's descent

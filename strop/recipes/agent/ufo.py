@@ -4,8 +4,8 @@ Title: A Simple "Try Again" Can Elicit Multi-Turn LLM Reasoning
 Paper: arXiv 2507.14295 (2025)
 Claim: Trained with feedback that never says more than that, models are up to 14 % more accurate over several turns.
 Reading: The release: half the worth with each try before, up to half a point off for repeated answers, PPO without a
-    discount from token to token. Answers are the same where the world spells them alike, so another layout is no other
-    answer. A reply without an answer is no try; three such are borne.
+    discount from token to token. Answers are the same where the environment spells them alike, so another layout is no
+    other answer. A completion without an answer is no try; three such are borne.
 Left out: What the release says after the last failure, which is that it was correct.
 Acts: turns > 1 and reward/tries != 0 and value_grad_norm > 0
 """
@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from strop.environments.data.lookup import world_of
-from strop.environments.wrappers.retry import SPARE_REPLIES, TryAgain
+from strop.environments.data.lookup import env_of
+from strop.environments.wrappers.retry import SPARE_COMPLETIONS, TryAgain
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Reward, World
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 # UFO's reward (2507.14295): a right answer is worth less with every try before it, and the same answer again costs.
 
@@ -36,26 +36,26 @@ from strop.types import Group, Trajectory
 class Tries(Reward):
     """decay ** (answers before) * what a try was paid, summed, less price * (1 - distinct answers / answers).
 
-    Replies without an answer count nowhere. Answers are one where the world spells them alike.
+    Completions without an answer count nowhere. Answers are one where the environment spells them alike.
     """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     decay: float = 0.5  # of a right answer's worth, with each answer before it
-    price: float = 0.5  # of an attempt that gives one answer again and again, in the limit
+    price: float = 0.5  # of a rollout that gives one answer again and again, in the limit
 
-    is_inline: ClassVar[bool] = True  # worlds are only asked how they spell answers
+    is_inline: ClassVar[bool] = True  # environments are only asked how they spell answers
 
     def __post_init__(self) -> None:
         if not 0 <= self.decay <= 1 or self.price < 0:
             raise ConfigurationError(f"Tries needs 0 <= decay <= 1 and price >= 0, got {self.decay} and {self.price}")
 
     def __call__(self, group: Group) -> list[float]:
-        world = world_of(self.worlds, group.task)
-        return [self._of(attempt, world) for attempt in group.trajectories]
+        env = env_of(self.envs, group.task)
+        return [self._of(rollout, env) for rollout in group.rollouts]
 
-    def _of(self, attempt: Trajectory, world: World) -> float:
-        given = [world.answer(turn.message.content) for turn in attempt.turns]
-        paid = zip(given, attempt.turn_rewards, strict=False)
+    def _of(self, rollout: Rollout, env: Environment) -> float:
+        given = [env.answer(turn.message.content) for turn in rollout.turns]
+        paid = zip(given, rollout.turn_rewards, strict=False)
         tries = [pay for answer, pay in paid if answer]
         answers = [answer for answer in given if answer]
         repeated = 1 - len(set(answers)) / len(answers) if answers else 0.0
@@ -63,26 +63,26 @@ class Tries(Reward):
 
 
 def ufo(
-    setting: Setting = Setting(world="countdown:3"),
-    tries: int = 5,  # answers of one attempt
+    setting: Setting = Setting(env="countdown:3"),
+    tries: int = 5,  # answers of one rollout
     decay: float = 0.5,  # of a right answer's worth, with each answer before it
-    price: float = 0.5,  # of an attempt that gives one answer again and again
+    price: float = 0.5,  # of a rollout that gives one answer again and again
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     minibatches: int = 2,
 ) -> Run:
-    """PPO over conversations in which the world says only that an answer was wrong."""
+    """PPO over conversations in which the environment says only that an answer was wrong."""
     run = setting.run(
         "ufo",
         Gae(trace=1.0),
         (Clip(clip, clip),),
         values=Critic(device=setting.device),
-        agent=Chat(max_turns=tries + SPARE_REPLIES),
+        agent=Chat(max_turns=tries + SPARE_COMPLETIONS),
         minibatches=minibatches,
     )
-    wrap_worlds(run, partial(_again, tries=tries))
-    run.rewards = (Tries(run.worlds, decay, price),)
+    wrap_envs(run, partial(_again, tries=tries))
+    run.rewards = (Tries(run.envs, decay, price),)
     return run
 
 
-def _again(world: World, tries: int) -> tuple[World, ...]:
-    return (TryAgain(world, tries),)
+def _again(env: Environment, tries: int) -> tuple[Environment, ...]:
+    return (TryAgain(env, tries),)

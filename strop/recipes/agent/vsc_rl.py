@@ -1,10 +1,10 @@
-"""A goal is split into subgoals that are told and paid one by one; helpful steps and the best attempts are imitated.
+"""A goal is split into subgoals that are told and paid one by one; helpful steps and the best rollouts are imitated.
 
 Title: VSC-RL: Advancing Autonomous Vision-Language Agents with Variational Subgoal-Conditioned Reinforcement Learning
 Paper: arXiv 2502.07949 (2025)
 Claim: Better and more quickly learned than earlier agents in two benchmarks of device control with long tasks.
 Reading: The release: the return of subgoals by DigiRL's hard-filtered update, and in place of the divergence to a
-    reference the cloning of the best 10 % of attempts. Both are one optimizer step here, a sum, where the release makes
+    reference the cloning of the best 10 % of rollouts. Both are one optimizer step here, a sum, where the release makes
     two. Rules split goals and judge parts where the paper asks a vision-language model; each part pays 1 / parts, and
     the classifier learns the share that was met. A first stage shows how parts are told, since the bundled model has
     read none.
@@ -24,7 +24,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_check import Checked
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.advantages.steps.hard_filtered import HardFiltered
@@ -32,19 +32,19 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Metrics
 
-# VSC-RL's second term (2502.07949): the best attempts of a draw are imitated as a whole, beside another credit.
+# VSC-RL's second term (2502.07949): the best rollouts of a batch are imitated as a whole, beside another advantage.
 
 
 @dataclass(frozen=True)
 class AlsoBest(Advantage):
-    """`weight` more for every token of the `share` of the draw's attempts with the largest rewards, at least of one.
+    """`weight` more for every token of the `share` of the batch's rollouts with the largest rewards, at least of one.
 
     Earlier ones go first among equals.
     """
 
     inner: Advantage
-    share: float = 0.1  # of the attempts of a draw
-    weight: float = 1.0  # of imitation beside the inner credit
+    share: float = 0.1  # of the rollouts of a batch
+    weight: float = 1.0  # of imitation beside the inner advantage
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -52,37 +52,37 @@ class AlsoBest(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
-        attempts = [attempt for group in groups for attempt in group.scored]
-        count = max(int(self.share * len(attempts) + 1e-9), 1)
-        for attempt in sorted(attempts, key=lambda attempt: -attempt.reward)[:count]:
-            if attempt.advantages is not None:
-                attempt.advantages = attempt.advantages + self.weight
-                attempt.facts["cloned"] = 1.0
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        count = max(int(self.share * len(rollouts) + 1e-9), 1)
+        for rollout in sorted(rollouts, key=lambda rollout: -rollout.reward)[:count]:
+            if rollout.advantages is not None:
+                rollout.advantages = rollout.advantages + self.weight
+                rollout.facts["cloned"] = 1.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many attempts were imitated as a whole, and how many have inner credit somewhere."""
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.advantages is not None]
-        cloned = [attempt.facts.get("cloned", 0.0) for attempt in attempts]
+        """Nothing; says how many rollouts were imitated as a whole, and how many have inner advantage somewhere."""
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.advantages is not None]
+        cloned = [rollout.facts.get("cloned", 0.0) for rollout in rollouts]
         inner = [
-            bool(np.any(np.asarray(a.advantages) != self.weight * own)) for a, own in zip(attempts, cloned, strict=True)
+            bool(np.any(np.asarray(a.advantages) != self.weight * own)) for a, own in zip(rollouts, cloned, strict=True)
         ]
-        count = max(len(attempts), 1)
+        count = max(len(rollouts), 1)
         return {"cloned_share": sum(cloned) / count, "stepwise_share": sum(inner) / count}
 
 
 def vsc_rl(
-    setting: Setting = Setting(world="keyvalue:3", groups_per_step=16, group_size=4),
-    share: float = 0.1,  # of the attempts of a draw whose helpful steps are imitated
+    setting: Setting = Setting(env="keyvalue:3", groups_per_step=16, group_size=4),
+    share: float = 0.1,  # of the rollouts of a batch whose helpful steps are imitated
     cost: float = 0.05,  # of a step
     discount: float = 0.5,  # of the outcome, from turn to turn
-    best: float = 0.1,  # share of attempts that are cloned as a whole
+    best: float = 0.1,  # share of rollouts that are cloned as a whole
     cloning: float = 1.0,  # weight of cloning
     warmup: int = 10,  # steps in which demonstrations show how subgoals are told
 ) -> Run:
-    """Imitation whose credit is 0 or 1 for steps, and 1 more for the best attempts."""
-    credit = AlsoBest(HardFiltered(share, "instruction", cost, discount), best, cloning)
+    """Imitation whose advantage is 0 or 1 for steps, and 1 more for the best rollouts."""
+    advantage = AlsoBest(HardFiltered(share, "instruction", cost, discount), best, cloning)
     values = TurnSuccess(steps=5, device=setting.device)
-    run = setting.run("vsc_rl", credit, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup))
-    wrap_worlds(run, lambda world: (Subgoals(world),))
-    run.evaluation = replace(run.evaluation, rewards=(Checked(run.worlds),))
+    run = setting.run("vsc_rl", advantage, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup))
+    wrap_envs(run, lambda env: (Subgoals(env),))
+    run.evaluation = replace(run.evaluation, rewards=(Checked(run.envs),))
     return run

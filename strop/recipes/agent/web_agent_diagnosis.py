@@ -5,12 +5,12 @@ Paper: arXiv 2507.04103 (2025)
 Claim: Supervised training and RL together beat either alone, and reach the best of pure imitation on MiniWob++ with
     55 % of its compute; 1,370 configurations were compared by resampling them.
 Reading: `branch` is the step of supervised training at which RL begins: the share of compute that the teacher gets. A
-    world that knows right replies is the teacher. GRPO with groups of equal rewards left out. The paper's best values
-    are those of models of 8 billion parameters: train with several of each setting (`branch`, `temperature`,
-    `learning_rate`), then ask `strop diagnose FOLDER`. The world is one that imitation leaves unsolved: one level
-    lower 84 of the first 100 groups after it had equal rewards.
+    environment that knows right completions is the teacher. GRPO with groups of equal rewards left out. The paper's
+    best values are those of models of 8 billion parameters: train with several of each setting (`branch`,
+    `temperature`, `learning_rate`), then ask `strop diagnose FOLDER`. The environment is one that imitation leaves
+    unsolved: one level lower 84 of the first 100 groups after it had equal rewards.
 Left out: Compute in FLOPs; a summary says tokens. A curriculum over tasks, error messages put back into the prompt.
-Acts: warmup/nll > 0 and turns > 1 and kept_share < 1 and credit > 0 with branch=1, steps=1
+Acts: warmup/nll > 0 and turns > 1 and kept_share < 1 and advantage > 0 with branch=1, steps=1
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from strop.training.losses.clip import Clip
 
 
 def web_agent_diagnosis(
-    setting: Setting = Setting(world="keyvalue:5"),
+    setting: Setting = Setting(env="keyvalue:5"),
     branch: int = 4,  # steps of supervised training before RL begins; 0: RL alone
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    minibatches: int = 2,  # optimizer steps per draw
+    minibatches: int = 2,  # optimizer steps per batch
 ) -> Run:
     """RL that branches off imitation after `branch` steps."""
     parts = {"gates": (ZeroVariance(),), "minibatches": minibatches}

@@ -1,14 +1,16 @@
-"""New tasks from failed ones, those within reach tried; the policy is regressed onto credit, near its last phase.
+"""New tasks from failed ones, those within reach tried; the policy is regressed onto advantage, near its last phase.
 
 Title: WebRL: Training LLM Web Agents via Self-Evolving Online Curriculum Reinforcement Learning
 Paper: arXiv 2411.02337 (2024)
 Claim: On WebArena-Lite Llama-3.1-8B goes from 4.8 to 42.4 % and GLM-4-9B from 6.1 to 43 % (GPT-4-Turbo: 17.6 %).
-Reading: The paper's loss and credit of each turn, with one beta; its release splits beta by how sure the reference
-    was, keeps the sign of credit alone and masks what is negative. Attempts count the same here, and turns within one;
+Reading: The paper's loss and advantage of each turn, with one beta; its release splits beta by how sure the reference
+    was, keeps the sign of advantage alone and masks what is negative. Rollouts count the same here, and turns within
+    one;
     there every turn does. Phases are `phase` versions: the reference is the policy of the phase before. Which written
-    tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the paper its critic does. The world
+    tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the paper its critic does. The
+    environment
     judges where the paper has a learned outcome model. Past successes come back by the perplexity they were written
-    with. Rules of the bundled worlds write tasks in place of GPT-4o.
+    with. Rules of the bundled environments write tasks in place of GPT-4o.
 Left out: A judge of whether a task is feasible at all, the supervised first phase, two heads of the critic.
 Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and reference_version > 0
     with phase=2, sure=1
@@ -30,10 +32,10 @@ from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten
 from strop.errors import ConfigurationError
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
-from strop.roles import Advantage, Adviser, Loss, Writer
+from strop.roles import Advantage, LLMClient, Loss, TaskGenerator
 from strop.run import Run
 from strop.success import successes
 from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
@@ -44,7 +46,7 @@ from strop.training.requirements import Logprobs, Need
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.turn_success import TurnSuccess
-from strop.types import Group, Metrics, Task, Trajectory
+from strop.types import Group, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
@@ -52,16 +54,17 @@ if TYPE_CHECKING:
 
 # WebRL's curriculum (2411.02337): tasks that nobody solved are the seeds of new ones.
 #
-# Which of those are within reach is the critic's to say: `WithWritten(band=...)` asks the run's belief before a draw.
+# Which of those are within reach is the critic's to say: `WithWritten(band=...)` asks the run's pass-rate estimator
+# before a batch.
 
 _WANTED = ("similar", "easier")
 
 
 @dataclass(frozen=True)
-class FromFailed(Writer):
-    """`tasks` new ones from each task that no attempt solved: as hard as it, or with a step less."""
+class FromFailed(TaskGenerator):
+    """`tasks` new ones from each task that no rollout solved: as hard as it, or with a step less."""
 
-    adviser: Adviser | None = None  # who writes; None: the policy itself
+    llm_client: LLMClient | None = None  # who writes; None: the policy itself
     tasks: int = 2  # that follow from one failure
 
     def __post_init__(self) -> None:
@@ -74,12 +77,12 @@ class FromFailed(Writer):
             return []
         streams = [np.random.default_rng(play.another().key) for _ in range(self.tasks)]
         wanted = [_WANTED[int(stream.integers(len(_WANTED)))] for stream in streams]
-        return [await rewritten(self.adviser, each, group.task, play) for each in wanted]
+        return [await rewritten(self.llm_client, each, group.task, play) for each in wanted]
 
 
 # WebRL's replay (2411.02337): past successes that the policy is neither sure of nor surprised by, beside what is new.
 #
-# Reading: how likely an attempt was is taken from when it was written; the release asks the newest policy again.
+# Reading: how likely a rollout was is taken from when it was written; the release asks the newest policy again.
 
 _RIGHT = 0.5  # a reward above is a success
 _KEPT = 1000  # old groups, those trained last
@@ -89,7 +92,7 @@ _KEPT = 1000  # old groups, those trained last
 class ConfidentSuccesses(Replaying):
     """New groups once, the oldest first; on top at most `most` times as many old ones, trimmed to such successes.
 
-    Kept are attempts with low < exp(mean log-probability) <= high: a perplexity of at least 1 / high and below 1 / low.
+    Kept are rollouts with low < exp(mean log-probability) <= high: a perplexity of at least 1 / high and below 1 / low.
     """
 
     low: float = 0.5  # probability of a token, in the geometric mean
@@ -115,17 +118,17 @@ class ConfidentSuccesses(Replaying):
             if not self._kept(group):
                 del held.old[group.number]
         held.forget(_KEPT)
-        return [*fresh, *(replace(group, trajectories=self._kept(group)) for group in again)]
+        return [*fresh, *(replace(group, rollouts=self._kept(group)) for group in again)]
 
-    def _kept(self, group: Group) -> list[Trajectory]:
-        return [attempt for attempt in group.own if attempt.reward > _RIGHT and self._is_between(attempt)]
+    def _kept(self, group: Group) -> list[Rollout]:
+        return [rollout for rollout in group.own if rollout.reward > _RIGHT and self._is_between(rollout)]
 
-    def _is_between(self, attempt: Trajectory) -> bool:
-        logprobs = np.concatenate([*(turn.logprobs for turn in attempt.turns), np.zeros(0)])
+    def _is_between(self, rollout: Rollout) -> bool:
+        logprobs = np.concatenate([*(turn.logprobs for turn in rollout.turns), np.zeros(0)])
         return len(logprobs) > 0 and self.low < math.exp(float(logprobs.mean())) <= self.high
 
 
-# WebRL's credit (2411.02337): how much a turn brought the end nearer, half by the critic, half by the outcome.
+# WebRL's advantage (2411.02337): how much a turn brought the end nearer, half by the critic, half by the outcome.
 #
 # Reading: the paper's form; its release adds both, takes 0.05 off, cuts at 1 and keeps the sign.
 
@@ -144,24 +147,24 @@ class TurnProgress(Advantage):
             raise ConfigurationError(f"TurnProgress needs 0 <= trace <= 1, got {self.trace}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            self._credit(attempt)
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            self._advantage(rollout)
 
-    def _credit(self, attempt: Trajectory) -> None:
-        if attempt.values is None or len(attempt.values) != attempt.num_tokens:
-            raise ConfigurationError(f"TurnProgress needs a value for each token of attempt {attempt.id}: add a critic")
-        first, _ = turn_bounds(attempt)
-        values = np.append(attempt.values.astype(np.float64)[first], 0.0)  # [U + 1]
-        paid = np.array(on_written(attempt, turn_payments(attempt)))  # [U]
+    def _advantage(self, rollout: Rollout) -> None:
+        if rollout.values is None or len(rollout.values) != rollout.num_tokens:
+            raise ConfigurationError(f"TurnProgress needs a value for each token of rollout {rollout.id}: add a critic")
+        first, _ = turn_bounds(rollout)
+        values = np.append(rollout.values.astype(np.float64)[first], 0.0)  # [U + 1]
+        paid = np.array(on_written(rollout, turn_payments(rollout)))  # [U]
         later = np.cumsum(paid[::-1])[::-1]
-        credit = self.trace * (paid + values[1:] - values[:-1]) + (1 - self.trace) * (later - values[:-1])
-        lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
-        attempt.advantages = np.repeat(credit, lengths).astype(np.float32)
+        advantage = self.trace * (paid + values[1:] - values[:-1]) + (1 - self.trace) * (later - values[:-1])
+        lengths = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
+        rollout.advantages = np.repeat(advantage, lengths).astype(np.float32)
 
 
 # WebRL's loss (2411.02337): beta * log(policy / reference) is regressed onto the advantage.
 #
-# It is 0 at policy ~ reference * exp(A / beta), whoever wrote the attempt, so that old successes may be trained on
+# It is 0 at policy ~ reference * exp(A / beta), whoever wrote the rollout, so that old successes may be trained on
 # again; the reference is the policy of the phase before. An action is a turn, with an advantage of its own. Reading:
 # the paper's square with one beta; log-ratios are means over an action's tokens as in the release, which further weighs
 # by how sure the reference was, and drops what is negative.
@@ -186,18 +189,18 @@ class AdvantageRegression(Loss):
         moved = over_turns(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")), batch) / sizes  # [T]
         wanted = over_turns(batch.advantages.to(moved.dtype), batch) / sizes  # [T]
         loss = torch.where(batch.trainable, (self.beta * moved - wanted).square(), 0.0)
-        return loss, {"regression_error": batch.figure(loss), "moved": batch.figure(moved.abs())}
+        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(moved.abs())}
 
 
 def webrl(
-    setting: Setting = Setting(world="keyvalue:3+keyvalue:5", group_size=4),
-    adviser: str = "rules",  # who writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    share: float = 0.5,  # of the draws that written tasks may have
+    setting: Setting = Setting(env="keyvalue:3+keyvalue:5", group_size=4),
+    llm_client: str = "rules",  # who writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    share: float = 0.5,  # of the batches that written tasks may have
     tasks: int = 2,  # that follow from a task nobody solved
-    low: float = 0.05,  # success to foresee of a written task that is tried
-    high: float = 0.75,  # success to foresee beyond which it is not tried
-    beta: float = 1.0,  # the policy goes to reference * exp(credit / beta)
-    trace: float = 0.5,  # of credit that the critic gives from turn to turn; the rest is what was paid in the end
+    low: float = 0.05,  # success to predict of a written task that is tried
+    high: float = 0.75,  # success to predict beyond which it is not tried
+    beta: float = 1.0,  # the policy goes to reference * exp(advantage / beta)
+    trace: float = 0.5,  # of advantage that the critic gives from turn to turn; the rest is what was paid in the end
     phase: int = 20,  # versions after which the reference is the policy of then
     again: float = 2.0,  # old groups with successes for each new one
     unsure: float = 0.5,  # probability of a token, in the geometric mean, above which a success comes back
@@ -210,12 +213,12 @@ def webrl(
         "webrl",
         TurnProgress(trace),
         (AdvantageRegression(beta),),
-        belief=PromptValue(device=setting.device),
+        estimator=PromptValue(device=setting.device),
         values=TurnSuccess(value_learning_rate, device=setting.device),
         buffer=ConfidentSuccesses(unsure, sure, again, setting.seed),
         reduction=EqualTurns(),
         trainer=MovingReference(policy, reference, phase),
     )
-    run.writer = FromFailed(parse_adviser(adviser), tasks)
-    run.sampler = WithWritten(Uniform(run.worlds), share, (low, high))
+    run.task_generator = FromFailed(parse_llm_client(llm_client), tasks)
+    run.sampler = WithWritten(Uniform(run.envs), share, (low, high))
     return run

@@ -24,8 +24,8 @@ from strop.generate.agents.chat import Chat
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import World
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import Environment
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -35,27 +35,27 @@ _RULES = "strop.standins.search_engine:found"
 
 
 def zerosearch(
-    setting: Setting = Setting(world="search:1", group_size=5),
+    setting: Setting = Setting(env="search:1", group_size=5),
     simulator: str = "rules",  # who writes what is found: rules, itself, a model's folder, or http://HOST:PORT/v1#MODEL
-    start: float = 0.0,  # chance of noise at first
-    end: float = 0.5,  # chance of noise at last
+    start: float = 0.0,  # probability of noise at first
+    end: float = 0.5,  # probability of noise at last
     base: float = 4.0,  # of the curve: 1 is a line, more begins later
-    turns: int = 5,  # of one attempt, at most
+    turns: int = 5,  # of one rollout, at most
     kl: float = 0.001,  # weight of the penalty to the reference
     warmup_steps: int = 14,  # of supervised training first
 ) -> Run:
     """Noise reaches its end with the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
     who, seconds = parse_judge(simulator, _RULES), judge_seconds(simulator)
-    wrap_worlds(run, lambda world: (SimulatedSearch(_search(world), who, setting.steps, start, end, base, seconds),))
+    wrap_envs(run, lambda env: (SimulatedSearch(_search(env), who, setting.steps, start, end, base, seconds),))
     run.rewards = (Refined(found=0.0),)
     run.warmup = shown(setting, "zerosearch", warmup_steps)  # by real searches: a demonstration believes what it finds
-    run.world_seconds = max(run.world_seconds, seconds)
+    run.env_seconds = max(run.env_seconds, seconds)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
 
 
-def _search(world: World) -> Search:
-    if not isinstance(world, Search):
-        raise ConfigurationError(f"a search is simulated where there is one: world=search:1, got {world.name}")
-    return world
+def _search(env: Environment) -> Search:
+    if not isinstance(env, Search):
+        raise ConfigurationError(f"a search is simulated where there is one: env=search:1, got {env.name}")
+    return env

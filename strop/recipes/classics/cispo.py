@@ -3,7 +3,7 @@
 Title: MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention
 Paper: arXiv 2506.13585 (2025)
 Claim: CISPO reaches DAPO's accuracy on a 32B model in half the steps.
-Reading: The paper makes 16 optimizer steps per draw; four fit a draw of eight groups. Groups without contrast are
+Reading: The paper makes 16 optimizer steps per batch; four fit a batch of eight groups. Groups without contrast are
     replaced by others, as in DAPO.
 Left out: The paper's attention, its data and its price of overlong answers; only its objective is here.
 Acts: kl > 0.001

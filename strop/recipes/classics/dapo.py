@@ -4,7 +4,7 @@ Title: DAPO: An Open-Source LLM Reinforcement Learning System at Scale
 Paper: arXiv 2503.14476 (2025)
 Claim: A 32B base model reaches 50 points on AIME 2024, in half the steps of DeepSeek-R1-Zero's recipe.
 Reading: Groups without contrast are replaced by others; there is no KL penalty. The paper makes 16 optimizer steps per
-    draw; four fit a draw of eight groups. With one, every ratio is 1 and no clip acts.
+    draw; four fit a batch of eight groups. With one, every ratio is 1 and no clip acts.
 Acts: clipped_share > 0 and dropped_groups > 0 and reward/overlong < 0 with max_tokens=30
 """
 

@@ -1,4 +1,4 @@
-"""The best and the worst of fresh attempts as a preference pair, without a reward model.
+"""The best and the worst of fresh rollouts as a preference pair, without a reward model.
 
 Title: Direct Preference Optimization: Your Language Model is Secretly a Reward Model
 Paper: arXiv 2305.18290 (2023)

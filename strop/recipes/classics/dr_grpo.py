@@ -3,8 +3,8 @@
 Title: Understanding R1-Zero-Like Training: A Critical Perspective
 Paper: arXiv 2503.20783 (2025)
 Claim: Answers stay shorter at equal accuracy; a 7B base model reaches 43.3 % on AIME 2024.
-Reading: Every token is divided by the same constant length, the most a reply may have.
-Acts: credit > 0
+Reading: Every token is divided by the same constant length, the most a completion may have.
+Acts: advantage > 0
 """
 
 from __future__ import annotations

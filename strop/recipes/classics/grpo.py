@@ -1,10 +1,10 @@
-"""Attempts compared with their siblings, clipped, held near the reference; no critic.
+"""Rollouts compared with their siblings, clipped, held near the reference; no critic.
 
 Title: DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models
 Paper: arXiv 2402.03300 (2024)
 Claim: A 7B model reaches 51.7 % on MATH, with less memory than PPO.
 Left out: Process rewards, and the paper's pretraining.
-Acts: credit > 0 and reference_kl != 0
+Acts: advantage > 0 and reference_kl != 0
 """
 
 from __future__ import annotations

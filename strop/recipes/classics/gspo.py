@@ -17,5 +17,5 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def gspo(setting: Setting = Setting(), minibatches: int = 4) -> Run:
-    """One length-normalised ratio per attempt; several steps per draw, where the clip matters."""
+    """One length-normalised ratio per rollout; several steps per batch, where the clip matters."""
     return setting.run("gspo", GroupStandard(), (Gspo(),), reduction=SequenceMean(), minibatches=minibatches)

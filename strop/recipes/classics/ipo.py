@@ -3,7 +3,7 @@
 Title: A General Theoretical Paradigm to Understand Learning from Human Preferences
 Paper: arXiv 2310.12036 (2023)
 Claim: It does not overfit preferences that are nearly certain, where DPO forgets its reference.
-Reading: Online: the best and the worst of fresh attempts are the pair.
+Reading: Online: the best and the worst of fresh rollouts are the pair.
 Acts: kept_share < 1 and margin != 0
 """
 
@@ -21,5 +21,5 @@ def ipo(
     tau: float = 0.1,  # the margin to reach is 1 / (2 tau)
     pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
 ) -> Run:
-    """The best and the worst of fresh attempts as a pair, or pairs that a table brings."""
+    """The best and the worst of fresh rollouts as a pair, or pairs that a table brings."""
     return setting.run("ipo", Constant(), (Ipo(tau),), **pairing(pairs))

@@ -1,4 +1,4 @@
-"""Good and bad attempts, without pairs.
+"""Good and bad rollouts, without pairs.
 
 Title: KTO: Model Alignment as Prospect Theoretic Optimization
 Paper: arXiv 2402.01306 (2024)
@@ -20,5 +20,5 @@ def kto(
     setting: Setting = Setting(),
     beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
-    """Every attempt counts by itself, against the siblings' mean log-ratio."""
+    """Every rollout counts by itself, against the siblings' mean log-ratio."""
     return setting.run("kto", Constant(), (Kto(beta),), reduction=SequenceMean())

@@ -1,9 +1,9 @@
-"""Credit divided by the success rate, so that the log of the success rate is maximized.
+"""Advantage divided by the success rate, so that the log of the success rate is maximized.
 
 Title: Maximum Likelihood Reinforcement Learning
 Paper: arXiv 2602.02710 (2026)
 Claim: Up to 20 times fewer samples than GRPO at test time for the same pass@k, and no worse pass@1.
-Acts: credit > 0
+Acts: advantage > 0
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The first run: GRPO without frills on the bundled model, better in minutes on a laptop.
 
-Acts: credit > 0
+Acts: advantage > 0
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def ppo(
     minibatches: int = 2,
     epochs: int = 1,
 ) -> Run:
-    """A critic of the policy's size says what was expected; several clipped steps per draw."""
+    """A critic of the policy's size says what was expected; several clipped steps per batch."""
     return setting.run(
         "ppo",
         Gae(trace=trace),

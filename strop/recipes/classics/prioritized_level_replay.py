@@ -1,4 +1,4 @@
-"""Tasks whose last attempts ended most unevenly come again first, and now and then those not seen for long.
+"""Tasks whose last rollouts ended most unevenly come again first, and now and then those not seen for long.
 
 Title: Prioritized Level Replay
 Paper: arXiv 2010.03934 (2021)
@@ -21,8 +21,8 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def prioritized_level_replay(
-    setting: Setting = Setting(world="countdown:4"),
-    tasks: int = 256,  # of each world, to choose from
+    setting: Setting = Setting(env="countdown:4"),
+    tasks: int = 256,  # of each environment, to choose from
     softness: float = 0.1,  # the lower, the more the highest score is preferred
     stale: float = 0.1,  # share of what was not seen for long
     start: float = 0.25,  # share of the pool that is seen before any comes again
@@ -30,5 +30,5 @@ def prioritized_level_replay(
     """GRPO on tasks that come again by their score."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run("prioritized_level_replay", GroupStandard(), losses, reduction=SequenceMean())
-    run.sampler = LevelReplay(run.worlds, tasks, softness, stale, start, setting.seed)
+    run.sampler = LevelReplay(run.envs, tasks, softness, stale, start, setting.seed)
     return run

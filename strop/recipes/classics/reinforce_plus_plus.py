@@ -1,11 +1,11 @@
-"""PPO's clip without a critic, advantages standardised over the whole draw.
+"""PPO's clip without a critic, advantages standardised over the whole batch.
 
 Title: REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage Normalization
 Paper: arXiv 2501.03262 (2025)
-Claim: Standardising over the whole draw is steadier than over each group, and nears PPO without a critic.
-Reading: `credit` has the three forms of the paper: draw with the KL as a loss, group (REINFORCE++-baseline: the
+Claim: Standardising over the whole batch is steadier than over each group, and nears PPO without a critic.
+Reading: `advantage` has the three forms of the paper: draw with the KL as a loss, group (REINFORCE++-baseline: the
     group's mean first; the paper's kl is 0.001 there) and tokens (the KL inside the return, as first published).
-Acts: credit > 0 and reference_kl != 0
+Acts: advantage > 0 and reference_kl != 0
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strop.training.losses.kl import Kl
 
 def reinforce_plus_plus(
     setting: Setting = Setting(),
-    credit: str = "draw",  # draw, group or tokens: what is standardised, and where the KL goes
+    advantage: str = "draw",  # draw, group or tokens: what is standardised, and where the KL goes
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
@@ -33,7 +33,7 @@ def reinforce_plus_plus(
         "group": BaselineStandard(),
         "tokens": TokenReturns(kl),
     }
-    if credit not in known:
-        raise ConfigurationError(f"reinforce_plus_plus has no credit {credit!r}: {nearest(credit, known)}")
-    penalty = (Kl("k2", kl),) if kl and credit != "tokens" else ()
-    return setting.run("reinforce_plus_plus", known[credit], (Clip(clip, clip), *penalty))
+    if advantage not in known:
+        raise ConfigurationError(f"reinforce_plus_plus has no advantage {advantage!r}: {nearest(advantage, known)}")
+    penalty = (Kl("k2", kl),) if kl and advantage != "tokens" else ()
+    return setting.run("reinforce_plus_plus", known[advantage], (Clip(clip, clip), *penalty))

@@ -1,10 +1,10 @@
-"""REINFORCE with each attempt's siblings as its baseline: unbiased when on-policy.
+"""REINFORCE with each rollout's siblings as its baseline: unbiased when on-policy.
 
 Title: Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs
 Paper: arXiv 2402.14740 (2024)
 Claim: REINFORCE with a leave-one-out baseline is better than PPO and DPO for less computation.
 Left out: The KL inside the reward.
-Acts: credit > 0
+Acts: advantage > 0
 """
 
 from __future__ import annotations

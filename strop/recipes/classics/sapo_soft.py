@@ -3,7 +3,7 @@
 Title: Soft Adaptive Policy Optimization
 Paper: arXiv 2511.20347 (2025)
 Claim: Steadier training and a higher pass@1 than GRPO and GSPO at an equal budget of training.
-Reading: Tokens are averaged by attempt, and a draw is trained in four minibatches.
+Reading: Tokens are averaged by rollout, and a batch is trained in four minibatches.
 Acts: gate < 1
 """
 

@@ -3,8 +3,9 @@
 Title: No Regrets: Investigating and Improving Regret Approximations for Curriculum Discovery
 Paper: arXiv 2408.15099 (2024)
 Claim: Sampling for learnability is better than level replay and domain randomization in games of navigation.
-Reading: Success rates are those a belief expects from the visits of training, where the paper plays a fresh pool each
-    time and pays for it. Half of the draws come from the best eighth of the pool, half from all of it.
+Reading: Success rates are those a pass-rate estimator expects from the visits of training, where the paper plays a
+    fresh pool each time and pays for it. Half of the batches come from the best eighth of the pool, half from all of
+    it.
 Acts: score_gain != 0 with tasks=16, kept=4
 """
 
@@ -21,13 +22,13 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def sfl(
-    setting: Setting = Setting(world="countdown:4"),
-    tasks: int = 256,  # of each world, to choose from
+    setting: Setting = Setting(env="countdown:4"),
+    tasks: int = 256,  # of each environment, to choose from
     kept: int = 32,  # tasks of highest learnability
     others: float = 0.5,  # share of draws from the whole pool
 ) -> Run:
     """GRPO on the most learnable tasks and some others."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
-    run = setting.run("sfl", GroupStandard(), losses, belief=TaskCounts(), reduction=SequenceMean())
-    run.sampler = Learnability(run.worlds, tasks, kept, others, setting.seed)
+    run = setting.run("sfl", GroupStandard(), losses, estimator=TaskCounts(), reduction=SequenceMean())
+    run.sampler = Learnability(run.envs, tasks, kept, others, setting.seed)
     return run

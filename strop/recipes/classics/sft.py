@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on the worlds' own demonstrations, through the same pipeline as everything else.
+"""Supervised fine-tuning on the environments' own demonstrations, through the same pipeline as everything else.
 
 Acts: share/teacher > 0 and nll > 0
 """

@@ -14,7 +14,7 @@ import torch
 from strop.filter.rewards.constant_control import Flat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.paged.paged_engine import PagedEngine
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
@@ -27,9 +27,9 @@ _TRAINED = (
     "drill/chain_sum:2+drill/products:1+drill/gcd:2+drill/letter_counting:2+drill/spell_backward:2+drill/leg_counting:2"
 )
 _UNSEEN = "drill/basic_arithmetic:1+drill/lcm:1+drill/word_sequence_reversal:1"
-_MEMORY = 0.1  # share of a GPU for the keys of attempts: more than they need, and room for other runs
+_MEMORY = 0.1  # share of a GPU for the keys of rollouts: more than they need, and room for other runs
 _SETTING = Setting(
-    world=_TRAINED,
+    env=_TRAINED,
     model="smollm2",
     device="auto",  # the GPU where there is one
     steps=300,
@@ -45,7 +45,7 @@ _SETTING = Setting(
 
 def smollm2(
     setting: Setting = _SETTING,
-    unseen: str = _UNSEEN,  # worlds that are measured and never trained
+    unseen: str = _UNSEEN,  # environments that are measured and never trained
     warmup_steps: int = 60,  # of supervised training first; 0: none
     warmup_examples: int = 64,  # of one step
     warmup_learning_rate: float = 2e-4,  # of supervised training
@@ -77,9 +77,9 @@ def smollm2(
         trainer=_trainer(taught, warmup_steps=20),
         **_engine(taught),
     )
-    worlds = parse_worlds(unseen, setting.seed) if unseen else ()
+    envs = parse_envs(unseen, setting.seed) if unseen else ()
     for each in (run, warmup):
-        each.evaluation = replace(each.evaluation, unseen=worlds)
+        each.evaluation = replace(each.evaluation, unseen=envs)
     return replace(run, warmup=warmup if warmup_steps else None)
 
 

@@ -3,9 +3,9 @@
 Title: Behavior Injection: Preparing Language Models for Reinforcement Learning
 Paper: arXiv 2505.18917 (2025)
 Claim: Models taught such behaviours gain far more from the same RL than those taught plain solutions.
-Reading: The working of the bundled worlds is a graph of steps already. How often behaviours come was not found: a
+Reading: The working of the bundled environments is a graph of steps already. How often behaviours come was not found: a
     quarter each. RL after it is GRPO.
-Left out: The diagnosis by co-influence, a kernel of gradients between attempts, and with it the readiness report.
+Left out: The diagnosis by co-influence, a kernel of gradients between rollouts, and with it the readiness report.
 Acts: warmup/explored_share > 0 and warmup/nll > 0 with shown=2
 """
 
@@ -25,7 +25,7 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def behavior_injection(
-    setting: Setting = Setting(world="arithmetic:5"),
+    setting: Setting = Setting(env="arithmetic:5"),
     shown: int = 20,  # steps of demonstrations before
     explore: float = 0.25,  # probability of trying a step too early
     exploit: float = 0.25,  # probability of repeating what a step needs

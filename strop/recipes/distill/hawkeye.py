@@ -26,7 +26,7 @@ from strop.generate.policy_names import REFERENCE
 from strop.generate.strategies.independent import Independent
 from strop.models.names import model_folder
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Agent, Environment, Reward, Strategy
+from strop.roles import Agent, Episode, LLMClient, Reward, Strategy
 from strop.run import Run
 from strop.success import PLAIN
 from strop.text.sanitize import quoted
@@ -34,12 +34,13 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Message, Origin, Sampling, Start, Task, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Sampling, Start, Task
 
 # Hawkeye's price of a long chain of thought (2504.00424): the square of what exceeds a share of the plain one.
 #
 # Reading: lengths are shares of the plain chain's, with a price of 1; the paper's square of raw tokens would explode.
-# Where the plain attempt has no token, because its world failed before it began, nothing is compared and nothing costs.
+# Where the plain rollout has no token, because its environment failed before it began, nothing is compared and nothing
+# costs.
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,13 @@ class ShortChain(Reward):
             raise ConfigurationError(f"ShortChain needs free >= 0, got {self.free}")
 
     def __call__(self, group: Group) -> list[float]:
-        return [-(max(0.0, self._length(attempt) - self.free) ** 2) for attempt in group.trajectories]
+        return [-(max(0.0, self._length(rollout) - self.free) ** 2) for rollout in group.rollouts]
 
-    def _length(self, attempt: Trajectory) -> float:
-        if PLAIN not in attempt.facts:
-            raise ConfigurationError(f"attempt {attempt.id} has no {PLAIN}: use the strategy MeasuredByPlain")
-        plain = attempt.facts[PLAIN]
-        return attempt.num_tokens / plain if plain else 0.0
+    def _length(self, rollout: Rollout) -> float:
+        if PLAIN not in rollout.facts:
+            raise ConfigurationError(f"rollout {rollout.id} has no {PLAIN}: use the strategy MeasuredByPlain")
+        plain = rollout.facts[PLAIN]
+        return rollout.num_tokens / plain if plain else 0.0
 
 
 # Hawkeye's two models (2504.00424): the policy writes a short chain of thought, a small model the answer from it.
@@ -71,12 +72,13 @@ class ShortChain(Reward):
 
 @dataclass(frozen=True)
 class Relayed(Agent):
-    """The world hears the small model's answer to the question with the chain behind it, and pays the policy for it.
+    """The environment hears the small model's answer to the question with the chain behind it, and pays the policy for
+    it.
 
-    What the small model writes is in no attempt: neither trained nor counted as the policy's. It answers greedily.
+    What the small model writes is in no rollout: neither trained nor counted as the policy's. It answers greedily.
     """
 
-    answerer: Adviser
+    answerer: LLMClient
     max_tokens: int = 64  # of an answer
     asks: str = "{question} hint: {chain}"  # what the small model reads
 
@@ -88,16 +90,16 @@ class Relayed(Agent):
                 f"Relayed needs {{chain}} in asks and max_tokens >= 1, got {self.asks!r} and {self.max_tokens}"
             )
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
             raise ConfigurationError(
                 "Relayed begins at the beginning: use a strategy that does not go on from a middle"
             )
-        await environment.reset(task)
-        chain = await dialogue.reply()
+        await episode.reset(task)
+        chain = await dialogue.completion()
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
         said = await self.answerer.ask(self._question(task, chain.content), sampling, dialogue.key)
-        answer = await environment.step(Message("assistant", said))
+        answer = await episode.step(Message("assistant", said))
         return () if answer.reward is None else (answer.reward,)
 
     def _question(self, task: Task, chain: str) -> tuple[Message, ...]:
@@ -109,22 +111,24 @@ class Relayed(Agent):
 # Hawkeye's yardstick (2504.00424): how long the model's own full chain of thought for the same question is.
 #
 # Reading: that of the model training began with, sampled once for each group; it is not brought, and its length stands
-# beside every attempt as a fact.
+# beside every rollout as a fact.
 
 
 @dataclass(frozen=True)
 class MeasuredByPlain(Strategy):
-    """What `inner` makes, with the length of what `plain` makes in the reference's voice; needs `WithReference`."""
+    """What `inner` makes, with the length of what `plain` makes in the reference's policy name; needs
+    `WithReference`.
+    """
 
     inner: Strategy
     plain: Agent
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await self.inner(group, starts, play)
-        known = [attempt.facts[PLAIN] for attempt in group.trajectories if PLAIN in attempt.facts]
-        size = known[0] if known else (await play(play.another(voice=REFERENCE), self.plain)).num_tokens
-        for attempt in made:
-            attempt.facts[PLAIN] = float(size)
+        known = [rollout.facts[PLAIN] for rollout in group.rollouts if PLAIN in rollout.facts]
+        size = known[0] if known else (await play(play.another(policy_name=REFERENCE), self.plain)).num_tokens
+        for rollout in made:
+            rollout.facts[PLAIN] = float(size)
         return made
 
 

@@ -35,7 +35,7 @@ from strop.types import Metrics
 class Intuitive(Loss):
     """w_n * u_n, u = -log policy read with embeddings (1 - share) * true + share * the policy's own greedy guess.
 
-    w_n ~ sum over i >= n of decay^(i - n) u_i, with mean 1 over the attempt: an error counts for all that follows it.
+    w_n ~ sum over i >= n of decay^(i - n) u_i, with mean 1 over the rollout: an error counts for all that follows it.
     As in the release the gradient flows through w, too, unless `is_detached`; and embeddings do not learn from what is
     read. Decay 0 weighs nothing; with share 0 as well it is plain imitation.
     """
@@ -45,7 +45,7 @@ class Intuitive(Loss):
     is_detached: bool = False  # no gradient through the weights
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         if not (0 <= self.share <= 1 and 0 <= self.decay <= 1):
@@ -60,25 +60,25 @@ class Intuitive(Loss):
         weights = self._propagated(error, batch)
         loss = (weights.detach() if self.is_detached else weights) * error
         hits = (others == batch.tokens).to(loss.dtype)
-        return loss, {"nll": batch.figure(error), "guessed_share": batch.figure(hits)}
+        return loss, {"nll": batch.metric(error), "guessed_share": batch.metric(hits)}
 
     def _propagated(self, error: Tensor, batch: Batch) -> Tensor:
-        """N * c_n / sum c with c_n = sum over later tokens of the attempt of decay^(i - n) u_i: [T]."""
+        """N * c_n / sum c with c_n = sum over later tokens of the rollout of decay^(i - n) u_i: [T]."""
         if self.decay == 0:
             return torch.ones_like(error)
         ahead = torch.zeros_like(error)
-        for index in range(batch.num_attempts):
-            rows = (batch.trainable & (batch.attempts == index)).nonzero().squeeze(1)
+        for index in range(batch.num_rollouts):
+            rows = (batch.trainable & (batch.rollouts == index)).nonzero().squeeze(1)
             order = torch.arange(len(rows), device=rows.device)
             distance = order.unsqueeze(0) - order.unsqueeze(1)  # [N, N], i - n
             powers = torch.where(distance >= 0, self.decay ** distance.clamp(min=0).to(error.dtype), 0.0)
             ahead = ahead.index_add(0, rows, powers @ error[rows])
-        total = batch.per_attempt(ahead).clamp(min=1e-12)  # [A]
+        total = batch.per_rollout(ahead).clamp(min=1e-12)  # [A]
         return ahead * batch.on_tokens(num_tokens(batch, error) / total)
 
 
 def ift(
-    setting: Setting = Setting(world="countdown:3", group_size=1, groups_per_step=64),
+    setting: Setting = Setting(env="countdown:3", group_size=1, groups_per_step=64),
     share: float = 0.2,  # of its own guess in what the policy reads
     decay: float = 0.95,  # how far an error counts for what follows it
 ) -> Run:

@@ -43,7 +43,7 @@ _MASKS = ("none", "response", "group")
 class Kdrl(Loss):
     """beta(step) * k(d) per token, beta = max(start - fall * step, floor).
 
-    `mask` response distils only where an attempt is wrong, group only where all its siblings are wrong, too.
+    `mask` response distils only where a rollout is wrong, group only where all its siblings are wrong, too.
     """
 
     teacher: FilePath  # model folder
@@ -52,7 +52,7 @@ class Kdrl(Loss):
     floor: float = 1e-3  # its least weight
     fall: float = 5e-5  # per step
     mask: str = "none"  # none, response or group: where it teaches
-    threshold: float = 1.0  # the reward of a right attempt
+    threshold: float = 1.0  # the reward of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
@@ -75,7 +75,7 @@ class Kdrl(Loss):
         divergence = distance.square() / 2 if self.estimator == "k2" else torch.expm1(-distance) + distance
         kept = batch.trainable & batch.on_tokens(self._is_distilled(batch))
         loss = torch.where(kept, self.beta(batch.version) * divergence, 0.0)
-        return loss, {"teacher_kl": batch.figure(distance), "distilled_share": batch.figure(kept.to(loss.dtype))}
+        return loss, {"teacher_kl": batch.metric(distance), "distilled_share": batch.metric(kept.to(loss.dtype))}
 
     def _is_distilled(self, batch: Batch) -> Tensor:
         right = is_right(batch, self.threshold)  # [A]
@@ -89,7 +89,7 @@ def kdrl(
     *,
     teacher: str,  # folder of a better model with the same vocabulary
     estimator: str = "k2",  # k2 (reverse KL) or k3 (forward)
-    mask: str = "none",  # none, response (only wrong attempts) or group (only where all are wrong)
+    mask: str = "none",  # none, response (only wrong rollouts) or group (only where all are wrong)
     start: float = 5e-3,  # weight of the teacher at first
     floor: float = 1e-3,  # its least weight
     fall: float = 5e-5,  # of its weight in each step

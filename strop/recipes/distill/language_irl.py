@@ -40,14 +40,14 @@ class InverseSoftQ(Loss):
     discount: float = 1.0  # from token to token
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         both = output.over_logits(_action_and_state_value, batch.temperature)  # [T, 2]
         action, state = both.select(1, 0), both.select(1, 1)  # [T]
         reward = action - self.discount * following(state, batch)
         loss = torch.where(batch.trainable, state - action + self.penalty * reward.square(), 0.0)
-        return loss, {"nll": batch.figure(state - action), "implied_reward": batch.figure(reward)}
+        return loss, {"nll": batch.metric(state - action), "implied_reward": batch.metric(reward)}
 
 
 def _action_and_state_value(logits: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:

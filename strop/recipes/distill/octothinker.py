@@ -4,9 +4,9 @@ Title: OctoThinker: Mid-training Incentivizes Reinforcement Learning Scaling
 Paper: arXiv 2506.20512 (2025)
 Claim: After such mid-training a Llama base model gains as much from RL as a Qwen model does.
 Reading: The schedule of the branches was not found: half a cosine to a tenth. 20 stable steps to 10 of a branch, where
-    the paper has 200 to 20 billion tokens. Short and long are the world's own working with and without behaviours that
-    make it longer (`Injected`); hybrid has half of each. All branches begin with the very same stable checkpoint, if
-    seed and `stable` are the same; a warm-up hands on weights and not the moments of Adam, which begin anew.
+    the paper has 200 to 20 billion tokens. Short and long are the environment's own working with and without behaviours
+    that make it longer (`Injected`); hybrid has half of each. All branches begin with the very same stable checkpoint,
+    if seed and `stable` are the same; a warm-up hands on weights and not the moments of Adam, which begin anew.
 Left out: The corpus, and a cap on length that grows with RL.
 Acts: learning_rate > 0 and warmup/learning_rate < 5e-4 with stable=2, decay=2
 """
@@ -31,7 +31,7 @@ from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
-from strop.training.requirements import Need, Note
+from strop.training.requirements import Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
@@ -73,8 +73,8 @@ class StableThenDecay(Trainer):
         self.inner.open(model, seed)
         self._num_steps = 0
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        self.inner.note(groups, needs)
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        self.inner.policy_statistic(groups, needs)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs)
@@ -108,7 +108,7 @@ _BRANCHES = {"short": 0.0, "hybrid": 0.5, "long": 1.0}  # how likely a behaviour
 
 
 def octothinker(
-    setting: Setting = Setting(world="arithmetic:5"),
+    setting: Setting = Setting(env="arithmetic:5"),
     branch: str = "hybrid",  # short, long or hybrid: the answers of the decay
     stable: int = 20,  # steps of mid-training at one learning rate
     decay: int = 10,  # steps of the branch
@@ -120,11 +120,11 @@ def octothinker(
     return replace(run, warmup=_mid_training(setting, _BRANCHES[branch], stable, decay))
 
 
-def _mid_training(setting: Setting, chance: float, stable: int, decay: int) -> Run | None:
+def _mid_training(setting: Setting, probability: float, stable: int, decay: int) -> Run | None:
     first, branch = shown(setting, "octothinker", stable), shown(setting, "octothinker", decay)
     if branch is None:
         return first
     if not isinstance(branch.trainer, TorchTrainer):
         raise ConfigurationError(f"octothinker's schedule is for one process: set ranks=1, got {setting.ranks}")
-    agent = Injected(Demonstrate(least=1.0), chance, chance, setting.seed)
+    agent = Injected(Demonstrate(least=1.0), probability, probability, setting.seed)
     return replace(branch, agent=agent, trainer=StableThenDecay(branch.trainer, decay), warmup=first)

@@ -4,7 +4,7 @@ Title: The Synergy Dilemma of Long-CoT SFT and RL: Investigating Post-Training T
 Paper: arXiv 2507.07562 (2025)
 Claim: None of five combinations beats RL alone (55.1 on average; two stages 51.4, in turns 53.6, progressive 54.9,
     mixed data 54.0, merged 54.3, supervised training alone 51.4).
-Reading: In turns: one demonstration per task is kept back for a supervised step after that of RL. Progressive: attempts
+Reading: In turns: one demonstration per task is kept back for a supervised step after that of RL. Progressive: rollouts
     begin within a demonstration, of which less is given as versions go by, and in the end nothing. Merged
     models are not trained: `strop.models.merging.merge` makes one of two folders, the ends bit for bit its parents.
 Left out: Mixed data, whose second teacher is a model after RL; accuracy by how hard tasks were for the first model.

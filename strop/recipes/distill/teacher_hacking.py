@@ -4,9 +4,9 @@ Title: On Teacher Hacking in Language Model Distillation
 Paper: arXiv 2502.02671 (2025)
 Claim: Distillation on a fixed set of answers hacks the teacher: its distance falls while that to the oracle rises;
     fresh answers or more prompts prevent it.
-Reading: Distances are exact forward KLs at the tokens of each draw before it is trained on; the paper measures on
-    held-out prompts. Fixed answers are the worlds' own to a few tasks, over and over; fresh ones are the student's at
-    those tasks. hacking.json says what came of it. The oracle is only looked at.
+Reading: Distances are exact forward KLs at the tokens of each batch before it is trained on; the paper measures on
+    held-out prompts. Fixed answers are the environments' own to a few tasks, over and over; fresh ones are the
+    student's at those tasks. hacking.json says what came of it. The oracle is only looked at.
 Left out: The teacher's own distillation from the oracle's answers (any run of strop makes one), answers sampled by the
     teacher, reverse and Jensen-Shannon distances.
 Acts: forward_kl > 0 and golden/forward_kl > 0 with teacher=MODEL, oracle=MODEL
@@ -66,17 +66,17 @@ def turned(proxy: Sequence[float], golden: Sequence[float], window: int) -> int 
 # Says at the end of a distillation whether the student hacked its teacher (2502.02671), in hacking.json.
 #
 # Hacked is a student that still comes nearer to its teacher while it goes away from the oracle that the teacher stands
-# for. Reading: distances are those of each draw before it is trained on, averaged over `window` steps.
+# for. Reading: distances are those of each batch before it is trained on, averaged over `window` steps.
 
 _BEHIND = 3  # points: with 10, no run of 100 steps could ever be found hacked
 
 
 @dataclass
 class HackingReport:
-    """Reads the run's own figures, so that a resumed run is judged as a whole."""
+    """Reads the run's own metrics, so that a resumed run is judged as a whole."""
 
-    proxy: str  # figure of the distance to the teacher
-    golden: str  # figure of the distance to the oracle
+    proxy: str  # metric of the distance to the teacher
+    golden: str  # metric of the distance to the oracle
     window: int = 10  # steps of one point; the golden minimum must lie 3 points behind the last
     _folder: Path | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -112,24 +112,24 @@ class HackingReport:
         }
 
 
-# A loss that is only looked at (the golden measure of teacher hacking, 2502.02671): its figures, and no gradient.
+# A loss that is only looked at (the golden measure of teacher hacking, 2502.02671): its metrics, and no gradient.
 
 
 @dataclass(frozen=True)
 class Watched(Loss):
-    """0 at every token, with the figures of `inner` under `name/`."""
+    """0 at every token, with the metrics of `inner` under `name/`."""
 
     inner: Loss
-    name: str = "watched"  # before the names of its figures
+    name: str = "watched"  # before the names of its metrics
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ConfigurationError("Watched needs a name, or its figures would be taken for those of a loss")
+            raise ConfigurationError("Watched needs a name, or its metrics would be taken for those of a loss")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         with torch.no_grad():
-            _, figures = self.inner(output, batch)
-        return torch.zeros_like(output.logprobs), {f"{self.name}/{name}": value for name, value in figures.items()}
+            _, metrics = self.inner(output, batch)
+        return torch.zeros_like(output.logprobs), {f"{self.name}/{name}": value for name, value in metrics.items()}
 
 
 _ANSWERS: dict[str, Agent] = {"fixed": Demonstrate(least=1.0), "fresh": Chat()}
@@ -140,8 +140,8 @@ def teacher_hacking(
     *,
     teacher: str,  # folder of the model that is imitated, with the same vocabulary
     oracle: str,  # folder of the model that the teacher stands for, with the same vocabulary
-    answers: str = "fixed",  # fixed: the worlds' own, again and again; fresh: the student's
-    tasks: int = 64,  # of each world, over and over
+    answers: str = "fixed",  # fixed: the environments' own, again and again; fresh: the student's
+    tasks: int = 64,  # of each environment, over and over
 ) -> Run:
     """The proxy is `forward_kl`, the golden measure `golden/forward_kl`."""
     if answers not in _ANSWERS:
@@ -149,4 +149,4 @@ def teacher_hacking(
     proxy = ExactKl("forward", str(model_folder(teacher)), weight=1.0)
     golden = Watched(ExactKl("forward", str(model_folder(oracle))), "golden")
     run = setting.run("teacher_hacking", Constant(), (proxy, golden), agent=_ANSWERS[answers])
-    return replace(run, sampler=Few(run.worlds, tasks), trackers=(HackingReport("forward_kl", "golden/forward_kl"),))
+    return replace(run, sampler=Few(run.envs, tasks), trackers=(HackingReport("forward_kl", "golden/forward_kl"),))

@@ -24,7 +24,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
-from strop.roles import Agent, Environment, Reward
+from strop.roles import Agent, Episode, Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -32,23 +32,25 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Metrics, Origin, Task
 
-# Whether the policy left its thought empty (TON, 2505.16854): by itself worth nothing, a figure to watch.
+# Whether the policy left its thought empty (TON, 2505.16854): by itself worth nothing, a metric to watch.
 
 
 @dataclass(frozen=True)
 class Skipped(Reward):
-    """1 where the last reply begins with tags around nothing, else 0; skipping spreads without pay, or not at all."""
+    """1 where the last completion begins with tags around nothing, else 0; skipping spreads without pay, or not at
+    all.
+    """
 
     weight: float = 0.0
 
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(_is_empty(attempt.reply)) for attempt in group.trajectories]
+        return [float(_is_empty(rollout.completion)) for rollout in group.rollouts]
 
 
-def _is_empty(reply: str) -> bool:
-    before, opened, rest = reply.partition(OPEN)
+def _is_empty(completion: str) -> bool:
+    before, opened, rest = completion.partition(OPEN)
     thought, closed, _ = rest.partition(CLOSE)
     return bool(opened and closed) and not before.strip() and not thought.strip()
 
@@ -62,7 +64,7 @@ _PLACES = 2**32
 
 @dataclass(frozen=True)
 class ThoughtDropout(Agent):
-    """`inner` shows what the world demonstrates, without working at a share of the tasks.
+    """`inner` shows what the environment demonstrates, without working at a share of the tasks.
 
     Every answer has tags, or nobody could learn to leave a thought empty.
     """
@@ -77,30 +79,30 @@ class ThoughtDropout(Agent):
         if not 0 <= self.share <= 1:
             raise ConfigurationError(f"ThoughtDropout needs 0 <= share <= 1, got {self.share}")
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         rewrite = _emptied if self.is_dropped(task) else _tagged
-        return await self.inner.attempt(task, dialogue, Rewritten(environment, rewrite))
+        return await self.inner.rollout(task, dialogue, Rewritten(episode, rewrite))
 
     def is_dropped(self, task: Task) -> bool:
         name = hashlib.sha256(f"{self.seed}/{task.id}".encode()).digest()
         return int.from_bytes(name[:4], "big") < self.share * _PLACES
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many tasks of the draw were shown without a thought."""
+        """How many tasks of the batch were shown without a thought."""
         dropped = [self.is_dropped(group.task) for group in groups]
         return {"dropped_share": sum(dropped) / max(len(dropped), 1)}
 
 
-def _emptied(reply: str) -> str:
-    return f"{OPEN}{CLOSE}{final_answer(reply)}"
+def _emptied(completion: str) -> str:
+    return f"{OPEN}{CLOSE}{final_answer(completion)}"
 
 
-def _tagged(reply: str) -> str:
-    return reply if OPEN in reply else _emptied(reply)
+def _tagged(completion: str) -> str:
+    return completion if OPEN in completion else _emptied(completion)
 
 
 def ton(
-    setting: Setting = Setting(world="arithmetic:2"),
+    setting: Setting = Setting(env="arithmetic:2"),
     shown: int = 20,  # steps of demonstrations before
     dropped: float = 0.5,  # share of tasks that are shown without a thought
     kl: float = 0.04,  # weight of the penalty to the reference

@@ -4,12 +4,12 @@ Key: agent-rlvr
 Title: Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards
 Paper: arXiv 2506.11425 (2025)
 Claim: From 9.4 to 22.4 % of SWE-Bench Verified at 72B, and 27.8 % with a reward model at test time.
-Reading: Details beyond a summary were not found. Pairs are the best and the worst attempt at a task, so a success with
+Reading: Details beyond a summary were not found. Pairs are the best and the worst rollout of a task, so a success with
     guidance against the first failure without; guidance is taken out of the prompt before training; DPO with beta 0.1
     against the first weights. A task that is solved at once never calls the teacher, and one that nobody solves makes
-    no pair. A rule stands for the teacher: the right steps as far as the first that the reply lacks.
-Left out: The outcome reward model for the choice among attempts at test time.
-Acts: share/guided > 0 and margin != 0 with world=arithmetic:6
+    no pair. A rule stands for the teacher: the right steps as far as the first that the completion lacks.
+Left out: The outcome reward model for the choice among rollouts of test time.
+Acts: share/guided > 0 and margin != 0 with env=arithmetic:6
 """
 
 from __future__ import annotations
@@ -20,64 +20,66 @@ from dataclasses import dataclass, replace
 from strop.concurrency import together
 from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.environments.format.hints import with_hint
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.generate.interfaces import Player
 from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Strategy
+from strop.roles import LLMClient, Strategy
 from strop.run import Run
 from strop.text.llm_prompt import question
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Message, Origin, Sampling, Start, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Sampling, Start
 
 # Agent-RLVR's guidance (2506.11425): a teacher says what went wrong, the task is tried again, and trained without it.
 #
-# Readings: where a whole wave failed, each of its attempts is tried again with guidance of its own, which stands behind
-# the question. The teacher reads task, right answer and failed reply. One that does not answer gives no second try.
+# Readings: where a whole wave failed, each of its rollouts is tried again with guidance of its own, which stands behind
+# the question. The teacher reads task, right answer and failed completion. One that does not answer gives no second
+# try.
 
 WANTED = (
-    "The reply to the task failed. Say in a few words how to go about it: a plan, what is wrong in the reply, where to "
+    "The completion to the task failed. Say in a few words how to go about it: a plan, what is wrong in the "
+    "completion, where to "
     "look. Do not give the answer away."
 )
 
 
 @dataclass(frozen=True)
 class GuidedRetry(Strategy):
-    """The first wave is plain; attempts of later ones read what `guide` says of one that failed."""
+    """The first wave is plain; rollouts of later ones read what `guide` says of one that failed."""
 
-    guide: Adviser
+    guide: LLMClient
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not group.own:
             return await together(play(start) for start in starts)
         failed = [group.own[index % len(group.own)] for index in range(len(starts))]
         again = await together(self._again(*each, play) for each in zip(failed, starts, strict=True))
-        return [attempt for attempt in again if attempt is not None]
+        return [rollout for rollout in again if rollout is not None]
 
-    async def _again(self, failed: Trajectory, start: Start, play: Player) -> Trajectory | None:
+    async def _again(self, failed: Rollout, start: Start, play: Player) -> Rollout | None:
         task = failed.task
-        asked = question(WANTED, task=task.messages[-1].content, answer=task.answer, reply=failed.reply)
+        asked = question(WANTED, task=task.messages[-1].content, answer=task.answer, completion=failed.completion)
         try:
             said = await self.guide.ask([Message("user", asked)], Sampling(temperature=0.0, max_tokens=256), start.key)
-        except AdviserError:
+        except LLMClientError:
             return None
-        attempt = await play(replace(start, messages=with_hint(task, said), origin=Origin.GUIDED))
-        return play.retold(attempt, task.messages) if attempt.turns else attempt
+        rollout = await play(replace(start, messages=with_hint(task, said), origin=Origin.GUIDED))
+        return play.retold(rollout, task.messages) if rollout.turns else rollout
 
 
 _RULE = "strop.standins.feedback:put_right"
 
 
 def agent_rlvr(
-    setting: Setting = Setting(world="arithmetic:6", group_size=2),
+    setting: Setting = Setting(env="arithmetic:6", group_size=2),
     guide: str = "rules",  # or http://HOST:PORT/v1#MODEL, a teacher that writes guidance
     beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
-    """Where all attempts failed, each is tried once more with guidance; pairs are trained without it."""
+    """Where all rollouts failed, each is tried once more with guidance; pairs are trained without it."""
     return setting.run(
         "agent_rlvr",
         Constant(),
@@ -89,5 +91,5 @@ def agent_rlvr(
     )
 
 
-def _guide(text: str) -> Adviser:
-    return (None if text == "rules" else parse_adviser(text)) or Procedural(_RULE)
+def _guide(text: str) -> LLMClient:
+    return (None if text == "rules" else parse_llm_client(text)) or Procedural(_RULE)

@@ -4,10 +4,10 @@ Title: AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Explo
 Paper: arXiv 2508.06944 (2025)
 Claim: Better than supervised training, RL and their sequence; its authors asked to withdraw the paper while it is
     investigated, so that its figures count for nothing here.
-Reading: A group holds one demonstration beside the policy's attempts; its reward counts in the group's mean. One of
-    four groups is not trained on, and says by its attempts which of both losses helps. Rates and bounds were not found.
+Reading: A group holds one demonstration beside the policy's rollouts; its reward counts in the group's mean. One of
+    four groups is not trained on, and says by its rollouts which of both losses helps. Rates and bounds were not found.
     More is imitated where entropy is above its first value, as the paper says in words.
-Left out: The critic: attempts are compared with their siblings.
+Left out: The critic: rollouts are compared with their siblings.
 Acts: mu != 0.5 and meta_gradient != 0 with taught=1
 """
 
@@ -35,14 +35,14 @@ from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
-from strop.training.requirements import Need, Note
+from strop.training.requirements import Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics, Origin
 
 # AMFT's balance (2508.06944): how much is imitated and how much explored is learned from what helps other tasks.
 #
-# Readings: other tasks are every few groups of a draw, which are not trained on; how expected reward changes with the
-# weights is estimated from their attempts, against their mean. Gradients are divided by their norms. By the paper's
+# Readings: other tasks are every few groups of a batch, which are not trained on; how expected reward changes with the
+# weights is estimated from their rollouts, against their mean. Gradients are divided by their norms. By the paper's
 # words more is imitated where entropy is above its first value; its printed rule says the opposite (`printed`).
 
 _FILE = "meta_mixed.json"
@@ -86,8 +86,8 @@ class MetaMixed(Trainer):
         self.inner.open(model, seed)
         self._now = {"mu": self.mu}
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        self.inner.note(groups, needs)
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        self.inner.policy_statistic(groups, needs)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs)
@@ -97,7 +97,7 @@ class MetaMixed(Trainer):
         explore, imitate = (Objective((loss,), objective.correction) for loss in objective.losses)
         trained, held = ([_part(batch, self.every, is_held) for batch in batches] for is_held in (False, True))
         count = sum(int(batch.trainable.sum()) for batch in trained)
-        trained, says = [replace(batch, step_tokens=count) for batch in trained], 0.0  # or figures count held ones in
+        trained, says = [replace(batch, step_tokens=count) for batch in trained], 0.0  # or metrics count held ones in
         if any(bool(batch.trainable.any()) for batch in held):
             reward, copied, explored = (
                 unit(self.inner.gradient(*each)) for each in ((held, _reward), (trained, imitate), (trained, explore))
@@ -149,7 +149,7 @@ def _part(batch: Batch, every: int, is_held: bool) -> Batch:
 
 
 def _reward(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-    """Minus the expected reward of the policy's own attempts, as far as its gradient goes."""
+    """Minus the expected reward of the policy's own rollouts, as far as its gradient goes."""
     own = batch.trainable & batch.on_tokens(batch.is_of(Origin.POLICY))
     pushed = -batch.advantages * output.logprobs
     return (batch.share * pushed.where(own, pushed.new_zeros(()))).sum(), {}
@@ -157,21 +157,21 @@ def _reward(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
 
 def _mixed(explore: Aim, imitate: Aim, mu: float) -> Aim:
     def loss(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        (first, figures), (second, others) = explore(output, batch), imitate(output, batch)
-        return (1 - mu) * first + mu * second, figures | others
+        (first, metrics), (second, others) = explore(output, batch), imitate(output, batch)
+        return (1 - mu) * first + mu * second, metrics | others
 
     return loss
 
 
 def amft(
-    setting: Setting = Setting(world="arithmetic:6"),
+    setting: Setting = Setting(env="arithmetic:6"),
     mu: float = 0.5,  # share of imitation, at first
     rate: float = 0.1,  # at which other tasks move it
     entropy_rate: float = 0.01,  # at which entropy moves it
     printed: bool = False,  # the sign of entropy as the paper prints it, against its words
     taught: int = 4,  # steps of supervised training before
 ) -> Run:
-    """One optimizer step per draw on a mixture of both losses; the mixture learns."""
+    """One optimizer step per batch on a mixture of both losses; the mixture learns."""
     run = setting.run(
         "amft",
         GroupStandard(),

@@ -1,13 +1,13 @@
-"""Several teachers, asked only where every attempt failed, and of their traces those that the policy understands.
+"""Several teachers, asked only where every rollout failed, and of their traces those that the policy understands.
 
 Title: More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse Exploration
 Paper: arXiv 2510.02227 (2025)
 Claim: 4.3 % above GRPO on mathematics and 12.2 % outside of it, with four teachers of the policy's own size.
-Reading: Two of the attempts make room for traces. Rewards minus their mean; a teacher's tokens weigh p / (p + 0.1),
-    without any old policy and without a clip. Tokens are summed over the longest reply's length; two optimizer steps
-    per draw, as released. The paper's teachers are four models; here they are four ways to work out a sum, or models
-    behind addresses. Where a teacher does not know the kind of task, the others are asked alone.
-Acts: teacher/shaped > 0 and fact/comprehended > 0 with world=arithmetic:7
+Reading: Two of the rollouts make room for traces. Rewards minus their mean; a teacher's tokens weigh p / (p + 0.1),
+    without any old policy and without a clip. Tokens are summed over the longest completion's length; two optimizer
+    steps per batch, as released. The paper's teachers are four models; here they are four ways to work out a sum, or
+    models behind addresses. Where a teacher does not know the kind of task, the others are asked alone.
+Acts: teacher/shaped > 0 and fact/comprehended > 0 with env=arithmetic:7
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.environments.format.think_tags import CLOSE, OPEN
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
 from strop.generate.interfaces import Player
 from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.policy import Policy
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Strategy
 from strop.run import Run
@@ -36,12 +36,13 @@ from strop.training.losses.entropy import Entropy
 from strop.training.losses.outside.shaped_probability import ShapedProbability
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.requirements import LOGPROBS
-from strop.types import FloatArray, Group, Origin, Outcome, Start, Trajectory
+from strop.types import FloatArray, Group, Origin, Outcome, Rollout, Start
 
-# AMPO's teachers (2510.02227): where no attempt is right, some make room for what the policy understands best.
+# AMPO's teachers (2510.02227): where no rollout is right, some make room for what the policy understands best.
 #
 # Readings: a trace is understood as well as the policy, after its working, expects the right answer: the mean
-# probability of that answer's tokens, and a little for its form. Traces that the world does not pay are not taken; the
+# probability of that answer's tokens, and a little for its form. Traces that the environment does not pay are not
+# taken; the
 # release pays each of them 1. A teacher that does not answer brings none. Failed rewards are no evidence, neither way.
 
 COMPREHENDED = "comprehended"  # the fact of how well the policy understands a trace, from 0 to 1
@@ -51,7 +52,7 @@ _TOLERANCE = 0.001  # of a reward of 0
 
 @dataclass
 class TeachersWhenLost(Strategy):
-    """Where all attempts of the first wave failed, `count` of them are replaced by the best understood traces."""
+    """Where all rollouts of the first wave failed, `count` of them are replaced by the best understood traces."""
 
     teachers: tuple[Agent, ...]
     count: int = 2  # traces in a group, at most
@@ -67,46 +68,48 @@ class TeachersWhenLost(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         own = await together(play(start) for start in starts)
-        if group.trajectories or not await self._is_lost(own, play):
+        if group.rollouts or not await self._is_lost(own, play):
             return own
         traces = await self._understood(await self._traces(play), play)
         count = min(self.count, len(traces), len(own) - 1)
         leaving = set(np.random.default_rng(starts[0].key).choice(len(own), count, replace=False).tolist())
         return [*(each for place, each in enumerate(own) if place not in leaving), *traces[:count]]
 
-    async def _is_lost(self, attempts: Sequence[Trajectory], play: Player) -> bool:
-        paid = [reward for reward in await play.score(attempts) if reward is not None]
+    async def _is_lost(self, rollouts: Sequence[Rollout], play: Player) -> bool:
+        paid = [reward for reward in await play.score(rollouts) if reward is not None]
         return bool(paid) and max(paid) <= _TOLERANCE
 
-    async def _traces(self, play: Player) -> list[Trajectory]:
-        """What teachers bring that the world pays for, in their order."""
+    async def _traces(self, play: Player) -> list[Rollout]:
+        """What teachers bring that the environment pays for, in their order."""
         tried = await together(_brought(play.another(), teacher, play) for teacher in self.teachers)
-        found = [attempt for attempt in tried if attempt is not None and attempt.is_scored]
+        found = [rollout for rollout in tried if rollout is not None and rollout.is_scored]
         paid = await play.score(found)
         return [each for each, reward in zip(found, paid, strict=True) if reward is not None and reward > _TOLERANCE]
 
-    async def _understood(self, traces: Sequence[Trajectory], play: Player) -> list[Trajectory]:
+    async def _understood(self, traces: Sequence[Rollout], play: Player) -> list[Rollout]:
         """The traces with how well they are understood, the best first; of equals the earlier teacher's."""
         if not traces:
             return []
         ends = [self._with_answer(trace) for trace in traces]
         looks = await play.look([end for end, _ in ends], frozenset({LOGPROBS}))
         scores = [
-            _ANSWER * _mean_probability(look[LOGPROBS.name], place) + _FORM * _is_formed(trace.reply)
+            _ANSWER * _mean_probability(look[LOGPROBS.name], place) + _FORM * _is_formed(trace.completion)
             for trace, look, (_, place) in zip(traces, looks, ends, strict=True)
         ]
         told = [replace(each, facts={**each.facts, COMPREHENDED: s}) for each, s in zip(traces, scores, strict=True)]
         return sorted(told, key=lambda each: -each.facts[COMPREHENDED])
 
-    def _with_answer(self, trace: Trajectory) -> tuple[Trajectory, slice]:
+    def _with_answer(self, trace: Rollout) -> tuple[Rollout, slice]:
         """The trace's working with the right answer behind it, and where that stands among its tokens."""
         if self._policy is None:
-            raise ConfigurationError("TeachersWhenLost does not know how replies are written: call meet(policy) first")
+            raise ConfigurationError(
+                "TeachersWhenLost does not know how completions are written: call meet(policy) first"
+            )
         template, last = self._policy.template, trace.turns[-1]
-        working, closed, _ = trace.reply.rpartition(CLOSE)
-        before, behind = template.encode_reply(working + closed), template.encode(trace.task.answer)
+        working, closed, _ = trace.completion.rpartition(CLOSE)
+        before, behind = template.encode_completion(working + closed), template.encode(trace.task.answer)
         tokens = np.concatenate([before, behind])
         count = len(tokens)
         turn = replace(last, tokens=tokens, logprobs=np.zeros(count, np.float32), versions=np.full(count, -1), aux={})
@@ -115,10 +118,10 @@ class TeachersWhenLost(Strategy):
         return whole, slice(at, at + len(behind))
 
 
-async def _brought(start: Start, teacher: Agent, play: Player) -> Trajectory | None:
+async def _brought(start: Start, teacher: Agent, play: Player) -> Rollout | None:
     try:
         return await play(start, teacher)
-    except AdviserError:
+    except LLMClientError:
         return None
 
 
@@ -128,8 +131,8 @@ def _mean_probability(logprobs: FloatArray, place: slice) -> float:
     return float(answer.mean()) if len(answer) else 0.0
 
 
-def _is_formed(reply: str) -> bool:
-    return reply.startswith(OPEN) and reply.count(CLOSE) == 1 and not reply.endswith(CLOSE)
+def _is_formed(completion: str) -> bool:
+    return completion.startswith(OPEN) and completion.count(CLOSE) == 1 and not completion.endswith(CLOSE)
 
 
 _WAYS = ("backward", "largest_first", "brief")
@@ -137,7 +140,7 @@ _DUAL = 10.0  # the loss of a token with A < 0 is at most so many times |A|
 
 
 def ampo(
-    setting: Setting = Setting(world="arithmetic:7+arithmetic:5"),
+    setting: Setting = Setting(env="arithmetic:7+arithmetic:5"),
     teachers: str = "rules",  # or http://HOST:PORT/v1#MODEL, several joined by commas
     traces: int = 2,  # of a group that failed, at most
     shift: float = 0.1,  # probability at which a teacher's token weighs one half
@@ -161,5 +164,5 @@ def ampo(
 def _teachers(text: str) -> tuple[Agent, ...]:
     if text == "rules":
         return (Demonstrate(), *(Advised(Procedural(f"strop.standins.solution_styles:{way}")) for way in _WAYS))
-    asked = [parse_adviser(each.strip()) for each in text.split(",")]
-    return tuple(Advised(adviser) for adviser in asked if adviser is not None)
+    asked = [parse_llm_client(each.strip()) for each in text.split(",")]
+    return tuple(Advised(llm_client) for llm_client in asked if llm_client is not None)

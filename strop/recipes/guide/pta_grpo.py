@@ -4,13 +4,13 @@ Key: pta-grpo
 Title: Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning
 Paper: arXiv 2510.01833 (2025)
 Claim: Better than GRPO and other baselines on ten mathematics benchmarks, for models of 3B to 14B.
-Reading: The warm-up imitates the worlds' solutions with a plan before each: their steps without results, in place of a
-    larger model's summaries. Then 3 plans for a task and 3 attempts of each; an attempt is paid for being right, for
-    how often its plan's attempts are right, and a tenth for its form; the paper's weights were not found. Tokens of a
-    plan are trained once and credited with the mean of its attempts. All attempts of a group are compared, in units of
-    their spread. Optimizer steps per draw are not known: one.
+Reading: The warm-up imitates the environments' solutions with a plan before each: their steps without results, in place
+    of a larger model's summaries. Then 3 plans for a task and 3 rollouts of each; a rollout is paid for being right,
+    for how often its plan's rollouts are right, and a tenth for its form; the paper's weights were not found. Tokens of
+    a plan are trained once and credited with the mean of its rollouts. All rollouts of a group are compared, in units
+    of their spread. Optimizer steps per batch are not known: one.
 Left out: A pay for short plans, which reviews mention and do not spell out.
-Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=12, world=arithmetic:1
+Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=12, env=arithmetic:1
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from strop.generate.policy import Policy
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Agent, Environment, Reward, Strategy
+from strop.roles import Agent, Episode, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Origin, Start, Task, Trajectory
+from strop.types import Group, Origin, Rollout, Start, Task
 
-# Plans: how a reply's working will go, without its results, between <plan> and </plan> before it.
+# Plans: how a completion's working will go, without its results, between <plan> and </plan> before it.
 
 PLAN, PLANNED = "<plan>", "</plan>"
 
 
-def planned(reply: str) -> str:
-    """A reply with its plan before it; where it shows no working there is none to plan."""
-    plan = plan_of(reply)
-    return f"{PLAN}{plan}{PLANNED}{reply}" if plan else reply
+def planned(completion: str) -> str:
+    """A completion with its plan before it; where it shows no working there is none to plan."""
+    plan = plan_of(completion)
+    return f"{PLAN}{plan}{PLANNED}{completion}" if plan else completion
 
 
-def plan_of(reply: str) -> str:
+def plan_of(completion: str) -> str:
     """The left side of each step of the working, with ? for the result of the step before: `47+12 ?+30`."""
-    working = between(reply, OPEN, CLOSE)
+    working = between(completion, OPEN, CLOSE)
     before, found = "", list[str]()
     for step in working[0].split() if working else ():
         left, _, result = step.partition("=")
@@ -59,12 +59,12 @@ def plan_of(reply: str) -> str:
     return " ".join(found)
 
 
-# A reward for replies of several tagged parts: a plan, then a thought, then the answer (PTA-GRPO, 2510.01833).
+# A reward for completions of several tagged parts: a plan, then a thought, then the answer (PTA-GRPO, 2510.01833).
 
 
 @dataclass(frozen=True)
 class InParts(Reward):
-    """1 where the last reply is `<tag>...</tag>` for each of the tags, each once, and then an answer; else 0."""
+    """1 where the last completion is `<tag>...</tag>` for each of the tags, each once, and then an answer; else 0."""
 
     tags: tuple[str, ...] = ("plan", "think")  # of the parts, in order
     weight: float = 1.0
@@ -76,49 +76,49 @@ class InParts(Reward):
             raise ConfigurationError(f"InParts needs the names of tags, got {self.tags}")
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(self._is_laid_out(attempt.reply)) for attempt in group.trajectories]
+        return [float(self._is_laid_out(rollout.completion)) for rollout in group.rollouts]
 
-    def _is_laid_out(self, reply: str) -> bool:
-        left = reply.strip()
+    def _is_laid_out(self, completion: str) -> bool:
+        left = completion.strip()
         for tag in self.tags:
             opening, closing = f"<{tag}>", f"</{tag}>"
-            if not left.startswith(opening) or (reply.count(opening), reply.count(closing)) != (1, 1):
+            if not left.startswith(opening) or (completion.count(opening), completion.count(closing)) != (1, 1):
                 return False
             left = left.partition(closing)[2].strip()
         return bool(left)
 
 
-# Let the world show its solution with a plan before it (PTA-GRPO, 2510.01833): what the policy imitates at first.
+# Let the environment show its solution with a plan before it (PTA-GRPO, 2510.01833): what the policy imitates at first.
 #
 # Reading: the paper's plans are a larger model's summaries; here they are the steps without their results.
 
 
 @dataclass(frozen=True)
 class DemonstratePlan(Agent):
-    """`inner` shows what the world demonstrates, each reply with its plan."""
+    """`inner` shows what the environment demonstrates, each completion with its plan."""
 
     inner: Agent
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        return await self.inner.attempt(task, dialogue, Rewritten(environment, planned))
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        return await self.inner.rollout(task, dialogue, Rewritten(episode, planned))
 
 
-# PTA-GRPO's plans (2510.01833): each attempt begins with a plan, and others work it out anew.
+# PTA-GRPO's plans (2510.01833): each rollout begins with a plan, and others work it out anew.
 #
-# Readings: a plan is written once, in the first attempt of its kind, and given to the others; so it is trained once. An
-# attempt without a plan, or that says nothing behind it, stays alone.
+# Readings: a plan is written once, in the first rollout of its kind, and given to the others; so it is trained once. An
+# rollout without a plan, or that says nothing behind it, stays alone.
 
 
 @dataclass
 class Plans(Strategy):
-    """Every start writes a plan and works it out; `chains` - 1 more attempts work out the same one.
+    """Every start writes a plan and works it out; `chains` - 1 more rollouts work out the same one.
 
-    M starts make up to M * chains attempts.
+    M starts make up to M * chains rollouts.
     """
 
-    chains: int = 3  # attempts of each plan
+    chains: int = 3  # rollouts of each plan
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -129,16 +129,16 @@ class Plans(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         roots = await together(play(start) for start in starts)
         ends = [(root, self._end(root)) for root in roots if root.is_scored and len(root.turns) == 1]
         forks = [branch_of(root, end, play.another()) for root, end in ends if end for _ in range(self.chains - 1)]
         return [*roots, *await together(branched(start, play) for start in forks)]
 
-    def _end(self, root: Trajectory) -> int:
+    def _end(self, root: Rollout) -> int:
         """Tokens of the plan; 0 where there is none, or nothing behind it."""
         if self._policy is None:
-            raise ConfigurationError("Plans does not know how replies are written: call meet(policy) first")
+            raise ConfigurationError("Plans does not know how completions are written: call meet(policy) first")
         tokens, template = root.turns[0].tokens, self._policy.template
         at = template.text(tokens).find(PLANNED)
         if at < 0:
@@ -149,12 +149,12 @@ class Plans(Strategy):
 
 def pta_grpo(
     setting: Setting = Setting(group_size=3),
-    chains: int = 3,  # attempts of each plan
+    chains: int = 3,  # rollouts of each plan
     taught: int = 40,  # steps of supervised training on plans before
-    quality: float = 1.0,  # weight of the pay for a plan's attempts
+    quality: float = 1.0,  # weight of the pay for a plan's rollouts
     form: float = 0.1,  # weight of the pay for a plan, a thought and an answer
 ) -> Run:
-    """group_size is the number of plans; a group is up to chains times as many attempts."""
+    """group_size is the number of plans; a group is up to chains times as many rollouts."""
     run = setting.run(
         "pta_grpo",
         AlongTree(GroupStandard(), "mean"),

@@ -3,14 +3,14 @@
 Title: Learning What Reinforcement Learning Can't: Interleaved Online Fine-Tuning for Hardest Questions
 Paper: arXiv 2506.07527 (2025)
 Claim: 5.2 points above RL alone, averaged over six benchmarks, with 13 % of the demonstrations.
-Reading: A task all of whose attempts were paid 0 is shown once; demonstrations wait until there are enough for a step
-    of their own, which follows the draw's others, newest first. Groups are compared with their mean, ratios are not
+Reading: A task all of whose rollouts were paid 0 is shown once; demonstrations wait until there are enough for a step
+    of their own, which follows the batch's others, newest first. Groups are compared with their mean, ratios are not
     clipped and tokens are summed over a constant; a supervised step is a mean over tokens with a bonus on entropy. Two
-    optimizer steps per draw (64 of 128 tasks), gradients of a norm of at most 0.7. The paper collects 128
-    demonstrations, one draw's worth of tasks; here 8 are. Later scripts of the release clip and collect 64. A task
-    whose attempts were all cut off at the token limit is not shown: that says nothing about how hard it is.
+    optimizer steps per batch (64 of 128 tasks), gradients of a norm of at most 0.7. The paper collects 128
+    demonstrations, one batch's worth of tasks; here 8 are. Later scripts of the release clip and collect 64. A task
+    whose rollouts were all cut off at the token limit is not shown: that says nothing about how hard it is.
 Left out: Adam moments of its own for the supervised steps: both kinds share one optimizer. The price of wrong formats,
-    which no world here has.
+    which no environment here has.
 Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 """
 
@@ -36,23 +36,25 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import FloatArray, Group, Origin, Start, Trajectory
+from strop.types import FloatArray, Group, Origin, Rollout, Start
 
 # ReLIFT's demonstrations (2506.07527): where a whole wave failed, the next one is an expert's.
 
-FAMILY = "shown"
+COMPARISON_GROUP = "shown"
 
 
 @dataclass(frozen=True)
 class ShownWhenLost(Strategy):
-    """The first wave is the policy's own; every later one is played by `expert`, and is a family of its own."""
+    """The first wave is the policy's own; every later one is played by `expert`, and is a comparison group of its
+    own.
+    """
 
     expert: Agent
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        if not group.trajectories:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        if not group.rollouts:
             return await together(play(start) for start in starts)
-        return await together(play(replace(start, family=FAMILY), self.expert) for start in starts)
+        return await together(play(replace(start, comparison_group=COMPARISON_GROUP), self.expert) for start in starts)
 
 
 # One reduction for steps of demonstrations, another for all others (ReLIFT, 2506.07527).
@@ -60,14 +62,14 @@ class ShownWhenLost(Strategy):
 
 @dataclass(frozen=True)
 class TaughtApart(Reduction):
-    """`taught` where every attempt that counts is a teacher's, else `own`."""
+    """`taught` where every rollout that counts is a teacher's, else `own`."""
 
     own: Reduction
     taught: Reduction
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        is_taught = all(attempt.origin is Origin.TEACHER for attempt in attempts)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        is_taught = all(rollout.origin is Origin.TEACHER for rollout in rollouts)
         return self.taught(groups) if is_taught else self.own(groups)
 
 
@@ -80,7 +82,7 @@ def relift(
     collected: int = 8,  # demonstrations of one supervised step
     entropy: float = 0.001,  # weight of the bonus in supervised steps
 ) -> Run:
-    """One demonstration of each task that all attempts failed at; trained on apart, once there are enough."""
+    """One demonstration of each task that all rollouts failed at; trained on apart, once there are enough."""
     shown = (Origin.TEACHER,)
     return setting.run(
         "relift",

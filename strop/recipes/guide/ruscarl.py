@@ -5,13 +5,14 @@ Paper: arXiv 2508.16949 (2025)
 Claim: From 23.6 to 50.3 on HealthBench-500 at 7B, where the same without the scaffold stays behind.
 Reading: Old log-probabilities are the policy's behind the plain prompt, so that ratios begin at 1: the scaffold is not
     corrected for, by choice of the paper. The scaffold falls at a fifth of the run, almost at once. Rules stand for the
-    writer and the judge of rubrics: an item for each step of a sum, 5 points each. Temperature 0.7, two optimizer steps
-    per draw and the mean over tokens, as released. What the world would have paid is logged beside it and weighs
+    task generator and the judge of rubrics: an item for each step of a sum, 5 points each. Temperature 0.7, two
+    optimizer steps
+    per batch and the mean over tokens, as released. What the environment would have paid is logged beside it and weighs
     nothing.
 Left out: A sentence that forbids to mention the rubric, and the system prompt as its place: the bundled model reads
     neither (`Scaffolded.shows` is where both go). Sampling within a mass of 0.8 and of the 20 likeliest tokens: ratios
     would be of another distribution than the one sampled from.
-Acts: scaffold_share > 0 and reward/rubric_points > 0 with steps=3, world=arithmetic:6
+Acts: scaffold_share > 0 and reward/rubric_points > 0 with steps=3, env=arithmetic:6
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.concurrency import together
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, text_of, verdict
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import JUDGED, is_met, rubric_of
@@ -32,55 +33,55 @@ from strop.generate.interfaces import Player
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Reward, Strategy
+from strop.roles import LLMClient, Reward, Strategy
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.clamped import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# RuscaRL's reward (2508.16949): points of the rubric's items that a reply meets, over all that could be earned.
+# RuscaRL's reward (2508.16949): points of the rubric's items that a completion meets, over all that could be earned.
 #
-# Reading: a verdict that is neither yes nor no is none; an attempt with an item that nobody judged has no reward.
+# Reading: a verdict that is neither yes nor no is none; a rollout with an item that nobody judged has no reward.
 
 
 @dataclass(frozen=True)
 class RubricPoints(Reward):
     """sum(points of items that are met) / sum(positive points): at most 1, and below 0 for what must not be done."""
 
-    writer: Adviser  # who writes rubrics
-    judge: Adviser  # who says whether a reply meets an item
+    task_generator: LLMClient  # who writes rubrics
+    judge: LLMClient  # who says whether a completion meets an item
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
 
     async def __call__(self, group: Group) -> list[float]:
-        if not group.trajectories:
+        if not group.rollouts:
             return []
-        items = await rubric_of(group.task, self.writer)
-        return await all_of(self._mark(attempt, items) for attempt in group.trajectories)
+        items = await rubric_of(group.task, self.task_generator)
+        return await all_of(self._mark(rollout, items) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory, items: list[Item]) -> float:
-        verdicts = await all_of(self._verdict(attempt, item) for item in items)
-        attempt.facts |= {f"{FACT}{place}": float(met) for place, met in enumerate(verdicts) if met is not None}
+    async def _mark(self, rollout: Rollout, items: list[Item]) -> float:
+        verdicts = await all_of(self._verdict(rollout, item) for item in items)
+        rollout.facts |= {f"{FACT}{place}": float(met) for place, met in enumerate(verdicts) if met is not None}
         if any(met is None for met in verdicts):
             return math.nan
         earned = sum(item.weight for item, met in zip(items, verdicts, strict=True) if met)
         return earned / sum(item.weight for item in items if item.weight > 0)
 
-    async def _verdict(self, attempt: Trajectory, item: Item) -> bool | None:
-        asked = judgement(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
+    async def _verdict(self, rollout: Rollout, item: Item) -> bool | None:
+        asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
         return is_met(await verdict(self.judge, asked, YES_OR_NO))
 
 
 # RuscaRL's scaffold (2508.16949): siblings read more or less of the rubric, ever less of it, and train without it.
 #
 # Readings: the first of n siblings reads most, the last nothing. Items are drawn by chance and keep their order. They
-# stand behind the question; the paper has them in the system prompt. Where nobody writes a rubric, attempts are plain.
+# stand behind the question; the paper has them in the system prompt. Where nobody writes a rubric, rollouts are plain.
 
-SCAFFOLD = "scaffold"  # the fact of what share of the rubric an attempt was shown
+SCAFFOLD = "scaffold"  # the fact of what share of the rubric a rollout was shown
 _LARGEST = 700.0  # exponent
 
 
@@ -91,7 +92,7 @@ class Scaffolded(Strategy):
     x is how much of the run is over, from 0 to 1.
     """
 
-    writer: Adviser  # who writes rubrics, the same as the reward's
+    task_generator: LLMClient  # who writes rubrics, the same as the reward's
     steps: int  # of the run
     fall: float = 0.2  # where half of the scaffold is gone, as a share of the run
     steepness: float = 125.0  # of the fall
@@ -107,17 +108,17 @@ class Scaffolded(Strategy):
         few = run.budget.size is not None and run.budget.size < 2
         return ["siblings are shown different shares of a rubric: need group_size >= 2, got 1"] if few else []
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         try:
-            items = await rubric_of(group.task, self.writer)
-        except AdviserError:
+            items = await rubric_of(group.task, self.task_generator)
+        except LLMClientError:
             items = []
         counts = [
             round(self.share(index, len(starts), start.version) * len(items)) for index, start in enumerate(starts)
         ]
         played = zip(starts, counts, strict=True)
         return await together(
-            self._attempt(start, group.task, _drawn(items, count, start), play) for start, count in played
+            self._rollout(start, group.task, _drawn(items, count, start), play) for start, count in played
         )
 
     def share(self, index: int, size: int, version: int) -> float:
@@ -127,16 +128,16 @@ class Scaffolded(Strategy):
         return (size - 1 - index) / max(size - 1, 1) * faded
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The mean share of the rubric that attempts were shown."""
-        shown = [attempt.facts.get(SCAFFOLD, 0.0) for group in groups for attempt in group.scored]
+        """The mean share of the rubric that rollouts were shown."""
+        shown = [rollout.facts.get(SCAFFOLD, 0.0) for group in groups for rollout in group.scored]
         return {"scaffold_share": sum(shown) / max(len(shown), 1)}
 
-    async def _attempt(self, start: Start, task: Task, items: tuple[list[str], float], play: Player) -> Trajectory:
+    async def _rollout(self, start: Start, task: Task, items: tuple[list[str], float], play: Player) -> Rollout:
         shown, share = items
         if not shown:
             return await play(start)
-        attempt = await play(replace(start, messages=self._told(task, shown), origin=Origin.GUIDED))
-        told = play.retold(attempt, task.messages) if attempt.turns else attempt
+        rollout = await play(replace(start, messages=self._told(task, shown), origin=Origin.GUIDED))
+        told = play.retold(rollout, task.messages) if rollout.turns else rollout
         return replace(told, facts=told.facts | {SCAFFOLD: share})
 
     def _told(self, task: Task, items: list[str]) -> tuple[Message, ...]:
@@ -155,21 +156,21 @@ _RULES = "strop.standins.judges.rubric"
 
 
 def ruscarl(
-    setting: Setting = Setting(world="arithmetic:6", temperature=0.7),
+    setting: Setting = Setting(env="arithmetic:6", temperature=0.7),
     fall: float = 0.2,  # where half of the scaffold is gone, as a share of the run
     steepness: float = 125.0,  # of its fall
     kl: float = 0.001,  # weight of the distance from the first weights
 ) -> Run:
     """Siblings read from all of the rubric down to nothing, until the scaffold falls."""
-    writer, judge = (Procedural(f"{_RULES}:{name}") for name in ("written", "judged"))
+    task_generator, judge = (Procedural(f"{_RULES}:{name}") for name in ("written", "judged"))
     run = setting.run(
         "ruscarl",
         GroupStandard(),
         (Clip(0.2, 0.2, anchor="proximal"), Kl(weight=kl)),
-        strategy=Scaffolded(writer, setting.steps, fall, steepness),
+        strategy=Scaffolded(task_generator, setting.steps, fall, steepness),
         correction=Clamped(1.0, 1.0, target="proximal"),  # on purpose: the scaffold counts as if it had not been there
         minibatches=2,
     )
-    truth = measured(run.worlds)
-    run.rewards = (RubricPoints(writer, judge), truth)
+    truth = measured(run.envs)
+    run.rewards = (RubricPoints(task_generator, judge), truth)
     return run

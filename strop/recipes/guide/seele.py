@@ -3,12 +3,13 @@
 Title: Staying in the Sweet Spot: Responsive Reasoning Evolution via Capability-Adaptive Hint Scaffolding
 Paper: arXiv 2509.06923 (2025)
 Claim: 11.8 points above GRPO and 10.5 above supervised training on average, over six mathematics benchmarks.
-Reading: A group is 4 rounds of group_size attempts (8 in the paper; here 4, of a working of 2 or 3 steps). The steps
-    that are shown begin the reply; they are imitated with weight 0.001, and only what was sampled is reinforced. After
+Reading: A group is 4 rounds of group_size rollouts (8 in the paper; here 4, of a working of 2 or 3 steps). The steps
+    that are shown begin the completion; they are imitated with weight 0.001, and only what was sampled is reinforced.
+    After
     each round a curve of item response theory is fitted to how often this group's rounds were right, and turned round
     at one half. Fits of few points stay near a usual curve. Where a task is right more often without a hint, none is
-    given. All attempts of a group are compared, in units of their spread. Tasks come back: a pool of 64 of each world.
-    Optimizer steps per draw are not known: one. Hints keep their place in the mean over tokens.
+    given. All rollouts of a group are compared, in units of their spread. Tasks come back: a pool of 64 of each
+    environment. Optimizer steps per batch are not known: one. Hints keep their place in the mean over tokens.
 Acts: hint_share > 0 and said/nll > 0
 """
 
@@ -31,7 +32,7 @@ from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import unwritten
 from strop.recipes.setting import Setting
-from strop.roles import Strategy, World
+from strop.roles import Environment, Strategy
 from strop.run import Run
 from strop.success import success
 from strop.training.advantages.group_standard import GroupStandard
@@ -39,14 +40,14 @@ from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
-from strop.types import Group, Metrics, Origin, Start, Task, Trajectory, Turn
+from strop.types import Group, Metrics, Origin, Rollout, Start, Task, Turn
 
 # How accuracy grows with the share of a solution that is shown: a curve of item response theory, and its fit.
 
 _STEEPNESS, _EASE = (1.0, 64.0), (-1.5, 0.5)  # within which a fit looks
 _USUAL = (8.0, -0.5)  # steepness and ease of a task of which nothing is known: half of it shown, half are right
 _MOST_GUESSED = 0.9
-_DOUBT = 1e-4  # how much a squared step away from the usual costs, beside squared errors of accuracy
+_WARNING = 1e-4  # how much a squared step away from the usual costs, beside squared errors of accuracy
 _GRID, _ZOOMS = 33, 5
 
 
@@ -98,17 +99,18 @@ def _best(
     guess = np.clip((weights * (1 - rise) * (found - rise)).sum(-1) / np.maximum(free, 1e-12), 0, _MOST_GUESSED)
     errors = (weights * (guess[..., None] + (1 - guess[..., None]) * rise - found) ** 2).sum(-1) / weights.sum()
     away = (logs - math.log(_USUAL[0])) ** 2 + (eases - _USUAL[1]) ** 2 + guess**2
-    place = np.unravel_index(np.argmin(errors + _DOUBT * away), errors.shape)
+    place = np.unravel_index(np.argmin(errors + _WARNING * away), errors.shape)
     return float(logs[place]), float(eases[place]), float(guess[place])
 
 
 # SEELE's hints (2509.06923): how much of the solution is shown follows from how often earlier rounds were right.
 #
-# Readings: the working's first steps begin the reply and are said by nobody (version -1), so that they can be imitated.
+# Readings: the working's first steps begin the completion and are said by nobody (version -1), so that they can be
+# imitated.
 # Accuracies are those of this group's rounds, by the share that was really shown; a task that comes back begins where
 # its last round was. Groups may be seen late: of two, the one of newer weights and the higher number is the last.
 
-HINT = "hint"  # the fact of what share of the working an attempt was shown
+HINT = "hint"  # the fact of what share of the working a rollout was shown
 _KNOWN = 65536  # tasks whose last share is remembered, the last ones
 
 
@@ -119,7 +121,7 @@ class ResponsiveHints(Strategy):
     The first wave of a new task is shown all steps but one.
     """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     target: float = 0.5  # accuracy that is aimed at
     opens: str = OPEN  # what stands before the first step
 
@@ -135,10 +137,10 @@ class ResponsiveHints(Strategy):
         self._policy = policy
 
     def problems(self, run: Run) -> list[str]:
-        return without_hints(self.worlds)
+        return without_hints(self.envs)
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        steps = beginnings(self.worlds, group.task)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        steps = beginnings(self.envs, group.task)
         count = round(self.share(group, len(steps)) * len(steps))
         if not count:
             return await together(play(start) for start in starts)
@@ -156,17 +158,17 @@ class ResponsiveHints(Strategy):
 
     def observe(self, group: Group) -> None:
         """Remember where the last wave of a task was."""
-        if not group.trajectories:
+        if not group.rollouts:
             return
-        told = (group.version, group.number, group.trajectories[-1].facts.get(HINT, 0.0))
+        told = (group.version, group.number, group.rollouts[-1].facts.get(HINT, 0.0))
         self._last[group.task.id] = max(told, self._last.pop(group.task.id, told))
         if len(self._last) > _KNOWN:
             del self._last[next(iter(self._last))]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What share of the working attempts were shown, and how far their groups are from the target."""
-        shown = [attempt.facts.get(HINT, 0.0) for group in groups for attempt in group.scored]
-        right = [success(attempt) for group in groups for attempt in group.scored]
+        """What share of the working rollouts were shown, and how far their groups are from the target."""
+        shown = [rollout.facts.get(HINT, 0.0) for group in groups for rollout in group.scored]
+        right = [success(rollout) for group in groups for rollout in group.scored]
         count = max(len(shown), 1)
         return {"hint_share": sum(shown) / count, "hint_off_target": abs(sum(right) / count - self.target)}
 
@@ -177,11 +179,13 @@ class ResponsiveHints(Strategy):
         self._last = {name: (int(at), int(number), float(share)) for name, (at, number, share) in state["last"].items()}
 
     def _begun(self, task: Task, text: str) -> Turn:
-        """A reply that begins with this text, said by nobody."""
+        """A completion that begins with this text, said by nobody."""
         if self._policy is None:
-            raise ConfigurationError("ResponsiveHints does not know how replies are written: call meet(policy) first")
+            raise ConfigurationError(
+                "ResponsiveHints does not know how completions are written: call meet(policy) first"
+            )
         policy = self._policy
-        tokens, opening = policy.template.encode_reply(text), policy.opening(task.messages, task)
+        tokens, opening = policy.template.encode_completion(text), policy.opening(task.messages, task)
         room = min(policy.sampling.max_tokens, policy.context - len(opening))
         if len(tokens) >= room:
             raise ConfigurationError(
@@ -191,16 +195,16 @@ class ResponsiveHints(Strategy):
         return unwritten(opening, tokens, policy.sampling)
 
 
-async def _shown(start: Start, share: float, play: Player) -> Trajectory:
-    attempt = await play(start)
-    return replace(attempt, facts=attempt.facts | {HINT: share})
+async def _shown(start: Start, share: float, play: Player) -> Rollout:
+    rollout = await play(start)
+    return replace(rollout, facts=rollout.facts | {HINT: share})
 
 
 def _points(group: Group) -> list[tuple[float, float, float]]:
-    """Share, accuracy and number of the attempts that were shown so much."""
+    """Share, accuracy and number of the rollouts that were shown so much."""
     found: dict[float, list[float]] = {}
-    for attempt in group.scored:
-        found.setdefault(attempt.facts.get(HINT, 0.0), []).append(success(attempt))
+    for rollout in group.scored:
+        found.setdefault(rollout.facts.get(HINT, 0.0), []).append(success(rollout))
     return [(share, sum(right) / len(right), float(len(right))) for share, right in sorted(found.items())]
 
 
@@ -208,9 +212,9 @@ _ROUNDS = 4
 
 
 def seele(
-    setting: Setting = Setting(world="arithmetic:6", group_size=4),
-    target: float = 0.5,  # share of right attempts that hints aim at
-    tasks: int = 64,  # of each world, which come back
+    setting: Setting = Setting(env="arithmetic:6", group_size=4),
+    target: float = 0.5,  # share of right rollouts that hints aim at
+    tasks: int = 64,  # of each environment, which come back
     imitation: float = 0.001,  # weight of the loss on hints
     kl: float = 0.001,  # weight of the distance from the first weights
 ) -> Run:
@@ -225,6 +229,6 @@ def seele(
         ),
         budget=InWaves(setting.group_size, _ROUNDS),
     )
-    run.sampler = Few(run.worlds, tasks)
-    run.strategy = ResponsiveHints(run.worlds, target)
+    run.sampler = Few(run.envs, tasks)
+    run.strategy = ResponsiveHints(run.envs, target)
     return run

@@ -1,15 +1,16 @@
-"""Feedback behind a few replies, after which the policy goes on; then GRPO over plain and extended ones.
+"""Feedback behind a few completions, after which the policy goes on; then GRPO over plain and extended ones.
 
 Title: ThinkTuning: Instilling Cognitive Reflections without Distillation
 Paper: arXiv 2508.07616 (2025)
 Claim: 2.1 to 4 points above GRPO on MATH-500, AIME and GPQA-Diamond, with a teacher of the policy's own size.
-Reading: The policy goes on behind the feedback, as in the paper; the release ends the reply there. Own tokens have
-    clipped ratios, the teacher's the paper's shaping (`whole`: all tokens of such a reply, as released). The share of
-    replies with feedback falls from 10 % to 1 % over the first third of the run; at 6 % the teacher leaves for good.
-    Four optimizer steps per draw (32 of 128 tasks) and the mean over tokens. A rule stands for the teacher: it names
+Reading: The policy goes on behind the feedback, as in the paper; the release ends the completion there. Own tokens have
+    clipped ratios, the teacher's the paper's shaping (`whole`: all tokens of such a completion, as released). The share
+    of completions with feedback falls from 10 % to 1 % over the first third of the run; at 6 % the teacher leaves for
+    good.
+    Four optimizer steps per batch (32 of 128 tasks) and the mean over tokens. A rule stands for the teacher: it names
     the first step that is wrong and not the right one.
 Left out: The few examples that make the same model a teacher: an address of a model takes its place.
-Acts: feedback_share > 0 and said/leaning > 0 with share=0.6, steps=3, world=arithmetic:6
+Acts: feedback_share > 0 and said/leaning > 0 with share=0.6, steps=3, env=arithmetic:6
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ import torch
 from torch import Tensor
 
 from strop.concurrency import together
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.interfaces import Player
 from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Loss, Strategy
+from strop.roles import LLMClient, Loss, Strategy
 from strop.run import Run
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
@@ -39,29 +40,31 @@ from strop.training.batch import Batch, Output
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.requirements import Logprobs, Need
-from strop.types import Group, Message, Metrics, Origin, Outcome, Sampling, Start, Trajectory
+from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Sampling, Start
 
-# ThinkTuning's feedback (2508.07616): a teacher's words behind some replies, after which the policy goes on.
+# ThinkTuning's feedback (2508.07616): a teacher's words behind some completions, after which the policy goes on.
 #
 # Readings: as in the paper the policy goes on behind the feedback; in the release nobody does. The token that ended the
-# reply is taken back and stands in no row; feedback is said by nobody (version -1). Chance chooses replies that ended
+# completion is taken back and stands in no row; feedback is said by nobody (version -1). Probability chooses
+# completions that ended
 # by themselves. The share of them falls linearly over the first third of the run, and once it is at most `least`, the
-# teacher is never asked again. A teacher that does not answer leaves the reply as it is.
+# teacher is never asked again. A teacher that does not answer leaves the completion as it is.
 
-FEEDBACK = "feedback"  # the fact of how many tokens a teacher said in an attempt
+FEEDBACK = "feedback"  # the fact of how many tokens a teacher said in a rollout
 WANTED = (
-    "Read the reply to the task as its author would read it again: say in a sentence what to doubt, and a phrase with "
+    "Read the completion to the task as its author would read it again: say in a sentence what to warning, and a "
+    "phrase with "
     "which to go on. Do not give the answer away."
 )
 
 
 @dataclass
 class WithFeedback(Strategy):
-    """A share of the replies, `first` at version 0 and `last` after a third of the run, goes on behind feedback."""
+    """A share of the completions, `first` at version 0 and `last` after a third of the run, goes on behind feedback."""
 
-    teacher: Adviser
+    teacher: LLMClient
     steps: int  # of the run
-    first: float = 0.1  # share of replies that get feedback, at the beginning
+    first: float = 0.1  # share of completions that get feedback, at the beginning
     last: float = 0.01  # and after a third of the run
     least: float = 0.06  # the teacher leaves for good once the share is no more than this
     joint: str = "\n\n"  # before and behind the feedback
@@ -77,48 +80,48 @@ class WithFeedback(Strategy):
         self._policy = policy
 
     def share(self, version: int) -> float:
-        """Of replies that get feedback."""
+        """Of completions that get feedback."""
         fallen = self.first - (self.first - self.last) * min(3 * version / self.steps, 1.0)
         return fallen if fallen > self.least else 0.0
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        return await together(self._attempt(start, play) for start in starts)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        return await together(self._rollout(start, play) for start in starts)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of trained attempts that hold feedback."""
-        told = [attempt.facts.get(FEEDBACK, 0.0) > 0 for group in groups for attempt in group.scored]
+        """The share of trained rollouts that hold feedback."""
+        told = [rollout.facts.get(FEEDBACK, 0.0) > 0 for group in groups for rollout in group.scored]
         return {"feedback_share": sum(told) / max(len(told), 1)}
 
-    async def _attempt(self, start: Start, play: Player) -> Trajectory:
-        attempt = await play(start)
+    async def _rollout(self, start: Start, play: Player) -> Rollout:
+        rollout = await play(start)
         is_chosen = np.random.default_rng(start.key).random() < self.share(start.version)
-        if not is_chosen or attempt.outcome is not Outcome.FINISHED or not self._ended_itself(attempt):
-            return attempt
-        asked = question(WANTED, task=attempt.task.messages[-1].content, reply=attempt.reply)
+        if not is_chosen or rollout.outcome is not Outcome.FINISHED or not self._ended_itself(rollout):
+            return rollout
+        asked = question(WANTED, task=rollout.task.messages[-1].content, completion=rollout.completion)
         try:
             said = await self.teacher.ask([Message("user", asked)], Sampling(temperature=0.0), start.key)
-        except AdviserError:
-            return attempt
-        return await self._extended(attempt, f"{self.joint}{said}{self.joint}", start, play)
+        except LLMClientError:
+            return rollout
+        return await self._extended(rollout, f"{self.joint}{said}{self.joint}", start, play)
 
-    async def _extended(self, attempt: Trajectory, feedback: str, start: Start, play: Player) -> Trajectory:
-        """The same attempt, gone on behind the feedback; there is room for as much as the first reply had."""
+    async def _extended(self, rollout: Rollout, feedback: str, start: Start, play: Player) -> Rollout:
+        """The same rollout, gone on behind the feedback; there is room for as much as the first completion had."""
         policy = self._ready()
-        count = len(policy.template.encode_reply(feedback))
+        count = len(policy.template.encode_completion(feedback))
         sampling = start.sampling or policy.sampling
         longer = replace(sampling, max_tokens=2 * sampling.max_tokens + count)
-        turns = cut(attempt.turns, attempt.num_tokens - 1)
-        begun = replace(start, turns=turns, begins=feedback, sampling=longer, origin=Origin.GUIDED)
+        turns = cut(rollout.turns, rollout.num_tokens - 1)
+        begun = replace(start, turns=turns, prefill=feedback, sampling=longer, origin=Origin.GUIDED)
         again = await play(begun)
         return replace(again, facts=again.facts | {FEEDBACK: float(count)})
 
-    def _ended_itself(self, attempt: Trajectory) -> bool:
-        tokens = attempt.turns[-1].tokens
+    def _ended_itself(self, rollout: Rollout) -> bool:
+        tokens = rollout.turns[-1].tokens
         return len(tokens) > 1 and int(tokens[-1]) in self._ready().template.ends
 
     def _ready(self) -> Policy:
         if self._policy is None:
-            raise ConfigurationError("WithFeedback does not know how replies are written: call meet(policy) first")
+            raise ConfigurationError("WithFeedback does not know how completions are written: call meet(policy) first")
         return self._policy
 
 
@@ -151,15 +154,15 @@ class AdvantageAware(Loss):
             raise ConfigurationError(f"AdvantageAware needs lean >= 0, got {self.lean}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        policy, credit = output.logprobs.exp(), batch.advantages  # [T]
-        divisor = policy.detach() + self.lean * credit.clamp(-self.largest, self.largest) / self.largest
+        policy, advantage = output.logprobs.exp(), batch.advantages  # [T]
+        divisor = policy.detach() + self.lean * advantage.clamp(-self.largest, self.largest) / self.largest
         divisor = torch.where(divisor < 0, _BELOW, torch.where(divisor > 1, _ABOVE, divisor))
         divisor = divisor.clamp_min(torch.finfo(divisor.dtype).tiny)  # a probability that is rounded to 0, without g
         ratio = batch.log_ratio(output.logprobs, batch.logprobs_of("proximal")).exp()
-        is_rare = (credit < 0) & (policy.detach() < self.rare)
-        weighed = torch.where(is_rare, clipped(ratio, credit, self.clip, self.clip), credit * policy / divisor)
+        is_rare = (advantage < 0) & (policy.detach() < self.rare)
+        weighed = torch.where(is_rare, clipped(ratio, advantage, self.clip, self.clip), advantage * policy / divisor)
         loss = torch.where(batch.trainable, -weighed, 0.0)
-        return loss, {"leaning": batch.figure(policy / divisor), "rare_share": batch.figure(is_rare.to(loss.dtype))}
+        return loss, {"leaning": batch.metric(policy / divisor), "rare_share": batch.metric(is_rare.to(loss.dtype))}
 
 
 _RULE = "strop.standins.feedback:slip"
@@ -167,13 +170,13 @@ _DUAL = 3.0  # the loss of a token with A < 0 is at most so many times |A|
 
 
 def thinktuning(
-    setting: Setting = Setting(world="arithmetic:6", group_size=5),
+    setting: Setting = Setting(env="arithmetic:6", group_size=5),
     teacher: str = "rules",  # or http://HOST:PORT/v1#MODEL
-    share: float = 0.1,  # of replies that get feedback, at first
+    share: float = 0.1,  # of completions that get feedback, at first
     lean: float = 0.001,  # how far the weight of a teacher's token leans with its advantage
-    whole: bool = False,  # a reply with feedback is shaped as a whole, the policy's own tokens too
+    whole: bool = False,  # a completion with feedback is shaped as a whole, the policy's own tokens too
 ) -> Run:
-    """Few replies get feedback, ever fewer, and none after a seventh of the run."""
+    """Few completions get feedback, ever fewer, and none after a seventh of the run."""
     plain, shaped = Clip(0.2, 0.2, dual=_DUAL), AdvantageAware(lean)
     apart = (Among(plain, sampled=True), Among(shaped, sampled=False))
     joined = (Among(plain, (Origin.POLICY,)), Among(shaped, (Origin.GUIDED,)))
@@ -186,5 +189,5 @@ def thinktuning(
     )
 
 
-def _teacher(text: str) -> Adviser:
-    return (None if text == "rules" else parse_adviser(text)) or Procedural(_RULE)
+def _teacher(text: str) -> LLMClient:
+    return (None if text == "rules" else parse_llm_client(text)) or Procedural(_RULE)

@@ -1,1 +1,1 @@
-"""What is minimized, and who gets the credit."""
+"""What is minimized, and who gets the advantage."""

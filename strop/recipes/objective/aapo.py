@@ -1,9 +1,9 @@
-"""Beside each attempt one of the model training began with; being ahead of it counts.
+"""Beside each rollout one of the model training began with; being ahead of it counts.
 
 Title: AAPO: Enhance the Reasoning Capabilities of LLMs with Advantage Momentum
 Paper: arXiv 2505.14264 (2025)
 Claim: Groups whose credit is near 0 train, too, and mathematics benchmarks rise above GRPO's.
-Reading: The paper's momentum is no moving average: it is the lead over one sample of the reference. Attempts and
+Reading: The paper's momentum is no moving average: it is the lead over one sample of the reference. Rollouts and
     samples are paired by their order.
 Acts: share/teacher > 0 and credit_beside_rewards > 0
 """
@@ -26,56 +26,58 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, Strategy
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Origin, Start, Trajectory, Verdict
+from strop.types import GateResult, Group, Origin, Rollout, Start
 
-# AAPO's comparison (2505.14264): each attempt keeps the reward of the reference's attempt, which is then let go.
+# AAPO's comparison (2505.14264): each rollout keeps the reward of the reference's rollout, which is then let go.
 
 
 @dataclass(frozen=True)
 class PairedWithReference(Gate):
-    """Pair the policy's attempts with the reference's by their places; the fact `reference` is the partner's reward.
+    """Pair the policy's rollouts with the reference's by their places; the fact `reference` is the partner's reward.
 
-    All attempts of the reference are let go. One of the policy's whose partner does not count has no such fact, and
+    All rollouts of the reference are let go. One of the policy's whose partner does not count has no such fact, and
     stays for the mean and spread of its group.
     """
 
-    def __call__(self, group: Group) -> Verdict:
-        own = [attempt for attempt in group.trajectories if attempt.origin is not Origin.TEACHER]
-        theirs = [attempt for attempt in group.trajectories if attempt.origin is Origin.TEACHER]
+    def __call__(self, group: Group) -> GateResult:
+        own = [rollout for rollout in group.rollouts if rollout.origin is not Origin.TEACHER]
+        theirs = [rollout for rollout in group.rollouts if rollout.origin is Origin.TEACHER]
         known = {mine.id: other.reward for mine, other in zip(own, theirs, strict=False) if other.is_scored}
         kept = [_beside(mine, known.get(mine.id)) for mine in own if mine.is_scored]
         pairs = sum(mine.id in known for mine in kept)
         if not pairs:
-            return Verdict(None, f"{len(own)} attempts of the policy and {len(theirs)} of the reference make no pair")
-        reason = f"kept {len(kept)} attempts, {pairs} of them with the reference's reward"
-        return Verdict(replace(group, trajectories=kept), reason)
+            return GateResult(
+                None, f"{len(own)} rollouts of the policy and {len(theirs)} of the reference make no pair"
+            )
+        reason = f"kept {len(kept)} rollouts, {pairs} of them with the reference's reward"
+        return GateResult(replace(group, rollouts=kept), reason)
 
 
-def _beside(mine: Trajectory, reference: float | None) -> Trajectory:
+def _beside(mine: Rollout, reference: float | None) -> Rollout:
     return mine if reference is None else replace(mine, facts=mine.facts | {"reference": reference})
 
 
-# AAPO's attempts (2505.14264): for each of the policy's one by the model it began as, at the same task.
+# AAPO's rollouts (2505.14264): for each of the policy's one by the model it began as, at the same task.
 
 
 @dataclass(frozen=True)
 class BesideReference(Strategy):
     """The first half of the starts is the policy's, the second the reference's; needs the engine `WithReference`."""
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         half = len(starts) // 2
         if len(starts) != 2 * half or not half:
             raise ConfigurationError(
-                f"BesideReference pairs attempts: need an even number per group, got {len(starts)}"
+                f"BesideReference pairs rollouts: need an even number per group, got {len(starts)}"
             )
-        theirs = [replace(each, voice=REFERENCE, origin=Origin.TEACHER) for each in starts[half:]]
+        theirs = [replace(each, policy_name=REFERENCE, origin=Origin.TEACHER) for each in starts[half:]]
         return await together(play(start) for start in (*starts[:half], *theirs))
 
 
-# AAPO's credit (2505.14264): GRPO's, plus how far each attempt is ahead of the model training began with.
+# AAPO's advantage (2505.14264): GRPO's, plus how far each rollout is ahead of the model training began with.
 #
 # The paper's "momentum" is no moving average: it is the improvement over one sample of the reference model at the same
-# task. Its loss, cross-entropy weighted by this credit, is `Reinforce`.
+# task. Its loss, cross-entropy weighted by this advantage, is `Reinforce`.
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class ReferenceMomentum(Advantage):
     """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); a group without contrast still trains.
 
     The strategy `BesideReference` and the gate `PairedWithReference` make the pairs and leave the reference's reward as
-    a fact; an attempt whose partner failed has none, and no second term.
+    a fact; a rollout whose partner failed has none, and no second term.
     """
 
     low: float = -0.2  # of the lead over the reference, which is cut there
@@ -92,20 +94,20 @@ class ReferenceMomentum(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            if group.scored and not any("reference" in attempt.facts for attempt in group.scored):
+            if group.scored and not any("reference" in rollout.facts for rollout in group.scored):
                 raise ConfigurationError(
-                    f"ReferenceMomentum needs the reference's reward for attempts of group {group.number}: add the "
+                    f"ReferenceMomentum needs the reference's reward for rollouts of group {group.number}: add the "
                     "gate PairedWithReference"
                 )
-            rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+            rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
             rewards = rewards - rewards[:1]
             spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
-            for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.set_advantage(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(attempt))
+            for rollout, reward in zip(group.scored, rewards, strict=True):
+                rollout.set_advantage(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(rollout))
 
-    def _ahead(self, attempt: Trajectory) -> float:
-        expected = attempt.facts.get("reference", attempt.reward)
-        return float(np.clip(attempt.reward - expected, self.low, self.high))
+    def _ahead(self, rollout: Rollout) -> float:
+        expected = rollout.facts.get("reference", rollout.reward)
+        return float(np.clip(rollout.reward - expected, self.low, self.high))
 
 
 def aapo(
@@ -113,7 +115,7 @@ def aapo(
     low: float = -0.2,  # of the lead over the reference, which is cut there
     high: float = 0.28,  # of the lead over the reference
 ) -> Run:
-    """Cross-entropy weighted by the credit, token mean, no ratio; the reference doubles what is generated."""
+    """Cross-entropy weighted by the advantage, token mean, no ratio; the reference doubles what is generated."""
     return setting.run(
         "aapo",
         ReferenceMomentum(low, high),

@@ -3,8 +3,8 @@
 Title: Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR
 Paper: arXiv 2507.15778 (2025)
 Claim: Better than earlier RLVR methods on mathematics and code.
-Reading: Two minibatches and three epochs per draw, as released. The leash is averaged over the low tokens of the
-    attempt; the release divides by those of the step.
+Reading: Two minibatches and three epochs per batch, as released. The leash is averaged over the low tokens of the
+    rollout; the release divides by those of the step.
 Acts: clipped_share > 0 and high_share > 0 and reference_kl != 0
 """
 
@@ -30,11 +30,11 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class DualToken(Loss):
-    """PPO's clip with `high_clip` above the attempt's entropy quantile and `low_clip` up to it, there with a k3 to the
+    """PPO's clip with `high_clip` above the rollout's entropy quantile and `low_clip` up to it, there with a k3 to the
     reference as well.
 
     Entropy is that of the current forward pass. The release divides the k3 by all low tokens of the step; here by those
-    of the attempt, which does not change when a step is split.
+    of the rollout, which does not change when a step is split.
     """
 
     quantile: float = 0.8  # of entropy, above which a token is undecided
@@ -45,7 +45,7 @@ class DualToken(Loss):
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
@@ -60,23 +60,23 @@ class DualToken(Loss):
         anchor = self._low_weight(is_high, batch) * (torch.expm1(-distance) + distance)  # [T]
         loss = torch.where(batch.trainable, self.kl * anchor - gain, 0.0)
         return loss, {
-            "clipped_share": batch.figure((gain != free).to(loss.dtype)),
-            "high_share": batch.figure(is_high.to(loss.dtype)),
-            "reference_kl": batch.figure(distance),
+            "clipped_share": batch.metric((gain != free).to(loss.dtype)),
+            "high_share": batch.metric(is_high.to(loss.dtype)),
+            "reference_kl": batch.metric(distance),
         }
 
     def _is_high(self, entropy: Tensor, batch: Batch) -> Tensor:
-        """Whether a token's entropy is above the quantile of its own attempt's, linearly interpolated: [T]."""
-        limit = entropy.new_zeros(batch.num_attempts)
-        for index in batch.attempts[batch.trainable].unique().tolist():  # type: ignore[no-untyped-call]
-            own = entropy[batch.trainable & (batch.attempts == index)]
+        """Whether a token's entropy is above the quantile of its own rollout's, linearly interpolated: [T]."""
+        limit = entropy.new_zeros(batch.num_rollouts)
+        for index in batch.rollouts[batch.trainable].unique().tolist():  # type: ignore[no-untyped-call]
+            own = entropy[batch.trainable & (batch.rollouts == index)]
             limit[index] = torch.quantile(own, self.quantile)
         return entropy > batch.on_tokens(limit)
 
     def _low_weight(self, is_high: Tensor, batch: Batch) -> Tensor:
-        """tokens / low tokens of the attempt at low tokens, so that an attempt's mean is that of its low ones: [T]."""
+        """tokens / low tokens of the rollout of low tokens, so that a rollout's mean is that of its low ones: [T]."""
         low = (~is_high).to(batch.share.dtype)
-        return low * batch.on_tokens(num_tokens(batch, low) / batch.per_attempt(low).clamp(min=1))
+        return low * batch.on_tokens(num_tokens(batch, low) / batch.per_rollout(low).clamp(min=1))
 
 
 def archer_dual_token(
@@ -84,6 +84,6 @@ def archer_dual_token(
     quantile: float = 0.8,  # of entropy, above which a token is undecided
     kl: float = 0.001,  # weight of the penalty on decided tokens
 ) -> Run:
-    """GRPO's advantages with dual-token constraints; six optimizer steps per draw."""
+    """GRPO's advantages with dual-token constraints; six optimizer steps per batch."""
     losses = (DualToken(quantile, kl=kl),)
     return setting.run("archer_dual_token", GroupStandard(), losses, minibatches=2, epochs=3)

@@ -1,4 +1,4 @@
-"""Own attempts, guided by how sure the policy is of an expert's answer.
+"""Own rollouts, guided by how sure the policy is of an expert's answer.
 
 Title: Controllable Exploration in Hybrid-Policy RLVR for Multi-Modal Reasoning
 Paper: arXiv 2602.20197 (2026)
@@ -36,23 +36,23 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Calibrated(Loss):
-    """PPO's clip on own attempts + guidance * |A| * LeakyReLU(-z (log policy - g)), z = 1 where right, else -1.
+    """PPO's clip on own rollouts + guidance * |A| * LeakyReLU(-z (log policy - g)), z = 1 where right, else -1.
 
-    g is the old policy's log-probability of the token at the same place of the group's demonstration (an attempt of
+    g is the old policy's log-probability of the token at the same place of the group's demonstration (a rollout of
     version -1), which itself is never trained on; own tokens beyond its end are not guided. A = R - mean of the own
-    attempts, whatever the run's advantage says. Slope and guidance are the release's.
+    rollouts, whatever the run's advantage says. Slope and guidance are the release's.
     """
 
     guidance: float = 0.1  # weight of the comparison with the expert
     slope: float = 0.5  # of the push where the policy is already on the right side
     clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
     dual: float = 3.0  # for A < 0 the loss is at most dual * |A|
-    threshold: float = 1.0  # the reward of a right attempt
+    threshold: float = 1.0  # the reward of a right rollout
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 3  # two own attempts to compare, one demonstration
+    min_group: ClassVar[int] = 3  # two own rollouts to compare, one demonstration
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -67,13 +67,13 @@ class Calibrated(Loss):
         guide = advantages.abs() * functional.leaky_relu(-sign * distance, self.slope)
         is_counted = batch.trainable & batch.on_tokens(is_own)
         loss = torch.where(is_counted, surrogate + self.guidance * guide, 0.0)
-        return loss, {"guided_share": batch.figure(is_guided.to(loss.dtype)), "above_expert": batch.figure(distance)}
+        return loss, {"guided_share": batch.metric(is_guided.to(loss.dtype)), "above_expert": batch.metric(distance)}
 
 
 def _expert(logprobs: Tensor, is_own: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """At each own token the log-probability at the same place of the demonstration, and whether there is one: [T]."""
     rows = batch.trainable.nonzero().squeeze(1)  # [R]
-    owner = batch.attempts[rows]
+    owner = batch.rollouts[rows]
     counts = torch.zeros_like(batch.groups).index_add(0, owner, torch.ones_like(owner))  # [A]
     starts = counts.cumsum(0) - counts
     place = torch.arange(len(rows), device=rows.device) - starts[owner]
@@ -85,8 +85,8 @@ def _expert(logprobs: Tensor, is_own: Tensor, batch: Batch) -> tuple[Tensor, Ten
 
 
 def _demonstrations(is_own: Tensor, batch: Batch) -> Tensor:
-    """For each attempt the index of its group's last demonstration, -1 where there is none: [A]."""
-    index = torch.arange(batch.num_attempts, device=batch.groups.device)
+    """For each rollout the index of its group's last demonstration, -1 where there is none: [A]."""
+    index = torch.arange(batch.num_rollouts, device=batch.groups.device)
     last = index.new_full((len(batch.group_numbers),), -1)
     return last.scatter_reduce(0, batch.groups, index.where(~is_own, index.new_full((), -1)), "amax")[batch.groups]
 
@@ -96,7 +96,7 @@ def calibrl(
     guidance: float = 0.1,  # weight of the comparison with the expert
     slope: float = 0.5,  # of the push where the policy is already on the right side
 ) -> Run:
-    """One of the group's attempts is the world's demonstration, which is compared with and never trained on."""
+    """One of the group's rollouts is the environment's demonstration, which is compared with and never trained on."""
     losses = (Calibrated(guidance, slope),)
     return setting.run(
         "calibrl",

@@ -1,9 +1,9 @@
-"""Attempts of high and low entropy (or length) compared with each other, without saying which is better.
+"""Rollouts of high and low entropy (or length) compared with each other, without saying which is better.
 
 Title: Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models
 Paper: arXiv 2509.23962 (2025)
 Claim: By entropy it reasons better, by length it saves tokens, with no preference set in advance.
-Reading: A group of which one attempt counts gets 0, where the release gives the bare reward.
+Reading: A group of which one rollout counts gets 0, where the release gives the bare reward.
 Acts: credit_beside_rewards > 0
 """
 
@@ -23,13 +23,13 @@ from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.clip import Clip
 from strop.training.reductions.constant_length import ConstantLength
-from strop.training.requirements import ENTROPY, Note
-from strop.types import Group, Trajectory
+from strop.training.requirements import ENTROPY, PolicyStatistic
+from strop.types import Group, Rollout
 
-# CANON's credit (2509.23962): attempts of high and low entropy (or length) are compared with the other half, too.
+# CANON's advantage (2509.23962): rollouts of high and low entropy (or length) are compared with the other half, too.
 #
 # Which half is better is left to the rewards: no direction is set in advance unless `direction` differs from 1.
-# Reading: a group of which one attempt counts gets 0, where the release gives the bare reward.
+# Reading: a group of which one rollout counts gets 0, where the release gives the bare reward.
 
 _METRICS = ("entropy", "length")
 
@@ -38,7 +38,7 @@ _METRICS = ("entropy", "length")
 class Conditional(Advantage):
     """A = mix * (r - mean of the other half) + (1 - mix) * (r - mean of the own half), halves by rank of the metric.
 
-    The low half is the first floor(G / 2) in a stable order. With an even group, mix 0.5 is the group mean's credit.
+    The low half is the first floor(G / 2) in a stable order. With an even group, mix 0.5 is the group mean's advantage.
     With `cycles` the mix rises to its value over a fifth of the `steps`, then falls to 0 along a cosine so many times.
     `direction` a weighs one half: r - a * low and a * r - high by entropy, a * r - short and r - a * long by length.
     """
@@ -60,14 +60,14 @@ class Conditional(Advantage):
             raise ConfigurationError(f"Conditional needs cycles >= 0, steps for them, got {self.cycles}, {self.steps}")
 
     @property
-    def needs(self) -> frozenset[Note]:
+    def needs(self) -> frozenset[PolicyStatistic]:
         return frozenset({ENTROPY} if self.metric == "entropy" else ())
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            attempts = sorted(group.scored, key=self._measure)  # stable: ties stay in order
-            for attempt, credit in zip(attempts, self._credits(attempts), strict=True):
-                attempt.set_advantage(float(credit))
+            rollouts = sorted(group.scored, key=self._measure)  # stable: ties stay in order
+            for rollout, advantage in zip(rollouts, self._advantages(rollouts), strict=True):
+                rollout.set_advantage(float(advantage))
         self._draws += 1
 
     def mix_at(self, step: int) -> float:
@@ -86,14 +86,14 @@ class Conditional(Advantage):
     def restore(self, state: dict[str, Any]) -> None:
         self._draws = int(state["draws"])
 
-    def _measure(self, attempt: Trajectory) -> float:
-        if self.metric == "length" or not attempt.num_tokens:
-            return float(attempt.num_tokens if self.metric == "length" else 0.0)
-        return float(ENTROPY.of(attempt).mean())
+    def _measure(self, rollout: Rollout) -> float:
+        if self.metric == "length" or not rollout.num_tokens:
+            return float(rollout.num_tokens if self.metric == "length" else 0.0)
+        return float(ENTROPY.of(rollout).mean())
 
-    def _credits(self, attempts: Sequence[Trajectory]) -> NDArray[np.float64]:
-        """Of attempts in the metric's order: [G]."""
-        rewards = np.array([attempt.reward for attempt in attempts], dtype=np.float64)
+    def _advantages(self, rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
+        """Of rollouts in the metric's order: [G]."""
+        rewards = np.array([rollout.reward for rollout in rollouts], dtype=np.float64)
         half = len(rewards) // 2
         if not half:
             return np.zeros(len(rewards))

@@ -4,7 +4,7 @@ Title: CPGD: Toward Stable Rule-based Reinforcement Learning for Language Models
 Paper: arXiv 2505.12504 (2025)
 Claim: It does not collapse where GRPO and RLOO do, and is better on multimodal benchmarks.
 Reading: The drift's value means nothing; its gradient is that of the KL to the old policy, capped. Tokens are averaged
-    by task, as in the paper (a release has the mean over all tokens). Optimizer steps per draw were not found: four.
+    by task, as in the paper (a release has the mean over all tokens). Optimizer steps per batch were not found: four.
 Left out: Task weights other than 1.
 Acts: clipped_share > 0 and kl > 0.001
 """
@@ -43,7 +43,7 @@ class Cpgd(Loss):
     cap: float = 2.0  # of that pull
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
@@ -60,9 +60,9 @@ class Cpgd(Loss):
         drift = (ratio - 1).clamp(max=self.cap) * output.logprobs
         loss = torch.where(batch.trainable, self.drift * drift - gain, 0.0)
         return loss, {
-            "clipped_share": batch.figure((gain != free).to(loss.dtype)),
-            "ratio": batch.figure(ratio),
-            "kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(behaviour || policy)
+            "clipped_share": batch.metric((gain != free).to(loss.dtype)),
+            "ratio": batch.metric(ratio),
+            "kl": batch.metric(ratio - 1 - log_ratio),  # k3 of KL(behaviour || policy)
         }
 
 

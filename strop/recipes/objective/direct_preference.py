@@ -31,14 +31,14 @@ from strop.types import Metrics
 
 # Direct preference-based policy optimization (DPPO, 2301.12842): be near what is preferred, with no reference.
 #
-# For language the distance of the policy to an attempt is read as its negative log-likelihood per token: our reading.
+# For language the distance of the policy to a rollout is read as its negative log-likelihood per token: our reading.
 
 
 @dataclass(frozen=True)
 class DirectPreference(Loss):
     """-log(e^-d_i / (e^-d_i + e^(-conservatism * d_j))) over all siblings with R_i > R_j, d = distance / temperature.
 
-    Conservatism below 1 weakens the push away from the worse attempt. At 1 this is SimPO without its margin, with
+    Conservatism below 1 weakens the push away from the worse rollout. At 1 this is SimPO without its margin, with
     beta = 1 / temperature. Ties make no pair. Every token carries its group's whole loss.
     """
 
@@ -54,18 +54,18 @@ class DirectPreference(Loss):
             raise ConfigurationError(f"DirectPreference needs temperature > 0, got {self.temperature}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        distance = -batch.per_attempt(output.logprobs) / num_tokens(batch, output.logprobs) / self.temperature  # [A]
+        distance = -batch.per_rollout(output.logprobs) / num_tokens(batch, output.logprobs) / self.temperature  # [A]
         better, worse = ordered_pairs(batch)  # [P]
         each = functional.softplus(distance[better] - self.conservatism * distance[worse])
         loss = torch.where(batch.trainable, batch.on_tokens(mean_over_pairs(each, (better, worse), batch)), 0.0)
         is_nearer = mean_over_pairs((distance[better] < distance[worse]).to(loss.dtype), (better, worse), batch)
-        return loss, {"preferred_share": batch.figure(batch.on_tokens(is_nearer))}
+        return loss, {"preferred_share": batch.metric(batch.on_tokens(is_nearer))}
 
 
 def direct_preference(
     setting: Setting = Setting(),
     temperature_of_distance: float = 0.1,  # divides distances before they are compared
-    conservatism: float = 1.0,  # below 1 the push away from the worse attempt is weaker
+    conservatism: float = 1.0,  # below 1 the push away from the worse rollout is weaker
 ) -> Run:
     """All pairs of siblings with different rewards; no reference."""
     losses = (DirectPreference(temperature_of_distance, conservatism),)

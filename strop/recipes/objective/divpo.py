@@ -22,9 +22,9 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Trajectory, Verdict
+from strop.types import GateResult, Group, Rollout
 
-# DivPO's pair (2501.18101): of the good attempts the most unusual one, of the bad ones the most usual.
+# DivPO's pair (2501.18101): of the good rollouts the most unusual one, of the bad ones the most usual.
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class DiversePair(Gate):
         if not 0 <= self.share < 0.5:
             raise ConfigurationError(f"DiversePair needs 0 <= share < 0.5, or good meets bad; got {self.share}")
 
-    def __call__(self, group: Group) -> Verdict:
-        rewards = [attempt.reward for attempt in group.scored]
+    def __call__(self, group: Group) -> GateResult:
+        rewards = [rollout.reward for rollout in group.scored]
         if not rewards or min(rewards) == max(rewards):
-            return Verdict(None, f"all rewards are {rewards[0]:g}" if rewards else "no attempt counts")
+            return GateResult(None, f"all rewards are {rewards[0]:g}" if rewards else "no rollout counts")
         band = self.share * (max(rewards) - min(rewards))
         chosen = max((a for a in group.scored if a.reward >= max(rewards) - band), key=unusual)
         rejected = min((a for a in group.scored if a.reward <= min(rewards) + band), key=unusual)
-        return Verdict(replace(group, trajectories=[chosen, rejected]), "kept the rarest good and the commonest bad")
+        return GateResult(replace(group, rollouts=[chosen, rejected]), "kept the rarest good and the commonest bad")
 
 
-def unusual(attempt: Trajectory) -> float:
+def unusual(rollout: Rollout) -> float:
     """Minus the mean log-probability per token; 0 where nothing was written."""
-    written = [turn.logprobs for turn in attempt.turns if len(turn.logprobs)]
+    written = [turn.logprobs for turn in rollout.turns if len(turn.logprobs)]
     return -float(np.concatenate(written).mean()) if written else 0.0
 
 
@@ -64,5 +64,5 @@ def divpo(
     share: float = 0.1,  # of the group's range of rewards that counts as good, and as bad
     beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
-    """DPO on the most unusual good attempt and the most usual bad one."""
+    """DPO on the most unusual good rollout and the most usual bad one."""
     return setting.run("divpo", Constant(), (Dpo(beta),), gates=(DiversePair(share),), reduction=SequenceMean())

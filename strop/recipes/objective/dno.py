@@ -1,12 +1,12 @@
-"""Rounds of preferences among attempts and a demonstration, each against the weights it began with.
+"""Rounds of preferences among rollouts and a demonstration, each against the weights it began with.
 
 Title: Direct Nash Optimization: Teaching Language Models to Self-Improve with General Preferences
 Paper: arXiv 2404.03715 (2024)
 Claim: A 7B model wins 33 % against GPT-4-Turbo on AlpacaEval 2, up from 7 %.
-Reading: margin 0 fits all win rates softly, against the policy's own attempts; above 0 only clear winners count, and
+Reading: margin 0 fits all win rates softly, against the policy's own rollouts; above 0 only clear winners count, and
     for certain: the practical variant. The demonstration's reference is the weights its siblings were sampled with.
 Left out: Pairs of earlier rounds, the choice of the best round on a validation set, and sampling at temperature 0.7
-    with top_p 0.95: attempts are drawn from the policy itself.
+    with top_p 0.95: rollouts are drawn from the policy itself.
 Acts: win_rate != 0.5 and share/teacher > 0 and lag > 0
 """
 
@@ -43,7 +43,7 @@ from strop.types import Metrics
 class Dno(Loss):
     """-[z log s(D) + (1 - z) log s(-D)] over all pairs of siblings, D = eta * difference of their log(policy / old).
 
-    z = s(r_1 - r_2), r the share of the policy's own attempts among the siblings that an attempt beats, a tie counting
+    z = s(r_1 - r_2), r the share of the policy's own rollouts among the siblings that a rollout beats, a tie counting
     half; with `is_rated` r is the reward
     itself, where a judge already gives win rates. With `margin` only pairs whose r differ by that much count, and the
     better one is certain (z = 1): the practical variant, which ranks among all siblings, demonstrations included: DPO
@@ -70,7 +70,7 @@ class Dno(Loss):
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         theirs = batch.logprobs_of(self.against)
-        gains = self.eta * batch.per_attempt(batch.log_ratio(output.logprobs, theirs))  # [A]
+        gains = self.eta * batch.per_rollout(batch.log_ratio(output.logprobs, theirs))  # [A]
         opponents = ~is_taught(batch) if self.margin is None else torch.ones_like(batch.groups, dtype=torch.bool)
         rates = (batch.rewards if self.is_rated else win_rates(batch, opponents)).to(gains.dtype)  # [A]
         first, second = self._pairs(rates, batch)  # [P]
@@ -78,7 +78,7 @@ class Dno(Loss):
         wanted = torch.sigmoid(gap) if self.margin is None else torch.ones_like(gap)
         each = functional.binary_cross_entropy_with_logits(gains[first] - gains[second], wanted, reduction="none")
         loss = torch.where(batch.trainable, batch.on_tokens(_mean(each, batch.groups[first], batch)), 0.0)
-        return loss, {"win_rate": batch.figure(batch.on_tokens(rates))}
+        return loss, {"win_rate": batch.metric(batch.on_tokens(rates))}
 
     def _pairs(self, rates: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Siblings of which the first is the better one; or each pair once, where ties count: [P], [P]."""
@@ -90,14 +90,14 @@ class Dno(Loss):
 
 
 def win_rates(batch: Batch, opponents: Tensor) -> Tensor:
-    """The share of the siblings among `opponents` [A] bool that an attempt beats, itself as a tie: [A]."""
+    """The share of the siblings among `opponents` [A] bool that a rollout beats, itself as a tie: [A]."""
     beats = (torch.sign(batch.rewards.unsqueeze(1) - batch.rewards) + 1) / 2  # [A, A]
     met = (batch.groups.unsqueeze(1) == batch.groups) & opponents
     return (beats * met).sum(1) / met.sum(1).clamp(min=1)
 
 
 def _mean(losses: Tensor, groups: Tensor, batch: Batch) -> Tensor:
-    """Over each group's pairs, on all its attempts: [A]."""
+    """Over each group's pairs, on all its rollouts: [A]."""
     empty = losses.new_zeros(len(batch.group_numbers))
     counts = empty.index_add(0, groups, torch.ones_like(losses)).clamp(min=1)
     return (empty.index_add(0, groups, losses) / counts)[batch.groups]
@@ -118,6 +118,6 @@ def dno(
         gates=(ZeroVariance(),),
         strategy=Demonstrated(Demonstrate()),
         reduction=SequenceMean(),
-        pace=Periodic(period, setting.steps),
+        admission=Periodic(period, setting.steps),
         trainer=trainer,
     )

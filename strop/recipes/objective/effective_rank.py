@@ -1,10 +1,10 @@
-"""GRPO's credit, raised where hidden states span more dimensions than usual, or come to (VERL).
+"""GRPO's advantage, raised where hidden states span more dimensions than usual, or come to (VERL).
 
 Title: Beyond the Exploration-Exploitation Trade-off: A Hidden State Approach for LLM Reasoning in RLVR
 Paper: arXiv 2509.23808 (2025)
 Claim: Up to 21.4 points more on Gaokao 2024.
-Reading: Credit is shaped per attempt and on all its tokens; the shipped script writes it on the last one. The paper's
-    stride of 40 tokens is for long answers; the pocket model's have about 25.
+Reading: Advantage is shaped per rollout and on all its tokens; the shipped script writes it on the last one. The
+    paper's stride of 40 tokens is for long answers; the pocket model's have about 25.
 Acts: credit_mean > 0
 """
 
@@ -23,30 +23,30 @@ from strop.roles import Advantage
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.requirements import HIDDEN_AFTER, Note
+from strop.training.requirements import HIDDEN_AFTER, PolicyStatistic
 from strop.types import Group
 
-# VERL's credit (2509.23808): the effective rank of an attempt's hidden states, how it grows and how that changes.
+# VERL's advantage (2509.23808): the effective rank of a rollout's hidden states, how it grows and how that changes.
 #
-# Reading: the shaping is per attempt and on all its tokens; the shipped script writes it on the last token and switches
+# Reading: the shaping is per rollout and on all its tokens; the shipped script writes it on the last token and switches
 # it off with another flag. Prefixes end at every stride and with the answer, as in the newest release.
 
-_LARGEST = 5.0  # of a figure's relative distance from its centre
+_LARGEST = 5.0  # of a metric's relative distance from its centre
 
 
 @dataclass
 class HiddenRank(Advantage):
     """A + min(max(F, 0), |A| / bound), F = b * tanh(u_rank) + (1 - b) * tanh(u_growth), b = sigmoid(gain * u_change).
 
-    u is how far a figure lies from its running centre, relative to it. Shaping only ever adds, and keeps signs; in the
-    first draw there is no centre yet, and credit stays what `inner` gave.
+    u is how far a metric lies from its running centre, relative to it. Shaping only ever adds, and keeps signs; in the
+    first batch there is no centre yet, and advantage stays what `inner` gave.
     """
 
     inner: Advantage
     stride: int = 40  # tokens between two prefixes that are measured
     bound: float = 2.0  # shaping adds at most |A| / bound
-    gain: float = 2.0  # how sharply one figure takes over from the other
-    step: float = 0.3  # of the centres, per draw
+    gain: float = 2.0  # how sharply one metric takes over from the other
+    step: float = 0.3  # of the centres, per batch
 
     _centres: NDArray[np.float64] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -54,28 +54,28 @@ class HiddenRank(Advantage):
         if self.stride < 1 or self.bound <= 1:
             raise ConfigurationError(f"HiddenRank needs stride >= 1 and bound > 1, got {self.stride} and {self.bound}")
 
-    needs: ClassVar[frozenset[Note]] = frozenset({HIDDEN_AFTER})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({HIDDEN_AFTER})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        if not attempts:
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        if not rollouts:
             return
-        figures = np.stack(
-            [rank_figures(HIDDEN_AFTER.of(attempt).astype(np.float64), self.stride) for attempt in attempts]
+        metrics = np.stack(
+            [rank_metrics(HIDDEN_AFTER.of(rollout).astype(np.float64), self.stride) for rollout in rollouts]
         )
         if self._centres is not None:
-            for attempt, bonus in zip(attempts, self._bonus(figures), strict=True):
-                assert attempt.advantages is not None
-                attempt.advantages = shaped(attempt.advantages, float(bonus), self.bound)
+            for rollout, bonus in zip(rollouts, self._bonus(metrics), strict=True):
+                assert rollout.advantages is not None
+                rollout.advantages = shaped(rollout.advantages, float(bonus), self.bound)
         before = np.zeros(3) if self._centres is None else self._centres
-        self._centres = (1 - self.step) * before + self.step * figures.mean(0)
+        self._centres = (1 - self.step) * before + self.step * metrics.mean(0)
 
-    def _bonus(self, figures: NDArray[np.float64]) -> NDArray[np.float64]:
-        """F of each attempt: [A]."""
+    def _bonus(self, metrics: NDArray[np.float64]) -> NDArray[np.float64]:
+        """F of each rollout: [A]."""
         centres = self._centres
         assert centres is not None
-        rank, growth, change = np.clip((figures - centres) / (np.abs(centres) + 1e-8), -_LARGEST, _LARGEST).T
+        rank, growth, change = np.clip((metrics - centres) / (np.abs(centres) + 1e-8), -_LARGEST, _LARGEST).T
         share = 1 / (1 + np.exp(-self.gain * change))
         return share * np.tanh(rank) + (1 - share) * np.tanh(growth)  # type: ignore[no-any-return]
 
@@ -92,7 +92,7 @@ def shaped(advantages: NDArray[np.float32], bonus: float, bound: float) -> NDArr
     return raised.astype(np.float32)
 
 
-def rank_figures(states: NDArray[np.float64], stride: int) -> NDArray[np.float64]:
+def rank_metrics(states: NDArray[np.float64], stride: int) -> NDArray[np.float64]:
     """Effective rank of all states [n, d], the mean of its growth over prefixes, and the mean change of that: [3]."""
     gram = states @ states.T  # [n, n], serves every prefix
     ends = [*range(stride, len(states), stride), len(states)]

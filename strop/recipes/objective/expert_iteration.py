@@ -1,9 +1,9 @@
-"""Imitate the attempts that were right, each way to the answer once, and nothing else.
+"""Imitate the rollouts that were right, each way to the answer once, and nothing else.
 
 Title: Teaching Large Language Models to Reason with Reinforcement Learning
 Paper: arXiv 2403.04642 (2024)
 Claim: Expert iteration does best in most settings and needs about as many samples as PPO, of the order of a million.
-Reading: Two attempts are the same way to an answer if they make the same calculations in the same order. The paper fits
+Reading: Two rollouts are the same way to an answer if they make the same calculations in the same order. The paper fits
     all successes of all rounds at once; here a round is a step, and half of what it fits are new successes.
 Left out: Rounds that start again from the first weights.
 Acts: kept_share < 1 and replayed_share > 0
@@ -22,7 +22,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Trajectory, Verdict
+from strop.types import GateResult, Group, Rollout
 
 # Expert iteration's de-duplication (2403.04642): the same way to an answer counts once, or easy tasks drown the rest.
 
@@ -33,26 +33,28 @@ _CHAIN = re.compile(rf"(?<![\d.(])\(*+{_NUMBER}\)*+(?:\s*+[-+*/]\s*+\(*+-?{_NUMB
 
 @dataclass(frozen=True)
 class Distinct(Gate):
-    """Keep the first of the attempts that made the same sequence of calculations, or said the same where there is none.
+    """Keep the first of the rollouts that made the same sequence of calculations, or said the same where there is none.
 
     Duplicates from earlier rounds are a buffer's question, not this gate's.
     """
 
-    def __call__(self, group: Group) -> Verdict:
-        first: dict[tuple[str, ...], Trajectory] = {}
-        for attempt in group.scored:
-            first.setdefault(way(attempt), attempt)
+    def __call__(self, group: Group) -> GateResult:
+        first: dict[tuple[str, ...], Rollout] = {}
+        for rollout in group.scored:
+            first.setdefault(way(rollout), rollout)
         kept = list(first.values())
         if not kept:
-            return Verdict(None, "no attempt counts")
-        return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} of {len(group.trajectories)} attempts")
+            return GateResult(None, "no rollout counts")
+        return GateResult(replace(group, rollouts=kept), f"kept {len(kept)} of {len(group.rollouts)} rollouts")
 
 
-def way(attempt: Trajectory) -> tuple[str, ...]:
-    """The calculations of all turns in their order, each as a whole and without spaces; else the replies themselves."""
-    replies = [turn.message.content for turn in attempt.turns]
-    calculations = [re.sub(r"\s", "", found) for reply in replies for found in _CHAIN.findall(reply)]
-    return tuple(calculations or replies)
+def way(rollout: Rollout) -> tuple[str, ...]:
+    """The calculations of all turns in their order, each as a whole and without spaces; else the completions
+    themselves.
+    """
+    completions = [turn.message.content for turn in rollout.turns]
+    calculations = [re.sub(r"\s", "", found) for completion in completions for found in _CHAIN.findall(completion)]
+    return tuple(calculations or completions)
 
 
 def expert_iteration(
@@ -60,7 +62,7 @@ def expert_iteration(
     distinct: bool = True,  # each way to an answer once
     recent: float = 0.5,  # share of new successes in what a step fits
 ) -> Run:
-    """Keep what succeeded and raise its likelihood; every kept attempt counts the same. `distinct` drops duplicates.
+    """Keep what succeeded and raise its likelihood; every kept rollout counts the same. `distinct` drops duplicates.
 
     Of what a step fits, a share `recent` is new, and the rest are successes of earlier steps.
     """

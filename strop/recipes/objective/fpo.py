@@ -40,8 +40,8 @@ from strop.types import Metrics
 class FeatureDpo(Loss):
     """-log s(beta * (S - alpha * (D(rejected) - sg D(chosen)))), S the margin of log(policy / reference) per token.
 
-    D is 1 / `top` times the squared difference of the attempt's features between both models, summed over the union of
-    their `top` strongest. Features are pooled over the attempt's own tokens: ReLU(states @ encoder + bias) of a sparse
+    D is 1 / `top` times the squared difference of the rollout's features between both models, summed over the union of
+    their `top` strongest. Features are pooled over the rollout's own tokens: ReLU(states @ encoder + bias) of a sparse
     autoencoder in a safetensors file (`encoder` [H, F], `bias` [F]), or the positive parts of the last states
     themselves. The paper takes an inner layer; this is the last one, as released.
     """
@@ -58,14 +58,14 @@ class FeatureDpo(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if "reference" not in batch.frozen:
             raise ConfigurationError("FeatureDpo needs states of the reference, the batch has none")
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))
+        gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))
         gains = gains / num_tokens(batch, output.logprobs)  # [A]
         drift = self._drift(output.states[batch.trainable], batch.frozen["reference"].hidden, batch)  # [A]
         held = torch.where(sides(batch, self) > 0, drift.detach(), drift)  # the chosen one's drift pulls nothing
         margin = self.beta * margins(gains + self.alpha * held, batch, self)  # [G]
         margin = batch.on_tokens(margin[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-margin), 0.0)
-        return loss, {"margin": batch.figure(margin), "feature_drift": batch.figure(batch.on_tokens(drift))}
+        return loss, {"margin": batch.metric(margin), "feature_drift": batch.metric(batch.on_tokens(drift))}
 
     def _drift(self, states: Tensor, reference: Tensor, batch: Batch) -> Tensor:
         """Squared difference over the strongest features of either model: [A]."""
@@ -87,9 +87,9 @@ def _encoded(states: Tensor, encoder: dict[str, Tensor] | None) -> Tensor:
 
 
 def _pooled(features: Tensor, batch: Batch) -> Tensor:
-    """The mean over each attempt's written tokens: [A, F]."""
-    owner = batch.attempts[batch.trainable]
-    sums = features.new_zeros(batch.num_attempts, features.shape[1]).index_add(0, owner, features)
+    """The mean over each rollout's written tokens: [A, F]."""
+    owner = batch.rollouts[batch.trainable]
+    sums = features.new_zeros(batch.num_rollouts, features.shape[1]).index_add(0, owner, features)
     return sums / num_tokens(batch, batch.share).unsqueeze(1).to(sums)
 
 

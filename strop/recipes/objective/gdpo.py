@@ -3,7 +3,7 @@
 Title: GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization
 Paper: arXiv 2601.05242 (2026)
 Claim: Better than GRPO on several rewards at once: tool calls, mathematics and code.
-Reading: The last standardisation is over attempts and not over tokens, and is done for a single reward as well.
+Reading: The last standardisation is over rollouts and not over tokens, and is done for a single reward as well.
 Acts: credit_beside_rewards > 0 with group_size=8
 """
 
@@ -29,7 +29,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Brief(Reward):
-    """1 where the attempt wrote at most `limit` tokens, over all its turns, else 0."""
+    """1 where the rollout wrote at most `limit` tokens, over all its turns, else 0."""
 
     limit: int  # tokens that still count as brief
     weight: float = 1.0
@@ -41,19 +41,20 @@ class Brief(Reward):
             raise ConfigurationError(f"Brief needs a limit >= 1 token, got {self.limit}")
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(attempt.num_tokens <= self.limit) for attempt in group.trajectories]
+        return [float(rollout.num_tokens <= self.limit) for rollout in group.rollouts]
 
 
-# GDPO's credit (2601.05242): every reward is standardised on its own before they are added up.
+# GDPO's advantage (2601.05242): every reward is standardised on its own before they are added up.
 #
-# Standardising the sum forgets which rewards made it: an attempt that wins one of two rewards and one that wins both
-# look alike in their groups. Reading: the last standardisation is over attempts and not over tokens, and is done for a
+# Standardising the sum forgets which rewards made it: a rollout that wins one of two rewards and one that wins both
+# look alike in their groups. Reading: the last standardisation is over rollouts and not over tokens, and is done for a
 # single reward as well.
 
 
 @dataclass(frozen=True)
 class DecoupledStandard(Advantage):
-    """S = sum_k weight_k * (r_k - mean) / (std + epsilon) in the group; A = (S - mean) / (std + epsilon) over the draw.
+    """S = sum_k weight_k * (r_k - mean) / (std + epsilon) in the group; A = (S - mean) / (std + epsilon) over the
+    batch.
 
     `weights` are by reward name, 1 where none is given. They act after the first division, which would cancel them;
     the weights of the rewards themselves are not used.
@@ -65,19 +66,19 @@ class DecoupledStandard(Advantage):
     min_group: ClassVar[int] = 2
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        names = sorted({name for attempt in attempts for name in attempt.rewards})
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        names = sorted({name for rollout in rollouts for name in rollout.rewards})
         if unknown := sorted(set(self.weights) - set(names)):
             raise ConfigurationError(f"DecoupledStandard weighs a reward {unknown[0]!r}: {nearest(unknown[0], names)}")
         sums = np.concatenate([self._sum(group, names) for group in groups] or [np.zeros(0)])
-        for attempt, value in zip(attempts, _standard(sums, self.epsilon), strict=True):
-            attempt.set_advantage(float(value))
+        for rollout, value in zip(rollouts, _standard(sums, self.epsilon), strict=True):
+            rollout.set_advantage(float(value))
 
     def _sum(self, group: Group, names: Sequence[str]) -> NDArray[np.float64]:
         """[G]."""
         total = np.zeros(len(group.scored))
         for name in names:
-            rewards = np.array([attempt.rewards.get(name, 0.0) for attempt in group.scored], dtype=np.float64)
+            rewards = np.array([rollout.rewards.get(name, 0.0) for rollout in group.scored], dtype=np.float64)
             total += self.weights.get(name, 1.0) * _standard(rewards, self.epsilon)
         return total
 
@@ -92,11 +93,11 @@ def _standard(values: NDArray[np.float64], epsilon: float) -> NDArray[np.float64
 
 
 def gdpo(
-    setting: Setting = Setting(world="countdown:3"),
+    setting: Setting = Setting(env="countdown:3"),
     limit: int = 22,  # tokens that still count as brief
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """The world's reward, and a second one for at most `limit` tokens."""
+    """The environment's reward, and a second one for at most `limit` tokens."""
     run = setting.run("gdpo", DecoupledStandard(), (Clip(clip, clip),), reduction=SequenceMean())
     run.rewards = (*run.rewards, Brief(limit))
     return run

@@ -32,7 +32,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class HDpo(Loss):
-    """-log sigmoid(beta * h), h = (alpha * log policy - log reference) of the chosen attempt minus the rejected one's.
+    """-log sigmoid(beta * h), h = (alpha * log policy - log reference) of the chosen rollout minus the rejected one's.
 
     The optimum is ~ reference^(1 / alpha) * exp(reward / (alpha * beta)): alpha < 1 sharpens, 1 is DPO. A group is one
     pair and every token carries the pair's loss, for the sequence-mean reduction.
@@ -49,10 +49,10 @@ class HDpo(Loss):
         distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))
         if self.alpha != 1:
             distance = distance + (self.alpha - 1) * output.logprobs
-        margin = self.beta * margins(batch.per_attempt(distance), batch, self)  # [G]
+        margin = self.beta * margins(batch.per_rollout(distance), batch, self)  # [G]
         margin = batch.on_tokens(margin[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-margin), 0.0)
-        return loss, {"preferred_share": batch.figure((margin > 0).to(loss.dtype)), "margin": batch.figure(margin)}
+        return loss, {"preferred_share": batch.metric((margin > 0).to(loss.dtype)), "margin": batch.metric(margin)}
 
 
 def h_dpo(

@@ -3,8 +3,8 @@
 Title: Enhancing LLM Reasoning with Iterative DPO: A Comprehensive Empirical Investigation
 Paper: arXiv 2503.12854 (2025)
 Claim: Several rounds reach the accuracy of RL at far less computation.
-Reading: A round is `period` steps on pairs of one version, which also is the reference. Two wrong attempts make no
-    pair, where the script lets them. A reply that was cut off, or says nothing after its working, has no answer.
+Reading: A round is `period` steps on pairs of one version, which also is the reference. Two wrong rollouts make no
+    pair, where the script lets them. A completion that was cut off, or says nothing after its working, has no answer.
 Left out: A temperature per round, and filtering by a process reward model.
 Acts: kept_share < 1 and margin != 0 and lag > 0
 """
@@ -26,17 +26,17 @@ from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Outcome, Trajectory, Verdict
+from strop.types import GateResult, Group, Outcome, Rollout
 
-# The pair of DPO-VP (2503.12854): the longest right attempt against one without an answer, or else a wrong one.
+# The pair of DPO-VP (2503.12854): the longest right rollout against one without an answer, or else a wrong one.
 
 
 @dataclass(frozen=True)
 class LongestRight(Gate):
     """[chosen, rejected], or nothing, by the paper's scores: 1 right, 0 wrong, -1 no answer (`GradedAnswer`).
 
-    Chosen is the longest right attempt that was not cut off, else the longest wrong one; rejected one without an
-    answer, else a wrong one, taken by chance that depends on seed and group only. Two wrong attempts make no pair: the
+    Chosen is the longest right rollout that was not cut off, else the longest wrong one; rejected one without an
+    answer, else a wrong one, taken by chance that depends on seed and group only. Two wrong rollouts make no pair: the
     released script's pair of them rewards nothing but length. The longest is meant: brevity is not to be learned.
     """
 
@@ -44,19 +44,21 @@ class LongestRight(Gate):
 
     min_group: ClassVar[int] = 2
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         right = [a for a in group.scored if a.reward > 0.5 and a.outcome is Outcome.FINISHED]
         wrong = [a for a in group.scored if abs(a.reward) <= 0.5]
         unanswered = [a for a in group.scored if a.reward < -0.5]
-        chosen = max(right or wrong, key=lambda attempt: attempt.num_tokens, default=None)
+        chosen = max(right or wrong, key=lambda rollout: rollout.num_tokens, default=None)
         others = unanswered or (wrong if right else [])
         if chosen is None or not others:
-            return Verdict(None, f"no pair in {len(right)} right, {len(wrong)} wrong, {len(unanswered)} without answer")
+            return GateResult(
+                None, f"no pair in {len(right)} right, {len(wrong)} wrong, {len(unanswered)} without answer"
+            )
         pair = [chosen, self._one_of(others, group.number)]
-        return Verdict(replace(group, trajectories=pair), "kept the longest right and one that is not")
+        return GateResult(replace(group, rollouts=pair), "kept the longest right and one that is not")
 
-    def _one_of(self, attempts: Sequence[Trajectory], number: int) -> Trajectory:
-        return attempts[int(np.random.default_rng([self.seed, number]).integers(len(attempts)))]
+    def _one_of(self, rollouts: Sequence[Rollout], number: int) -> Rollout:
+        return rollouts[int(np.random.default_rng([self.seed, number]).integers(len(rollouts)))]
 
 
 def iterative_dpo(
@@ -72,7 +74,7 @@ def iterative_dpo(
         (Dpo(beta, against="old"),),
         gates=(LongestRight(seed=setting.seed),),
         reduction=SequenceMean(),
-        pace=Periodic(period, setting.steps),
+        admission=Periodic(period, setting.steps),
         trainer=trainer,
     )
     run.rewards = (GradedAnswer(run.rewards[0], right=1.0, wrong=0.0, missing=-1.0),)

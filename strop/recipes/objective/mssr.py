@@ -1,4 +1,4 @@
-"""One attempt per task, against the task's own running success rate, shaped by entropy.
+"""One rollout per task, against the task's own running success rate, shaped by entropy.
 
 Title: Stable and Efficient Single-Rollout RL for Multimodal Reasoning
 Paper: arXiv 2512.18215 (2025)
@@ -26,10 +26,10 @@ from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.requirements import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, Note
-from strop.types import Group, Metrics, Trajectory
+from strop.training.requirements import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, PolicyStatistic
+from strop.types import Group, Metrics, Rollout
 
-# MSSR's credit (2512.18215): one attempt per task, against a running success rate of that task, shaped by entropy.
+# MSSR's advantage (2512.18215): one rollout per task, against a running success rate of that task, shaped by entropy.
 #
 # Reading: the entropy is that of the whole distribution, as the paper means it, and not of the sampled token alone; the
 # published rule of forgetting is not monotone in the KL, so it can be exchanged.
@@ -42,10 +42,10 @@ _KNOWN = 10_000  # tasks remembered, the latest
 
 @dataclass
 class BetaBaseline(Advantage):
-    """A = r - v(task), standardised over the draw; then A_t + min(entropy_weight * H_t, |A_t| / bound).
+    """A = r - v(task), standardised over the batch; then A_t + min(entropy_weight * H_t, |A_t| / bound).
 
     v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5). A task that was never tried is
-    expected to go either way, and its first outcome is its first v, with the weight of 1 / (1 - fastest) attempts. rho
+    expected to go either way, and its first outcome is its first v, with the weight of 1 / (1 - fastest) rollouts. rho
     follows the mean KL to the reference of recent draws: `published` rises up
     to the target and falls beyond it, `rising` forgets the more the larger the KL, `constant` stays at `fastest`.
     """
@@ -57,11 +57,11 @@ class BetaBaseline(Advantage):
     target_kl: float = 0.01  # at which rho is largest
     rule: str = "published"  # published, rising or constant: how rho follows the KL
 
-    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, LOGPROBS, REFERENCE_LOGPROBS})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY, LOGPROBS, REFERENCE_LOGPROBS})
 
     _counts: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _kls: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
-    _known: float = field(default=0.0, init=False, repr=False, compare=False)  # share of the last draw
+    _known: float = field(default=0.0, init=False, repr=False, compare=False)  # share of the last batch
 
     def __post_init__(self) -> None:
         if self.rule not in _RULES:
@@ -72,27 +72,29 @@ class BetaBaseline(Advantage):
             )
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        self._known = float(np.mean([attempt.task.id in self._counts for attempt in attempts] or [False]))
-        credits = np.array([attempt.reward - self.expected(attempt.task.id) for attempt in attempts], dtype=np.float64)
-        if len(credits):
-            credits = (credits - credits.mean()) / np.sqrt(max(float(credits.var()), _FLAT))
-        for attempt, credit in zip(attempts, credits, strict=True):
-            entropy = attempt.notes.get(ENTROPY.name, np.zeros(attempt.num_tokens))
-            attempt.advantages = self.shaped(float(credit), entropy).astype(np.float32)
-        self._learn(attempts)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        self._known = float(np.mean([rollout.task.id in self._counts for rollout in rollouts] or [False]))
+        advantages = np.array(
+            [rollout.reward - self.expected(rollout.task.id) for rollout in rollouts], dtype=np.float64
+        )
+        if len(advantages):
+            advantages = (advantages - advantages.mean()) / np.sqrt(max(float(advantages.var()), _FLAT))
+        for rollout, advantage in zip(rollouts, advantages, strict=True):
+            entropy = rollout.policy_statistics.get(ENTROPY.name, np.zeros(rollout.num_tokens))
+            rollout.advantages = self.shaped(float(advantage), entropy).astype(np.float32)
+        self._learn(rollouts)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing more; says how many attempts were at tasks it had seen before: at others it expects one half."""
+        """Nothing more; says how many rollouts were at tasks it had seen before: at others it expects one half."""
         return {"known_share": self._known}
 
     def expected(self, task: str) -> float:
         right, wrong = self._counts.get(task, (1.0, 1.0))
         return right / (right + wrong)
 
-    def shaped(self, credit: float, entropy: NDArray[Any]) -> NDArray[np.float64]:
-        """One attempt's credit per token: [N]."""
-        return credit + np.minimum(self.entropy_weight * entropy.astype(np.float64), abs(credit) / self.bound)
+    def shaped(self, advantage: float, entropy: NDArray[Any]) -> NDArray[np.float64]:
+        """One rollout's advantage per token: [N]."""
+        return advantage + np.minimum(self.entropy_weight * entropy.astype(np.float64), abs(advantage) / self.bound)
 
     def keeping(self, kl: float) -> float:
         """rho at a mean KL."""
@@ -103,18 +105,18 @@ class BetaBaseline(Advantage):
             return self.slowest - share * span
         return self.fastest + share * span
 
-    def _learn(self, attempts: Sequence[Trajectory]) -> None:
-        names = {note.name for note in self.needs}
-        found = [_kl(attempt) for attempt in attempts if attempt.num_tokens and names <= set(attempt.notes)]
+    def _learn(self, rollouts: Sequence[Rollout]) -> None:
+        names = {policy_statistic.name for policy_statistic in self.needs}
+        found = [_kl(rollout) for rollout in rollouts if rollout.num_tokens and names <= set(rollout.policy_statistics)]
         if found:
             self._kls = [*self._kls, float(np.mean(np.concatenate(found)))][-_RECENT:]
         rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
-        for attempt in attempts:
-            outcome, first = float(attempt.reward > 0.5), 1 / (1 - self.fastest)
-            if (known := self._counts.pop(attempt.task.id, None)) is None:
-                self._counts[attempt.task.id] = (first * outcome, first * (1 - outcome))
+        for rollout in rollouts:
+            outcome, first = float(rollout.reward > 0.5), 1 / (1 - self.fastest)
+            if (known := self._counts.pop(rollout.task.id, None)) is None:
+                self._counts[rollout.task.id] = (first * outcome, first * (1 - outcome))
             else:
-                self._counts[attempt.task.id] = (rho * known[0] + outcome, rho * known[1] + 1 - outcome)
+                self._counts[rollout.task.id] = (rho * known[0] + outcome, rho * known[1] + 1 - outcome)
         while len(self._counts) > _KNOWN:
             del self._counts[next(iter(self._counts))]
 
@@ -126,19 +128,19 @@ class BetaBaseline(Advantage):
         self._kls = [float(kl) for kl in state["kls"]]
 
 
-def _kl(attempt: Trajectory) -> NDArray[np.float64]:
+def _kl(rollout: Rollout) -> NDArray[np.float64]:
     """KL(policy || reference) per token on the policy's own tokens, never negative: [N]."""
-    difference = (REFERENCE_LOGPROBS.of(attempt).astype(np.float64) - LOGPROBS.of(attempt)).clip(-20, 20)
+    difference = (REFERENCE_LOGPROBS.of(rollout).astype(np.float64) - LOGPROBS.of(rollout)).clip(-20, 20)
     return np.expm1(difference) - difference  # type: ignore[no-any-return]
 
 
 def mssr(
     setting: Setting = Setting(group_size=1, groups_per_step=64),
-    tasks: int = 256,  # of each world, over and over
+    tasks: int = 256,  # of each environment, over and over
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
     """Tasks come again, or no success rate would ever be known."""
     run = setting.run("mssr", BetaBaseline(), (Clip(clip, clip), Kl("k3", kl)))
-    run.sampler = Few(run.worlds, tasks)
+    run.sampler = Few(run.envs, tasks)
     return run

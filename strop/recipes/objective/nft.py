@@ -1,11 +1,11 @@
-"""Supervised learning on right and wrong attempts alike.
+"""Supervised learning on right and wrong rollouts alike.
 
 Title: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning
 Paper: arXiv 2505.18116 (2025)
 Claim: Better than fine-tuning on right attempts, and level with GRPO and DAPO at 7B and 32B.
 Reading: The value of a ratio is held where its gradient is kept, and tokens are summed over a constant, as released.
-    The release makes 16 optimizer steps per draw of 512 tasks; four fit a draw of eight groups, two groups each.
-    negative_weight 0 imitates right attempts only.
+    The release makes 16 optimizer steps per batch of 512 tasks; four fit a batch of eight groups, two groups each.
+    negative_weight 0 imitates right rollouts only.
 Acts: held_share > 0 and dropped_groups > 0
 """
 
@@ -28,9 +28,9 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.constant_length import ConstantLength
 from strop.types import Metrics
 
-# Negative-aware fine-tuning (NFT, 2505.18116): supervised learning that also learns from wrong attempts.
+# Negative-aware fine-tuning (NFT, 2505.18116): supervised learning that also learns from wrong rollouts.
 #
-# A wrong attempt is likely under an implicit negative policy, (behaviour - p * policy) / (1 - p) with p the task's pass
+# A wrong rollout is likely under an implicit negative policy, (behaviour - p * policy) / (1 - p) with p the task's pass
 # rate; fitting that one by likelihood fits the policy. The value of a ratio is held, its gradient is kept, as released.
 
 _LOWEST, _HIGHEST = 0.02, 0.98  # of a pass rate
@@ -41,22 +41,22 @@ _TASK_WEIGHTS = ("linear", "root", "none")
 
 @dataclass(frozen=True)
 class Nft(Loss):
-    """-log r for right attempts and -log((1 - p r) / (1 - p)) for wrong ones, r = policy / behaviour, per token.
+    """-log r for right rollouts and -log((1 - p r) / (1 - p)) for wrong ones, r = policy / behaviour, per token.
 
     Where r = 1 the gradient is the policy gradient's: with `linear` task weights (1 - p) Dr. GRPO's, with `root`
     sqrt((1 - p) / p) GRPO's. p is counted over the group, so no gate may trim it; groups without contrast should be
-    dropped. negative_weight 0 is fine-tuning on right attempts alone.
+    dropped. negative_weight 0 is fine-tuning on right rollouts alone.
     """
 
     negative_floor: float = 1.0  # of the negative ratio: held there for a wrong token that became more likely (r > 1)
     positive_floor: float = 0.0  # of the ratio of a right token
-    negative_weight: float = 1.0  # of wrong attempts; 0 imitates right ones only
+    negative_weight: float = 1.0  # of wrong rollouts; 0 imitates right ones only
     task_weight: str = "linear"  # linear, root or none
-    threshold: float = 1.0  # the reward of a right attempt
+    threshold: float = 1.0  # the reward of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 2  # the pass rate of one attempt says nothing
+    min_group: ClassVar[int] = 2  # the pass rate of one rollout says nothing
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
@@ -76,7 +76,7 @@ class Nft(Loss):
         weights = batch.on_tokens(self._of_task(rate) * torch.where(right, 1.0, self.negative_weight))
         loss = torch.where(batch.trainable, -weights * fit, 0.0)
         held = (~good & (negative < self.negative_floor - _NOISE)).to(loss.dtype)
-        return loss, {"pass_rate": batch.figure(pass_rate), "held_share": batch.figure(held)}
+        return loss, {"pass_rate": batch.metric(pass_rate), "held_share": batch.metric(held)}
 
     def _of_task(self, rate: Tensor) -> Tensor:
         """Hard tasks weigh more: [A]."""
@@ -94,9 +94,9 @@ def _held(ratio: Tensor, floor: float) -> Tensor:
 def nft(
     setting: Setting = Setting(),
     task_weight: str = "linear",  # linear (Dr. GRPO's where on-policy), root (GRPO's) or none
-    negative_weight: float = 1.0,  # of wrong attempts; 0 imitates right ones only
+    negative_weight: float = 1.0,  # of wrong rollouts; 0 imitates right ones only
 ) -> Run:
-    """No advantage: the group's pass rate is in the loss; negative_weight 0 imitates right attempts only."""
+    """No advantage: the group's pass rate is in the loss; negative_weight 0 imitates right rollouts only."""
     return setting.run(
         "nft",
         Constant(),

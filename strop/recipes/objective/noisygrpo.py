@@ -1,4 +1,4 @@
-"""Attempts from disturbed prompts, trained on the clean one, with the noise level as a prior.
+"""Rollouts from disturbed prompts, trained on the clean one, with the noise level as a prior.
 
 Title: NoisyGRPO: Incentivizing Multimodal CoT Reasoning via Noise Injection and Bayesian Estimation
 Paper: arXiv 2510.21122 (2025)
@@ -29,27 +29,27 @@ from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
-# NoisyGRPO's group (2510.21122): one attempt per level of noise, the first from the clean prompt.
+# NoisyGRPO's group (2510.21122): one rollout per level of noise, the first from the clean prompt.
 
 
 @dataclass(frozen=True)
 class NoiseLevels(Strategy):
-    """Attempt i is made at level i modulo their number, and has it as its fact `noise`; needs the engine `Noisy`."""
+    """Rollout i is made at level i modulo their number, and has it as its fact `noise`; needs the engine `Noisy`."""
 
-    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, one attempt each in turn
+    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, one rollout each in turn
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        async def played(index: int, start: Start) -> Trajectory:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        async def played(index: int, start: Start) -> Rollout:
             way = index % len(self.levels)
-            attempt = await play(replace(start, voice=f"{NOISE}{way}"))
-            return replace(attempt, facts=attempt.facts | {"noise": self.levels[way]})
+            rollout = await play(replace(start, policy_name=f"{NOISE}{way}"))
+            return replace(rollout, facts=rollout.facts | {"noise": self.levels[way]})
 
         return await together(played(index, start) for index, start in enumerate(starts))
 
 
-# NoisyGRPO's credit (2510.21122): what the noise level lets expect is the prior, the reward the observation.
+# NoisyGRPO's advantage (2510.21122): what the noise level lets expect is the prior, the reward the observation.
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class NoisePosterior(Advantage):
     """u = zs + K (zn - zs), A = z(u): zs standardised rewards, zn standardised cleanness 1 - n, K a Kalman gain.
 
     K = P / (P + observation), P = prior / (variance of the rewards + prior): the less the rewards differ, the more the
-    noise level counts. A group without contrast trains, too, and prefers attempts made from cleaner prompts.
+    noise level counts. A group without contrast trains, too, and prefers rollouts made from cleaner prompts.
     """
 
     prior: float = 0.01  # of the noise level: the larger, the more it counts
@@ -72,12 +72,12 @@ class NoisePosterior(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
-            noise = np.array([_noise(attempt) for attempt in group.scored], dtype=np.float64)
+            rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
+            noise = np.array([_noise(rollout) for rollout in group.scored], dtype=np.float64)
             observed, expected = self._standard(rewards), self._standard(1 - noise)
             posterior = observed + self.gain(rewards) * (expected - observed)
-            for attempt, credit in zip(group.scored, self._standard(posterior), strict=True):
-                attempt.set_advantage(float(credit))
+            for rollout, advantage in zip(group.scored, self._standard(posterior), strict=True):
+                rollout.set_advantage(float(advantage))
 
     def gain(self, rewards: NDArray[np.float64]) -> float:
         """K of a group."""
@@ -93,12 +93,12 @@ class NoisePosterior(Advantage):
         return (values - values.mean()) / (spread + self.epsilon)  # type: ignore[no-any-return]
 
 
-def _noise(attempt: Trajectory) -> float:
-    if "noise" not in attempt.facts:
+def _noise(rollout: Rollout) -> float:
+    if "noise" not in rollout.facts:
         raise ConfigurationError(
-            f"NoisePosterior needs the noise level of attempt {attempt.id}: use the strategy NoiseLevels"
+            f"NoisePosterior needs the noise level of rollout {rollout.id}: use the strategy NoiseLevels"
         )
-    return attempt.facts["noise"]
+    return rollout.facts["noise"]
 
 
 _LEVELS = (0.0, 0.3, 0.6, 0.9)

@@ -18,34 +18,34 @@ from strop.roles import Advantage, Gate
 from strop.run import Run
 from strop.success import ROUNDING
 from strop.training.losses.clip import Clip
-from strop.types import Group, Verdict
+from strop.types import GateResult, Group
 
-# Learn from right attempts alone, or from wrong ones alone (2506.01347): the other side never reaches the loss.
+# Learn from right rollouts alone, or from wrong ones alone (2506.01347): the other side never reaches the loss.
 
 _REWARD = {"right": 1.0, "wrong": 0.0}
 
 
 @dataclass(frozen=True)
 class OneSided(Gate):
-    """Keep the attempts whose total reward is 1 (`right`) or 0 (`wrong`); drop the group if there is none."""
+    """Keep the rollouts whose total reward is 1 (`right`) or 0 (`wrong`); drop the group if there is none."""
 
-    side: str  # right or wrong: which attempts stay
+    side: str  # right or wrong: which rollouts stay
 
     def __post_init__(self) -> None:
         if self.side not in _REWARD:
             raise ConfigurationError(f"OneSided needs side right or wrong, got {self.side!r}")
 
-    def __call__(self, group: Group) -> Verdict:
-        kept = [attempt for attempt in group.scored if abs(attempt.reward - _REWARD[self.side]) <= ROUNDING]
+    def __call__(self, group: Group) -> GateResult:
+        kept = [rollout for rollout in group.scored if abs(rollout.reward - _REWARD[self.side]) <= ROUNDING]
         if not kept:
-            return Verdict(None, f"no attempt is {self.side}")
-        return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} of {len(group.trajectories)} attempts")
+            return GateResult(None, f"no rollout is {self.side}")
+        return GateResult(replace(group, rollouts=kept), f"kept {len(kept)} of {len(group.rollouts)} rollouts")
 
 
-# Positive and negative reinforcement apart (2506.01347): right attempts pushed up, wrong ones down, by own weights.
+# Positive and negative reinforcement apart (2506.01347): right rollouts pushed up, wrong ones down, by own weights.
 #
 # No baseline and no spread. Leaving one side out altogether (PSR, NSR) is the gate `OneSided`, before any average is
-# taken: a zero weight here would keep those attempts in the loss's denominator.
+# taken: a zero weight here would keep those rollouts in the loss's denominator.
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class Signed(Advantage):
     The defaults are the paper's W-REINFORCE: a tenth of the weight on what was right.
     """
 
-    positive: float = 0.1  # credit of a right attempt
+    positive: float = 0.1  # advantage of a right rollout
     negative: float = 1.0  # debit of a wrong one
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            for attempt in group.scored:
-                attempt.set_advantage(self._credit(attempt.reward))
+            for rollout in group.scored:
+                rollout.set_advantage(self._advantage(rollout.reward))
 
-    def _credit(self, reward: float) -> float:
+    def _advantage(self, reward: float) -> float:
         if abs(reward - 1.0) <= ROUNDING:
             return self.positive
         return -self.negative if abs(reward) <= ROUNDING else 0.0
@@ -75,7 +75,7 @@ _SIDES = {"both": (), "negative": (OneSided("wrong"),), "positive": (OneSided("r
 def nsr_psr(
     setting: Setting = Setting(),
     sides: str = "both",  # both, negative or positive
-    positive: float = 0.1,  # weight of right attempts beside 1 of wrong ones
+    positive: float = 0.1,  # weight of right rollouts beside 1 of wrong ones
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
     """W-REINFORCE; `sides` negative is NSR and positive is PSR."""

@@ -35,16 +35,16 @@ class OneToken(Loss):
 
     Below 0 `miss` pushes down what was wrongly drawn. With miss = 0 the expected gradient is the policy's own
     probability of the right token times that of supervised learning: what it would never say it does not learn. Draws
-    and `miss` are not in the sources read: ours. Which tokens are drawn depends on seed, step, attempt and position
+    and `miss` are not in the sources read: ours. Which tokens are drawn depends on seed, step, rollout and position
     only, however a step is split.
     """
 
     draws: int = 256  # tokens drawn at each place
     miss: float = -0.1  # what a wrong token earns
-    seed: int = 0  # of the draws
+    seed: int = 0  # of the batches
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -53,7 +53,7 @@ class OneToken(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         both = output.over_logits(self._draw, token_keys(batch, self.seed))  # [T, 2]
         loss = torch.where(batch.trainable, both.select(1, 0), 0.0)
-        return loss, {"hit_share": batch.figure(both.select(1, 1))}
+        return loss, {"hit_share": batch.metric(both.select(1, 1))}
 
     def _draw(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
         """Loss and share of hits at each position: [C, 2]."""

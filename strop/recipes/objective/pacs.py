@@ -1,9 +1,9 @@
-"""Right and wrong attempts told apart by the policy's own log-ratios.
+"""Right and wrong rollouts told apart by the policy's own log-ratios.
 
 Title: Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR
 Paper: arXiv 2509.02522 (2025)
 Claim: 59.78 % pass@256 on AIME 2025: 13.32 points above PPO, 14.36 above GRPO.
-Reading: Log-ratios are to the policy that sampled, not to the base model; four optimizer steps per draw, as released.
+Reading: Log-ratios are to the policy that sampled, not to the base model; four optimizer steps per batch, as released.
     Groups without contrast are kept: they act once the policy has moved.
 Acts: classified_right > 0
 """
@@ -26,30 +26,30 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Metrics
 
-# PACS (2509.02522): reinforcement learning as a classification of attempts by their own log-ratios.
+# PACS (2509.02522): reinforcement learning as a classification of rollouts by their own log-ratios.
 
 _NOISE = 1e-3  # a score of 0 as two engines round it tells nothing apart
 
 
 @dataclass(frozen=True)
 class Pacs(Loss):
-    """c * BCE(q - mean of the siblings' q, right), q = beta * log(policy / behaviour) of the whole attempt.
+    """c * BCE(q - mean of the siblings' q, right), q = beta * log(policy / behaviour) of the whole rollout.
 
-    c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its attempt's
+    c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its rollout's
     whole term, so it belongs with the sequence-mean reduction.
     """
 
     beta: float = 1.0  # scale of the log-ratios
-    threshold: float = 1.0  # the reward of a right attempt
+    threshold: float = 1.0  # the reward of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 2  # one attempt has no siblings to stand out from
+    min_group: ClassVar[int] = 2  # one rollout has no siblings to stand out from
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        proxy = self.beta * batch.per_attempt(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
+        proxy = self.beta * batch.per_rollout(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
         sizes = per_group(torch.ones_like(proxy), batch)[batch.groups]  # [A]
         score = (proxy - group_mean(proxy, batch)) * sizes / (sizes - 1).clamp(min=1)  # [A], leave-one-out
         right = is_right(batch, self.threshold).to(proxy.dtype)
@@ -58,7 +58,7 @@ class Pacs(Loss):
         )
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
         agrees = ((2 * right - 1) * score > _NOISE).to(loss.dtype)
-        return loss, {"classified_right": batch.figure(batch.on_tokens(agrees))}
+        return loss, {"classified_right": batch.metric(batch.on_tokens(agrees))}
 
 
 def _balance(right: Tensor, sizes: Tensor, batch: Batch) -> Tensor:

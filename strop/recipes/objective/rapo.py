@@ -27,7 +27,7 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Logits, Need
 from strop.types import Metrics
 
-# RAPO's leash (2510.03865): a forward KL to a reference that is the flatter, the less an attempt was worth.
+# RAPO's leash (2510.03865): a forward KL to a reference that is the flatter, the less a rollout was worth.
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TemperedKl(Loss):
     weight: float = 0.01
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logits("reference")})
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         if not 0 <= self.floor <= 1:
@@ -57,8 +57,8 @@ class TemperedKl(Loss):
         ratio = log_ratio.exp()
         loss = torch.where(batch.trainable, -ratio.clamp(max=self.cap) * output.logprobs, 0.0)
         return loss, {
-            "tempered_kl": batch.figure(ratio * log_ratio - ratio + 1),
-            "capped_share": batch.figure((ratio > self.cap).to(loss.dtype)),
+            "tempered_kl": batch.metric(ratio * log_ratio - ratio + 1),
+            "capped_share": batch.metric((ratio > self.cap).to(loss.dtype)),
         }
 
 

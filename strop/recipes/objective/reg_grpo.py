@@ -37,9 +37,9 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class RegGrpo(Loss):
-    """(A - (p - mean p) / max(std p, floor))^2, p an attempt's log(policy / behaviour), mean, std (n - 1) by group.
+    """(A - (p - mean p) / max(std p, floor))^2, p a rollout's log(policy / behaviour), mean, std (n - 1) by group.
 
-    Without a KL term the scale of p is free. Belongs with a sequence-mean reduction: every token carries its attempt's
+    Without a KL term the scale of p is free. Belongs with a sequence-mean reduction: every token carries its rollout's
     loss. Where std p is above the floor this is 2 (G - 1) / G * (1 - correlation of p and A) for standardised A.
     """
 
@@ -56,20 +56,20 @@ class RegGrpo(Loss):
             raise ConfigurationError(f"RegGrpo needs a floor > 0, got {self.floor}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        moved = batch.per_attempt(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
-        sizes = batch.per_attempt(torch.ones_like(output.logprobs)).clamp(min=1)  # [A]
-        advantages = batch.per_attempt(batch.advantages.to(moved.dtype)) / sizes  # [A]
+        moved = batch.per_rollout(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
+        sizes = batch.per_rollout(torch.ones_like(output.logprobs)).clamp(min=1)  # [A]
+        advantages = batch.per_rollout(batch.advantages.to(moved.dtype)) / sizes  # [A]
         centred = moved - _group_sum(moved, batch) / _group_sum(torch.ones_like(moved), batch)
         others = (_group_sum(torch.ones_like(moved), batch) - 1).clamp(min=1)
         # held before the root, whose gradient at 0 is infinite
         spread = (_group_sum(centred.square(), batch) / others).clamp(min=self.floor**2).sqrt()
         error = batch.on_tokens((advantages - centred / spread).square())  # [T]
         loss = torch.where(batch.trainable, error, 0.0)
-        return loss, {"regression_error": batch.figure(loss), "moved": batch.figure(batch.on_tokens(moved.abs()))}
+        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(batch.on_tokens(moved.abs()))}
 
 
 def _group_sum(values: Tensor, batch: Batch) -> Tensor:
-    """Of each attempt's group: [A]."""
+    """Of each rollout's group: [A]."""
     sums = values.new_zeros(len(batch.group_numbers)).index_add(0, batch.groups, values)
     return sums[batch.groups]
 

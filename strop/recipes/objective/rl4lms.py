@@ -6,7 +6,7 @@ Paper: arXiv 2210.01241 (2022)
 Claim: NLPO is steadier than PPO and fits preferences better on six generation tasks.
 Reading: The masking policy is the one that sampled, new with every version. The release kept its first copy.
 Left out: A mask kept over several versions; a KL within the reward, over the masked policy and with a weight that
-    adapts (here a k2 loss over the whole one); five epochs per draw; a least number of tokens in the nucleus.
+    adapts (here a k2 loss over the whole one); five epochs per batch; a least number of tokens in the nucleus.
 Acts: clipped_share > 0 and masked_kl > 0
 """
 
@@ -31,7 +31,7 @@ from strop.training.requirements import Logits, Need
 from strop.training.values.critic import Critic
 from strop.types import Metrics, Sampling
 
-# NLPO's masked clip (RL4LMs, 2210.01241): PPO within the nucleus that the attempt was sampled from.
+# NLPO's masked clip (RL4LMs, 2210.01241): PPO within the nucleus that the rollout was sampled from.
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NucleusClip(Loss):
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     anchor: ClassVar[str] = "behavior"  # and not contains_ratio: its ratio to the truncated distribution begins at 1
     needs_distance: ClassVar[bool] = True
 
@@ -58,10 +58,10 @@ class NucleusClip(Loss):
 
     def problems(self, run: Run) -> list[str]:
         """The mask is that of the weights that sampled, or there is no ratio."""
-        lag, sampled = run.pace.lag, (run.sampling.top_p, run.sampling.top_k)
+        lag, sampled = run.admission.lag, (run.sampling.top_p, run.sampling.top_k)
         found = [f"its mask is that of the current version, so need lag 0, got {lag}"] if lag else []
         if sampled != (self.top_p, 0):
-            found.append(f"attempts must be sampled with top_p={self.top_p} top_k=0, got {sampled[0]} and {sampled[1]}")
+            found.append(f"rollouts must be sampled with top_p={self.top_p} top_k=0, got {sampled[0]} and {sampled[1]}")
         return found
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -71,8 +71,8 @@ class NucleusClip(Loss):
         gain = clipped(ratio, batch.advantages, self.clip, self.clip)
         loss = torch.where(batch.trainable, -gain, 0.0)
         return loss, {
-            "clipped_share": batch.figure((gain != ratio * batch.advantages).to(loss.dtype)),
-            "masked_kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(old || policy) within the nucleus
+            "clipped_share": batch.metric((gain != ratio * batch.advantages).to(loss.dtype)),
+            "masked_kl": batch.metric(ratio - 1 - log_ratio),  # k3 of KL(old || policy) within the nucleus
         }
 
 
@@ -86,8 +86,8 @@ def _masked_logprob(logits: Tensor, proximal: Tensor, tokens: Tensor, top_p: flo
 def nucleus(logits: Tensor, top_p: float) -> Tensor:
     """The likeliest tokens, up to the one with which `top_p` is reached: [C, V] bool."""
     ordered, order = logits.log_softmax(-1).sort(dim=-1, descending=True, stable=True)
-    chance = ordered.double().exp()
-    kept = (chance.cumsum(-1) - chance < top_p) | (top_p >= 1)
+    probability = ordered.double().exp()
+    kept = (probability.cumsum(-1) - probability < top_p) | (top_p >= 1)
     return torch.empty_like(kept).scatter_(1, order, kept)
 
 

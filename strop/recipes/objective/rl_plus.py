@@ -5,7 +5,7 @@ Title: RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement
 Paper: arXiv 2508.00222 (2025)
 Claim: Up to 69.2 % above GRPO on average over six mathematics and six other benchmarks.
 Reading: The author is guessed to be uniform over the vocabulary, as in the paper; the release's guess of 1 (`guess=1`)
-    makes the push on rare tokens vanish. Nothing is clipped; two optimizer steps per draw, as released.
+    makes the push on rare tokens vanish. Nothing is clipped; two optimizer steps per batch, as released.
 Acts: outside_share > 0
 """
 
@@ -30,7 +30,7 @@ from strop.training.reductions.constant_length import ConstantLength
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
-# RL-PLUS (2508.00222): own and outside attempts in one policy gradient, the latter by a guess at their author.
+# RL-PLUS (2508.00222): own and outside rollouts in one policy gradient, the latter by a guess at their author.
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RlPlus(Loss):
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class RlPlus(Loss):
         guess = output.over_logits(_uniform, where=is_outside) if self.guess is None else self.guess
         ratio = torch.where(is_outside, self._outside(output.logprobs, before, guess), own)
         loss = torch.where(batch.trainable, -ratio * batch.advantages, 0.0)
-        return loss, {"outside_share": batch.figure(is_outside.to(loss.dtype)), "ratio": batch.figure(ratio)}
+        return loss, {"outside_share": batch.metric(is_outside.to(loss.dtype)), "ratio": batch.metric(ratio)}
 
     def _outside(self, logprobs: Tensor, old: Tensor, guess: Tensor | float) -> Tensor:
         """The weight of an outside token; bounded by 4 / guess: [T]."""
@@ -81,7 +81,7 @@ def rl_plus(
     focus: float = 0.5,  # favours tokens that are not yet known
     entropy: float = 0.001,  # weight of the bonus
 ) -> Run:
-    """One of the group's attempts is the world's demonstration; its reward counts in the mean."""
+    """One of the group's rollouts is the environment's demonstration; its reward counts in the mean."""
     return setting.run(
         "rl_plus",
         GroupMean(),

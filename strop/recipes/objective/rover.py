@@ -3,8 +3,8 @@
 Title: Random Policy Valuation is Enough for LLM Reasoning with Verifiable Rewards
 Paper: arXiv 2509.24981 (2025)
 Claim: 8.2 points more pass@1, 16.8 more pass@256 and 17.6 % more diversity.
-Reading: The attempt's centred reward stands on every token, as released; the theory pays the last one. Four optimizer
-    steps per draw and temperature 0.6, as in the release's script for mathematics, which also divides by the group's
+Reading: The rollout's centred reward stands on every token, as released; the theory pays the last one. Four optimizer
+    steps per batch and temperature 0.6, as in the release's script for mathematics, which also divides by the group's
     deviation; that for countdown does not, and neither does this.
 Acts: q != 0 and next_q != 0
 """
@@ -29,21 +29,21 @@ from strop.types import Metrics
 # ROVER (2509.24981): value a uniformly random policy and act greedily on it; Q is a log-ratio to the old policy.
 #
 # In theory Q(s, a) = r + mean over all a' of Q(s', a'), whose greedy choice is right on a tree of 0/1 rewards. In
-# practice the centred reward of the attempt stands on every token, as released.
+# practice the centred reward of the rollout stands on every token, as released.
 
 
 @dataclass(frozen=True)
 class Rover(Loss):
     """(Q(s_t, y_t) - A - mean over the vocabulary of Q(s_t+1, .))^2, Q = scale * (log policy - log proximal).
 
-    Only Q(s_t, y_t) carries a gradient; after the last token the mean is 0. A is the attempt's centred reward.
+    Only Q(s_t, y_t) carries a gradient; after the last token the mean is 0. A is the rollout's centred reward.
     """
 
     scale: float = 1.0  # of the log-ratio that is Q
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a regression, not an expectation under the policy: nothing to weigh
     needs_distance: ClassVar[bool] = True
 
@@ -52,7 +52,7 @@ class Rover(Loss):
         value, mean = both.select(1, 0), both.select(1, 1).detach()  # [T]
         target = batch.advantages + following(mean, batch)
         loss = torch.where(batch.trainable, (value - target).square(), 0.0)
-        return loss, {"q": batch.figure(value), "next_q": batch.figure(following(mean, batch))}
+        return loss, {"q": batch.metric(value), "next_q": batch.metric(following(mean, batch))}
 
 
 def _advance(logits: Tensor, proximal: Tensor, tokens: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 Title: SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees
 Paper: arXiv 2602.06554 (2026)
 Claim: 43.3 to 54.6 % above its baselines with Qwen3-14B, 24.1 to 41.9 % with Qwen2.5-14B.
-Reading: A turn's ratio is the geometric mean over its tokens, as released; attempts without a turn keep their weight.
+Reading: A turn's ratio is the geometric mean over its tokens, as released; rollouts without a turn keep their weight.
 Acts: turns_updated > 1
 """
 
@@ -28,11 +28,11 @@ from strop.training.batch import Batch
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.requirements import Logprobs, Need, Note
+from strop.training.requirements import Logprobs, Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# SeeUPO's credit (2602.06554): the group's mean is taken off, the draw's spread divides, and outliers are held.
+# SeeUPO's advantage (2602.06554): the group's mean is taken off, the batch's spread divides, and outliers are held.
 #
 # Dividing by a group's own spread is what the paper shows to lose convergence. The other half of SeeUPO, one update per
 # turn from the last to the first, is the trainer `TurnByTurn`.
@@ -42,9 +42,9 @@ _FLAT = 1e-6  # a spread below it is not divided by
 
 @dataclass(frozen=True)
 class SequenceStandard(Advantage):
-    """a = R - mean of the group; A = (a - mean) / std over the attempts of the draw (n - 1), held within +-limit."""
+    """a = R - mean of the group; A = (a - mean) / std over the rollouts of the batch (n - 1), held within +-limit."""
 
-    limit: float = 3.0  # credit is held within it
+    limit: float = 3.0  # advantage is held within it
 
     min_group: ClassVar[int] = 2
 
@@ -53,26 +53,27 @@ class SequenceStandard(Advantage):
             raise ConfigurationError(f"SequenceStandard needs a limit > 0, got {self.limit}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
+        rollouts = [rollout for group in groups for rollout in group.scored]
         centred = np.concatenate([*(_centred(group) for group in groups), np.zeros(0)])
         spread = float(centred.std(ddof=1)) if len(centred) > 1 else 0.0
         centred -= centred.mean() if len(centred) else 0.0
-        for attempt, value in zip(attempts, centred, strict=True):
+        for rollout, value in zip(rollouts, centred, strict=True):
             scaled = value / spread if spread > _FLAT else value
-            attempt.set_advantage(float(np.clip(scaled, -self.limit, self.limit)))
+            rollout.set_advantage(float(np.clip(scaled, -self.limit, self.limit)))
 
 
 def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """[G]."""
-    rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+    rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
     rewards -= rewards[:1].copy()
     return rewards - rewards.mean() if len(rewards) else rewards
 
 
 # SeeUPO's updates (2602.06554): one optimizer step per turn, from the last turn to the first.
 #
-# After each, what the step did to a turn's probability weighs the credit of the turns before it. Reading: the ratio is
-# the geometric mean over a turn's tokens, as released; attempts without a turn keep their weight.
+# After each, what the step did to a turn's probability weighs the advantage of the turns before it. Reading: the ratio
+# is
+# the geometric mean over a turn's tokens, as released; rollouts without a turn keep their weight.
 
 _BEFORE = frozenset({Logprobs("proximal")})
 
@@ -81,7 +82,7 @@ _BEFORE = frozenset({Logprobs("proximal")})
 class TurnByTurn(Trainer):
     """Splits a step into one per turn index and lets `inner` make each; the last turn always has weight 1.
 
-    Every turn's behaviour policy is the weights just before its step, and every attempt's tokens of that turn are
+    Every turn's behaviour policy is the weights just before its step, and every rollout's tokens of that turn are
     averaged, so `loss` should hold a sequence's ratio (`Gspo`).
     """
 
@@ -101,23 +102,23 @@ class TurnByTurn(Trainer):
     def open(self, model: Path, seed: int) -> None:
         self.inner.open(model, seed)
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        self.inner.note(groups, needs)
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        self.inner.policy_statistic(groups, needs)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
         numbers = [turn_numbers(batch) for batch in batches]
-        weights = [batch.share.new_ones(batch.num_attempts) for batch in batches]  # [A] each
+        weights = [batch.share.new_ones(batch.num_rollouts) for batch in batches]  # [A] each
         num_turns = 1 + max(int(number.max()) for number in numbers)
-        attempts = sum(
-            int((number >= 0).any()) and batch.num_attempts for batch, number in zip(batches, numbers, strict=True)
+        rollouts = sum(
+            int((number >= 0).any()) and batch.num_rollouts for batch, number in zip(batches, numbers, strict=True)
         )
         rows: list[Metrics] = []
         for turn in reversed(range(num_turns)):
             parts = [
-                turn_of(batch, number == turn, weight, attempts)
+                turn_of(batch, number == turn, weight, rollouts)
                 for batch, number, weight in zip(batches, numbers, weights, strict=True)
             ]
             written = [part for part in parts if bool(part.trainable.any())]
@@ -135,11 +136,11 @@ class TurnByTurn(Trainer):
             part.behavior_logprobs = part.logprobs["proximal"]
 
     def _reweighed(self, weights: Tensor, part: Batch) -> Tensor:
-        """[A] times what the step did to each attempt's turn."""
+        """[A] times what the step did to each rollout's turn."""
         again = replace(part)
         self.inner.annotate([again], _BEFORE)
         moved = part.log_ratio(again.logprobs["proximal"], part.behavior_logprobs)  # [T]
-        return reweighed(weights, part.per_attempt(moved), part.per_attempt(torch.ones_like(moved)), self.clip)
+        return reweighed(weights, part.per_rollout(moved), part.per_rollout(torch.ones_like(moved)), self.clip)
 
     def weights(self) -> dict[str, Tensor]:
         return self.inner.weights()
@@ -151,11 +152,11 @@ class TurnByTurn(Trainer):
         self.inner.resume(folder)
 
 
-def turn_of(batch: Batch, mask: Tensor, weights: Tensor, attempts: int) -> Batch:
-    """A batch in which only the masked tokens are trained: a mean over each attempt's turn, then over all attempts."""
+def turn_of(batch: Batch, mask: Tensor, weights: Tensor, rollouts: int) -> Batch:
+    """A batch in which only the masked tokens are trained: a mean over each rollout's turn, then over all rollouts."""
     part = replace(batch, trainable=mask, advantages=batch.advantages * batch.on_tokens(weights))
-    sizes = part.per_attempt(torch.ones_like(batch.share)).clamp(min=1)  # [A]
-    part.share = 1 / (max(attempts, 1) * part.on_tokens(sizes))
+    sizes = part.per_rollout(torch.ones_like(batch.share)).clamp(min=1)  # [A]
+    part.share = 1 / (max(rollouts, 1) * part.on_tokens(sizes))
     part.step_tokens = int(mask.sum())
     return part
 
@@ -167,11 +168,11 @@ def reweighed(weights: Tensor, moved: Tensor, sizes: Tensor, clip: float) -> Ten
 
 
 def seeupo(
-    setting: Setting = Setting(world="guess:2"),
+    setting: Setting = Setting(env="guess:2"),
     clip: float = 0.2,
     kl: float = 0.002,  # weight of the penalty to the reference
 ) -> Run:
-    """The trainer makes as many steps per draw as the longest attempt has turns."""
+    """The trainer makes as many steps per batch as the longest rollout has turns."""
     trainer = TurnByTurn(TorchTrainer(learning_rate=setting.learning_rate, device=setting.device))
     losses = (Gspo(clip, clip), Kl("k3", kl))
     return setting.run("seeupo", SequenceStandard(), losses, trainer=trainer, reduction=SequenceMean())

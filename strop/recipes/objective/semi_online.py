@@ -31,5 +31,5 @@ def semi_online(
         (Dpo(beta),),
         gates=(BestAndWorst(),),
         reduction=SequenceMean(),
-        pace=Periodic(period, setting.steps),
+        admission=Periodic(period, setting.steps),
     )

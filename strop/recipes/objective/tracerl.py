@@ -4,13 +4,14 @@ Title: Revolutionizing Reinforcement Learning Framework for Diffusion Large Lang
 Paper: arXiv 2509.06949 (2025)
 Claim: A 4B model beats a 7B one that writes from left to right in mathematics, and a critic makes training steadier.
 Reading: One glance for each step of filling, as the paper has it for attention by blocks, and full attention: the eight
-    steps that share a glance there are a whole reply here. As with blocks, tokens that are 0.9 sure are kept at once,
-    a reply's sum is divided by its room, and a critic of canvases says what was expected; discounts of 1, so that
-    credit is the standardised reward minus its value. Clip 0.2 and a KL of 0.01 (k3) to the policy before the step;
-    four optimizer steps per draw, so that both act. Groups of which more than 0.8 or fewer than 0.2 are right are
-    dropped. Ends behind the first are tokens as any other. Without the critic credit is the reward standardised within
-    the group.
-Left out: Attention by blocks with a cache of keys, larger blocks than a model began with, and the rule that replies
+    steps that share a glance there are a whole completion here. As with blocks, tokens that are 0.9 sure are kept at
+    once,
+    a completion's sum is divided by its room, and a critic of canvases says what was expected; discounts of 1, so that
+    advantage is the standardised reward minus its value. Clip 0.2 and a KL of 0.01 (k3) to the policy before the step;
+    four optimizer steps per batch, so that both act. Groups of which more than 0.8 or fewer than 0.2 are right are
+    dropped. Ends behind the first are tokens as any other. Without the critic advantage is the reward standardised
+    within the group.
+Left out: Attention by blocks with a cache of keys, larger blocks than a model began with, and the rule that completions
     within five tokens of their limit are wrong.
 Acts: credit_within > 0 and value_grad_norm > 0 and proximal_kl != 0 and warmup/nll > 0 with shown=150
 """
@@ -44,7 +45,7 @@ from strop.training.machine.masked_views import Reading, Viewed, reading_of
 from strop.training.pack import pack
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.views.in_order import InOrder
-from strop.types import FloatArray, Group, Metrics, Trajectory
+from strop.types import FloatArray, Group, Metrics, Rollout
 
 # A critic for models that fill masks (TraceRL, 2509.06949): what a canvas is worth at each place, before it is filled.
 
@@ -53,16 +54,16 @@ _FILE = "canvas_critic"
 
 @dataclass
 class CanvasCritic(ValueModel):
-    """A copy of the model with a linear head, which reads replies by the same view as the policy is trained with.
+    """A copy of the model with a linear head, which reads completions by the same view as the policy is trained with.
 
-    Each of its steps on a draw minimizes half the larger of two squared errors: its value's, and that of its value held
-    within `clip` of what was foretold before the first of them.
+    Each of its steps on a batch minimizes half the larger of two squared errors: its value's, and that of its value
+    held within `clip` of what was predicted before the first of them.
     """
 
     view: View
     learning_rate: float = 5e-5  # of Adam
-    steps: int = 2  # on each draw
-    clip: float = 0.2  # how far a value may go from what was foretold
+    steps: int = 2  # on each batch
+    clip: float = 0.2  # how far a value may go from what was predicted
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"  # cpu or cuda
     _model: Headed | None = field(default=None, init=False, repr=False, compare=False)
@@ -80,23 +81,23 @@ class CanvasCritic(ValueModel):
 
     @torch.no_grad()
     def predict(self, groups: Sequence[Group]) -> None:
-        """Fill `values` of every attempt that counts."""
-        attempts = {attempt.id: attempt for group in groups for attempt in group.scored}
-        for attempt in attempts.values():
-            attempt.values = np.zeros(attempt.num_tokens, dtype=np.float32)
+        """Fill `values` of every rollout that counts."""
+        rollouts = {rollout.id: rollout for group in groups for rollout in group.scored}
+        for rollout in rollouts.values():
+            rollout.values = np.zeros(rollout.num_tokens, dtype=np.float32)
         for batch in pack(groups, None, 0, self.max_tokens):
             found = self._read(batch).cpu().numpy()
-            owners = batch.attempts[batch.trainable].numpy()
-            for place, name in enumerate(batch.attempt_ids):
-                attempts[name].values = found[owners == place]
+            owners = batch.rollouts[batch.trainable].numpy()
+            for place, name in enumerate(batch.rollout_ids):
+                rollouts[name].values = found[owners == place]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Some steps on the returns; always says how well they were foreseen before the first."""
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        if not attempts or self._optimizer is None:
+        """Some steps on the returns; always says how well they were predicted before the first."""
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        if not rollouts or self._optimizer is None:
             raise ConfigurationError("CanvasCritic needs an open model and at least 1 written token to learn from")
-        before = np.concatenate([_numbers(attempt, "values") for attempt in attempts])
-        returns = np.concatenate([_numbers(attempt, "returns") for attempt in attempts])
+        before = np.concatenate([_numbers(rollout, "values") for rollout in rollouts])
+        returns = np.concatenate([_numbers(rollout, "returns") for rollout in rollouts])
         batches = pack(groups, None, 0, self.max_tokens)
         losses: list[list[float]] = []
         for _ in range(self.steps):
@@ -143,16 +144,16 @@ def _with_places(batches: Sequence[Batch]) -> list[tuple[Batch, slice]]:
     return [(batch, slice(low, high)) for batch, low, high in zip(batches, ends[:-1], ends[1:], strict=True)]
 
 
-def _numbers(attempt: Trajectory, name: str) -> FloatArray:
-    found = attempt.values if name == "values" else attempt.returns
-    if found is None or len(found) != attempt.num_tokens:
-        raise ConfigurationError(f"CanvasCritic needs {attempt.num_tokens} {name} of {attempt.id}, one for each token")
+def _numbers(rollout: Rollout, name: str) -> FloatArray:
+    found = rollout.values if name == "values" else rollout.returns
+    if found is None or len(found) != rollout.num_tokens:
+        raise ConfigurationError(f"CanvasCritic needs {rollout.num_tokens} {name} of {rollout.id}, one for each token")
     return found
 
 
 def tracerl(
-    setting: Setting = Setting(world="arithmetic:2", max_tokens=32, steps=60),
-    critic: bool = True,  # credit by the critic's values; no: by the group
+    setting: Setting = Setting(env="arithmetic:2", max_tokens=32, steps=60),
+    critic: bool = True,  # advantage by the critic's values; no: by the group
     merged: int = 1,  # neighbouring steps of filling that share a glance
     discount: float = 1.0,  # from step to step
     trace: float = 1.0,  # lambda: 1 trusts rewards alone, 0 the critic alone
@@ -163,12 +164,12 @@ def tracerl(
     minibatches: int = 4,
     shown: int = 200,  # steps on masked demonstrations first; 0: the model fills masks already
 ) -> Run:
-    """Supervised training on masked replies, then RL; `strop train tracerl` does both."""
+    """Supervised training on masked completions, then RL; `strop train tracerl` does both."""
     engine, view = filling(setting, block, least=1, sure=sure), InOrder(merged)
-    credit: Advantage = TraceReturns(discount, trace, merged) if critic else GroupStandard()
+    advantage: Advantage = TraceReturns(discount, trace, merged) if critic else GroupStandard()
     return setting.run(
         "tracerl",
-        credit,
+        advantage,
         (Clip(clip, clip, anchor="proximal"), Kl("k3", kl, policy="proximal")),
         engine=engine,
         trainer=reading(setting, view),

@@ -1,10 +1,10 @@
-"""Lite PPO: the group's mean, the draw's spread, the token mean, PPO's clip, and nothing else.
+"""Lite PPO: the group's mean, the batch's spread, the token mean, PPO's clip, and nothing else.
 
 Title: Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning
 Paper: arXiv 2508.08221 (2025)
 Claim: These two techniques on plain PPO steps are better than GRPO and DAPO.
 Reading: The spread is that of the raw rewards. `high` up to 0.32 is one of the switches the paper isolates.
-Acts: credit > 0
+Acts: advantage > 0
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group
 
-# Lite PPO's credit (Liu et al., 2508.08221): the mean of the group, the spread of the whole draw.
+# Lite PPO's advantage (Liu et al., 2508.08221): the mean of the group, the spread of the whole batch.
 #
 # Reading: the spread is that of the raw rewards, as the paper says, and not of the centred ones. The other half of Lite
 # PPO is the reduction `TokenMean`.
@@ -30,7 +30,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class SharedSpread(Advantage):
-    """A = (r - mean of the group) / (std of the draw + epsilon), the std divided by n - 1.
+    """A = (r - mean of the group) / (std of the batch + epsilon), the std divided by n - 1.
 
     Differences between tasks keep the divisor away from 0 where single groups are uniform; no group is blown up.
     """
@@ -40,13 +40,13 @@ class SharedSpread(Advantage):
     min_group: ClassVar[int] = 2
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        rewards = [np.array([attempt.reward for attempt in group.scored], dtype=np.float64) for group in groups]
+        rewards = [np.array([rollout.reward for rollout in group.scored], dtype=np.float64) for group in groups]
         everything = np.concatenate([*rewards, np.zeros(0)])
         spread = float((everything - everything[:1]).std(ddof=1)) if len(everything) > 1 else 0.0
         for group, own in zip(groups, rewards, strict=True):
             own = own - own[:1]  # equal rewards give exactly 0
-            for attempt, reward in zip(group.scored, own, strict=True):
-                attempt.set_advantage(float((reward - own.mean()) / (spread + self.epsilon)))
+            for rollout, reward in zip(group.scored, own, strict=True):
+                rollout.set_advantage(float((reward - own.mean()) / (spread + self.epsilon)))
 
 
 def tricks_or_traps(

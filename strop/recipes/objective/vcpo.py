@@ -29,28 +29,28 @@ from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
 
-# VCPO's policy gradient (2602.17616): whole attempts weighed, against the baseline of least variance off-policy.
+# VCPO's policy gradient (2602.17616): whole rollouts weighed, against the baseline of least variance off-policy.
 #
-# With w = policy / behaviour of an attempt and g the gradient of its log-probability, the variance of the estimate is
-# least for b = sum w^2 |g|^2 R / sum w^2 |g|^2 over siblings. w and g exist only in the trainer, so credit is given
+# With w = policy / behaviour of a rollout and g the gradient of its log-probability, the variance of the estimate is
+# least for b = sum w^2 |g|^2 R / sum w^2 |g|^2 over siblings. w and g exist only in the trainer, so advantage is given
 # here.
 
 
 @dataclass(frozen=True)
 class MinimumVariance(Loss):
-    """-min(w, cap) * (R - b) / std(R) * log policy; for the sequence-mean reduction and one optimizer step per draw.
+    """-min(w, cap) * (R - b) / std(R) * log policy; for the sequence-mean reduction and one optimizer step per batch.
 
-    The baseline takes the untruncated w. It is made of the very attempts it serves, a small bias, and a capped w adds
+    The baseline takes the untruncated w. It is made of the very rollouts it serves, a small bias, and a capped w adds
     one for any b.
     """
 
-    cap: float = 8.0  # largest importance weight of an attempt
+    cap: float = 8.0  # largest importance weight of a rollout
     epsilon: float = 1e-8
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({ScoreNorms()})
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 2  # a single attempt is its own baseline
+    min_group: ClassVar[int] = 2  # a single rollout is its own baseline
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
 
@@ -62,10 +62,10 @@ class MinimumVariance(Loss):
         total = sequence_log_weights("current", batch, output.logprobs)  # [A]
         advantages = self._advantages(total, batch.score_norms.to(total.dtype), batch)  # [A]
         capped = total.clamp(max=math.log(self.cap)).exp()  # [A]
-        credit = batch.on_tokens(capped * advantages)  # [T]
-        loss = torch.where(batch.trainable, -credit * output.logprobs, 0.0)
+        advantage = batch.on_tokens(capped * advantages)  # [T]
+        loss = torch.where(batch.trainable, -advantage * output.logprobs, 0.0)
         is_capped = (total > math.log(self.cap)).to(loss.dtype)
-        return loss, {"capped_share": batch.figure(batch.on_tokens(is_capped))}
+        return loss, {"capped_share": batch.metric(batch.on_tokens(is_capped))}
 
     def _advantages(self, total: Tensor, norms: Tensor, batch: Batch) -> Tensor:
         """(R - b) / std(R): [A]."""
@@ -91,13 +91,13 @@ class MinimumVariance(Loss):
 
 def vcpo(
     setting: Setting = Setting(lag=10),
-    cap: float = 8.0,  # largest importance weight of an attempt
+    cap: float = 8.0,  # largest importance weight of a rollout
     full: float = 1.0,  # effective share of the samples that deserves a whole step
 ) -> Run:
-    """Attempts weighed as wholes, no clip, no reference, one optimizer step per draw."""
+    """Rollouts weighed as wholes, no clip, no reference, one optimizer step per batch."""
     return setting.run(
         "vcpo",
-        Constant(),  # credit needs gradients: the loss gives it
+        Constant(),  # advantage needs gradients: the loss gives it
         (MinimumVariance(cap),),
         reduction=SequenceMean(),
         trainer=TorchTrainer(

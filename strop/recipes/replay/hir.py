@@ -1,13 +1,13 @@
-"""Nothing is thrown away: a wrong attempt is a right answer to the instruction to be wrong.
+"""Nothing is thrown away: a wrong rollout is a right answer to the instruction to be wrong.
 
 Title: The Wisdom of Hindsight Makes Language Models Better Instruction Followers
 Paper: arXiv 2302.05206 (2023)
 Claim: Better than PPO and than fine-tuning on right answers over 12 BigBench tasks, close to supervised training.
-Reading: All attempts are asked to be right; what was right is trained behind that instruction, what was wrong behind
+Reading: All rollouts are asked to be right; what was right is trained behind that instruction, what was wrong behind
     the opposite one, each against the other by the mean log-probability of a token. Labels of tokens and preference are
     smoothed alike, by 0.2 in the release, whose answers are a letter in brackets; of 25 characters at temperature 1 not
     one in a hundred would come out as it was meant (reward 0.94 to 0.03 in four steps), so here it is 0.002. Entropy
-    0.001, ten passes over the attempts of a round, which is a step. Two words that the bundled model knows stand for
+    0.001, ten passes over the rollouts of a round, which is a step. Two words that the bundled model knows stand for
     `generate a correct answer` and `a wrong answer`. Held-out tasks are asked with the first. A twin's tokens are
     counted once.
 Left out: Training on random parts of an answer, with the part before them in the prompt; the KL term, which is off.
@@ -36,14 +36,14 @@ from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import is_right, num_tokens, per_group
 from strop.training.batch import Batch, Output
 from strop.training.reductions.with_twins import WithTwins
-from strop.types import Group, Metrics, Origin, Start, Trajectory
+from strop.types import Group, Metrics, Origin, Rollout, Start
 
-# Attempts that read an instruction before the question, in training and wherever the policy is measured.
+# Rollouts that read an instruction before the question, in training and wherever the policy is measured.
 
 
 @dataclass(frozen=True)
 class Instructed(Strategy):
-    """Independent attempts; the instruction is no help, but how this policy is asked: they are its own."""
+    """Independent rollouts; the instruction is no help, but how this policy is asked: they are its own."""
 
     word: str  # before the question
 
@@ -51,7 +51,7 @@ class Instructed(Strategy):
         if not self.word:
             raise ConfigurationError("Instructed needs a word, got an empty one")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         messages = worded(group.task, self.word)
         return await together(play(replace(start, messages=messages)) for start in starts)
 
@@ -64,21 +64,23 @@ class Instructed(Strategy):
 
 @dataclass(frozen=True)
 class Relabelled(Strategy):
-    """The attempts of `inner`, each with a twin that reads `opposite` before the question; a pair is a family."""
+    """The rollouts of `inner`, each with a twin that reads `opposite` before the question; a pair is a comparison
+    group.
+    """
 
     inner: Strategy  # asks with the other instruction
-    opposite: str  # what a wrong attempt satisfies
+    opposite: str  # what a wrong rollout satisfies
 
     def __post_init__(self) -> None:
         if not self.opposite:
             raise ConfigurationError("Relabelled needs an opposite instruction, got an empty one")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        attempts = await self.inner(group, starts, play)
-        for attempt in attempts:
-            attempt.family = attempt.id
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        rollouts = await self.inner(group, starts, play)
+        for rollout in rollouts:
+            rollout.comparison_group = rollout.id
         messages = worded(group.task, self.opposite)
-        return [*attempts, *(twin(each, messages, play) for each in attempts if each.is_scored and each.turns)]
+        return [*rollouts, *(twin(each, messages, play) for each in rollouts if each.is_scored and each.turns)]
 
 
 # HIR's loss (2302.05206): imitate what was written behind the instruction that it satisfied, and prefer that one.
@@ -86,7 +88,7 @@ class Relabelled(Strategy):
 
 @dataclass(frozen=True)
 class Hindsight(Loss):
-    """Of a pair, the right attempt as it was asked or the wrong one behind the opposite instruction is the one meant.
+    """Of a pair, the right rollout as it was asked or the wrong one behind the opposite instruction is the one meant.
 
     (1 - smoothing) * -log policy + smoothing * the mean of -log policy over the vocabulary, per token of the one meant,
     - entropy * H, and the cross-entropy, smoothed alike, of P / (P + P of the other), P = exp(mean log policy).
@@ -115,8 +117,8 @@ class Hindsight(Loss):
         loss = torch.where(is_meant, imitated + self.contrast * batch.on_tokens(preference), 0.0)
         relabelled = is_meant & batch.on_tokens(batch.is_of(Origin.REPLAYED))
         return loss, {
-            "preferred": batch.figure(batch.on_tokens(kept.exp()) * is_meant),
-            "relabelled": batch.figure(relabelled.to(loss.dtype)),
+            "preferred": batch.metric(batch.on_tokens(kept.exp()) * is_meant),
+            "relabelled": batch.metric(relabelled.to(loss.dtype)),
         }
 
     def _margin(self, output: Output, batch: Batch, meant: Tensor) -> Tensor:
@@ -125,7 +127,7 @@ class Hindsight(Loss):
         if not bool((sizes == 2).all()):
             counts = sorted({int(size) for size in sizes})
             raise ConfigurationError(f"Hindsight needs pairs, got groups of {counts}: use the strategy Relabelled")
-        mean = batch.per_attempt(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
+        mean = batch.per_rollout(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
         return per_group(torch.where(meant, mean, -mean), batch)[batch.groups]
 
 
@@ -139,9 +141,9 @@ def hir(
     wrong: str = "quick",  # the word that a wrong answer satisfies
     smoothing: float = 0.002,  # of the labels
     contrast: float = 1.0,  # weight of the preference for the instruction that was satisfied
-    epochs: int = 10,  # passes over the attempts of a step
+    epochs: int = 10,  # passes over the rollouts of a step
 ) -> Run:
-    """group_size attempts at each task, trained behind the instruction that they satisfied."""
+    """group_size rollouts of each task, trained behind the instruction that they satisfied."""
     asked = Instructed(right)
     run = setting.run(
         "hir",

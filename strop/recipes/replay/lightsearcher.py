@@ -1,12 +1,13 @@
-"""A text of what good attempts do and bad ones do not, read in training alone; right answers pay for needless calls.
+"""A text of what good rollouts do and bad ones do not, read in training alone; right answers pay for needless calls.
 
 Title: LightSearcher: Efficient DeepSearch via Experiential Memory
 Paper: arXiv 2512.06653 (2025)
 Claim: As right as the best deep search with 39.6 % fewer tool calls, 48.6 % less time and 21.2 % fewer tokens.
 Reading: GRPO on a store that is asked by tool calls, in place of a search engine; what tools answer is not trained on.
-    The world's judgement stands for F1. How few calls are enough is known once a task was solved, so tasks come back. A
-    rule of the bundled worlds writes the text in place of a language model; adviser=itself asks the policy. The bundled
-    model has never read such text: what this recipe shows there is the flow.
+    The environment's judgement stands for F1. How few calls are enough is known once a task was solved, so tasks come
+    back. A rule of the bundled environments writes the text in place of a language model; llm_client=itself asks the
+    policy.
+    The bundled model has never read such text: what this recipe shows there is the flow.
 Left out: Prompts, and rates that were not found.
 Acts: lessons > 0 and fact/memory > 0 and fact/least_calls > 0 and fact/examples > 0 with every=1, tasks=2
 """
@@ -30,23 +31,23 @@ from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import Change, Lesson, Library, add
 from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Strategy
+from strop.roles import LLMClient, Strategy
 from strop.run import Run
 from strop.success import is_right, success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Metrics, Start, Task, Trajectory
+from strop.types import Group, Metrics, Rollout, Start, Task
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# LightSearcher's memory (2512.06653): good attempts are contrasted with bad ones, and a text of what to do is read.
+# LightSearcher's memory (2512.06653): good rollouts are contrasted with bad ones, and a text of what to do is read.
 #
-# Every few versions it is written anew; attempts read it with one good attempt as an example. Readings: the example is
+# Every few versions it is written anew; rollouts read it with one good rollout as an example. Readings: the example is
 # of another task, chosen by chance; those kept are the newest. What was learned from a version is read by later ones;
 # where the text is due, the first group of a version writes it. How few calls have been enough for a task is noted on
-# its attempts, for the reward (`FewestCalls`); successes of their own version do not count yet.
+# its rollouts, for the reward (`FewestCalls`); successes of their own version do not count yet.
 
 MEMORY, GOOD, BAD = "memory", "good", "bad"
 _CONTRASTED = 4  # good ones, and as many bad ones, that are shown at once
@@ -54,13 +55,13 @@ _CONTRASTED = 4  # good ones, and as many bad ones, that are shown at once
 
 @dataclass
 class ExperientialMemory(Strategy):
-    """Attempts of reward `best` are good, those below `worst` bad; the text is due every `every` versions."""
+    """Rollouts of reward `best` are good, those below `worst` bad; the text is due every `every` versions."""
 
     library: Library
-    adviser: Adviser | None = None  # who writes the text; None: the policy itself
+    llm_client: LLMClient | None = None  # who writes the text; None: the policy itself
     every: int = 5  # versions
-    best: float = 1.0  # reward of a good attempt
-    worst: float = 0.3  # reward below which an attempt is bad
+    best: float = 1.0  # reward of a good rollout
+    worst: float = 0.3  # reward below which a rollout is bad
     longest: int = 200  # characters of all that stands before a task
 
     # by `every` versions: the group that writes, none at first; once more where it was in flight when a run was killed
@@ -75,21 +76,21 @@ class ExperientialMemory(Strategy):
                 f"ExperientialMemory needs every >= 1 and worst <= best, got {self.every}, {self.worst} and {self.best}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self.library.catch_up(group.version)
         period = group.version // self.every  # a late group may miss the version itself
         if self._firsts.setdefault(period, group.number) == group.number and group.number not in self._made:
             self._made[group.number] = await self._written(play)
         memory, example = self._memory.text, self.example(group.task, starts)
         texts = fitting([memory, example], self.longest)
-        attempts = await together(play(with_help(start, group.task, texts)) for start in starts)
+        rollouts = await together(play(with_help(start, group.task, texts)) for start in starts)
         facts = {"memory": float(memory in texts), "examples": float(example in texts)}
         if (least := self.least(group.task, group.version)) is not None:
             facts[LEAST] = float(least)
-        return [replace(attempt, facts=attempt.facts | facts) for attempt in attempts]
+        return [replace(rollout, facts=rollout.facts | facts) for rollout in rollouts]
 
     def example(self, task: Task, starts: Sequence[Start]) -> str:
-        """A good attempt at another task."""
+        """A good rollout of another task."""
         known = [lesson for lesson in self.library.on(GOOD) if lesson.about != topic(task)]
         if not known or not starts:
             return ""
@@ -104,12 +105,14 @@ class ExperientialMemory(Strategy):
         return next(iter(self.library.on(MEMORY)), Lesson("", "", MEMORY))
 
     async def _written(self, play: Player) -> list[Change]:
-        """The text anew, where there is something to contrast; bad attempts are contrasted once."""
+        """The text anew, where there is something to contrast; bad rollouts are contrasted once."""
         good, bad = self.library.best(GOOD, _CONTRASTED), self.library.best(BAD, _CONTRASTED)
         if not good or not bad:
             return []
         traces = ["\n".join(lesson.text for lesson in kept) for kept in (bad, good)]
-        said = await reflected(self.adviser, "memory", play, ideas=self._memory.text, reply=traces[0], other=traces[1])
+        said = await reflected(
+            self.llm_client, "memory", play, ideas=self._memory.text, completion=traces[0], other=traces[1]
+        )
         text = " ".join(said.split())[: self.library.longest]
         written = [Change("rewrite", replace(self._memory, text=text, support=1))] if text else []
         return [*written, *(Change("remove", lesson) for lesson in self.library.on(BAD))]
@@ -117,21 +120,21 @@ class ExperientialMemory(Strategy):
     def observe(self, group: Group) -> None:
         self._count(group)
         made, asked = self._made.pop(group.number, []), prompt_of(group.task)
-        good = [attempt for attempt in group.scored if is_right(attempt.reward, self.best)][:1]
-        bad = [attempt for attempt in group.scored if attempt.reward < self.worst][:1]
-        for shelf, attempts in ((GOOD, good), (BAD, bad)):
-            texts = [f"{asked} {trace(attempt)}"[: self.library.longest] for attempt in attempts]
+        good = [rollout for rollout in group.scored if is_right(rollout.reward, self.best)][:1]
+        bad = [rollout for rollout in group.scored if rollout.reward < self.worst][:1]
+        for shelf, rollouts in ((GOOD, good), (BAD, bad)):
+            texts = [f"{asked} {trace(rollout)}"[: self.library.longest] for rollout in rollouts]
             made += [add(" ".join(text.split()), topic(group.task), shelf, group.version) for text in texts]
         self.library.propose(group, made)
 
     def _count(self, group: Group) -> None:
-        calls = [calls_of(attempt) for attempt in group.scored if success(attempt) >= RIGHT]
+        calls = [calls_of(rollout) for rollout in group.scored if success(rollout) >= RIGHT]
         if calls:
             self._calls.setdefault(group.task.id, []).append((group.version, min(calls)))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing: `observe` does; says what the library holds."""
-        return self.library.figures()
+        return self.library.metrics()
 
     def state(self) -> dict[str, Any]:
         return {
@@ -145,21 +148,21 @@ class ExperientialMemory(Strategy):
 
 
 def lightsearcher(
-    setting: Setting = Setting(world="keyvalue:2", group_size=12),
-    adviser: str = "rules",  # who writes the text: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    tasks: int = 64,  # of each world, which come back
+    setting: Setting = Setting(env="keyvalue:2", group_size=12),
+    llm_client: str = "rules",  # who writes the text: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    tasks: int = 64,  # of each environment, which come back
     every: int = 5,  # steps after which the text is written anew
-    best: float = 1.0,  # reward of a good attempt
-    worst: float = 0.3,  # reward below which an attempt is bad
+    best: float = 1.0,  # reward of a good rollout
+    worst: float = 0.3,  # reward below which a rollout is bad
     price: float = 0.75,  # of a call beyond the fewest, in the exponent
-    most: int = 64,  # good attempts that are kept, and as many bad ones
+    most: int = 64,  # good rollouts that are kept, and as many bad ones
     longest: int = 160,  # characters of text and example together
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """group_size attempts read the memory and an example; held-out tasks are attempted without."""
-    memory = ExperientialMemory(Library(most), parse_reflector(adviser), every, best, worst, longest)
+    """group_size rollouts read the memory and an example; held-out tasks are tried without."""
+    memory = ExperientialMemory(Library(most), parse_reflector(llm_client), every, best, worst, longest)
     run = setting.run("lightsearcher", GroupStandard(), (Clip(clip, clip),), strategy=memory)
     (judged,) = run.rewards
     run.rewards = (replace(judged, weight=0.0), FewestCalls(judged, price))  # type: ignore[type-var]
-    run.sampler = Few(run.worlds, tasks)
+    run.sampler = Few(run.envs, tasks)
     return run

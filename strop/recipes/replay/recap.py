@@ -3,9 +3,10 @@
 Title: Beyond Reasoning Gains: Mitigating General Capabilities Forgetting in Large Reasoning Models
 Paper: arXiv 2510.21978 (2025)
 Claim: General capabilities are kept and reasoning gets better, with weights that adapt without a second model.
-Reading: The equations come from a note on the paper. The window was not found: 10 draws. Each world is an objective:
-    the first ones are practised with GRPO, the last is replayed by imitation of its worked answers, standing for
-    general data. All worlds are drawn equally often and every task counts the same, so that objectives are averaged.
+Reading: The equations come from a note on the paper. The window was not found: 10 draws. Each environment is an
+    objective: the first ones are practised with GRPO, the last is replayed by imitation of its worked answers, standing
+    for general data. All environments are drawn equally often and every task counts the same, so that objectives are
+    averaged.
 Left out: Objectives of vision (IoU), and several objectives on one data source.
 Acts: share/replayed > 0 and objective_weight/arithmetic:4 != 1 with window=1
 """
@@ -29,31 +30,32 @@ from strop.success import kind, success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.reductions.group_wise import GroupWise
-from strop.training.requirements import LOGPROBS, Note
-from strop.types import Group, Metrics, Origin, Start, Trajectory
+from strop.training.requirements import LOGPROBS, PolicyStatistic
+from strop.types import Group, Metrics, Origin, Rollout, Start
 
-# RECAP's two sources (2510.21978): tasks of some worlds are practised, of others worked answers are replayed.
+# RECAP's two sources (2510.21978): tasks of some environments are practised, of others worked answers are replayed.
 #
-# A replayed answer is the world's own, REPLAYED: nobody sampled it (version -1), it is trained beside the policy's own
-# attempts in the same optimizer step, and no pass rate counts it.
+# A replayed answer is the environment's own, REPLAYED: nobody sampled it (version -1), it is trained beside the
+# policy's own
+# rollouts in the same optimizer step, and no pass rate counts it.
 
 
 @dataclass(frozen=True)
 class BySource(Strategy):
-    """`expert` gives one answer to each task of a world that `replayed` names; `inner` does all others."""
+    """`expert` gives one answer to each task of an environment that `replayed` names; `inner` does all others."""
 
     inner: Strategy
     expert: Agent
-    replayed: tuple[str, ...]  # worlds, as name:level
+    replayed: tuple[str, ...]  # environments, as name:level
 
     def __post_init__(self) -> None:
         if not self.replayed:
-            raise ConfigurationError("BySource needs at least 1 world to replay, as name:level, got 0")
+            raise ConfigurationError("BySource needs at least 1 environment to replay, as name:level, got 0")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if f"{group.task.source}:{group.task.level}" not in self.replayed:
             return await self.inner(group, starts, play)
-        if group.trajectories:
+        if group.rollouts:
             return []  # one is enough, however many waves a budget allows
         answer = await play(starts[0], self.expert)
         answer.origin = Origin.REPLAYED
@@ -63,9 +65,11 @@ class BySource(Strategy):
 # RECAP's weights (2510.21978): objectives that stall or waver gain weight, those that fall fast lose it.
 #
 # With windows of W draws, mu the mean loss of the last one, mu' that of the one before and sd the deviation in the
-# last: s = mu / mu' + sd / (mu + mu'), and K objectives weigh K * softmax(s / T). Reading: an objective is a world at a
+# last: s = mu / mu' + sd / (mu + mu'), and K objectives weigh K * softmax(s / T). Reading: an objective is an
+# environment at a
 # level; its loss is 1 - success where it is practised, and the negative log-likelihood where answers are replayed: both
-# are positive. Credit is multiplied, which is the weight of the loss for every loss that is linear in it. Weights are 1
+# are positive. Advantage is multiplied, which is the weight of the loss for every loss that is linear in it. Weights
+# are 1
 # until every objective has two windows.
 
 _LEAST = 1e-6  # of a mean loss that something is divided by
@@ -73,14 +77,14 @@ _LEAST = 1e-6  # of a mean loss that something is divided by
 
 @dataclass
 class Reweighted(Advantage):
-    """The credit of `inner`, and 1 for what is replayed, times the weight of its objective."""
+    """The advantage of `inner`, and 1 for what is replayed, times the weight of its objective."""
 
     inner: Advantage
     window: int = 10  # draws of one window
     temperature: float = 5.0  # of the softmax; large: all weigh 1
     _losses: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    needs: ClassVar[frozenset[Note]] = frozenset({LOGPROBS})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({LOGPROBS})
 
     def __post_init__(self) -> None:
         if self.window < 1 or self.temperature <= 0:
@@ -93,11 +97,11 @@ class Reweighted(Advantage):
         self._observe(groups)
         weights = self.weights()
         for group in groups:
-            for attempt in group.scored:
-                if attempt.origin is Origin.REPLAYED:
-                    attempt.set_advantage(1.0)
-                assert attempt.advantages is not None
-                attempt.advantages = (weights[kind(group.task)] * attempt.advantages).astype(np.float32)
+            for rollout in group.scored:
+                if rollout.origin is Origin.REPLAYED:
+                    rollout.set_advantage(1.0)
+                assert rollout.advantages is not None
+                rollout.advantages = (weights[kind(group.task)] * rollout.advantages).astype(np.float32)
 
     def weights(self) -> dict[str, float]:
         """Of each objective; their sum is how many there are."""
@@ -108,7 +112,7 @@ class Reweighted(Advantage):
         return dict(zip(self._losses, (len(shares) * shares / shares.sum()).tolist(), strict=True))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The weights of the last draw."""
+        """The weights of the last batch."""
         return {f"objective_weight/{name}": weight for name, weight in self.weights().items()}
 
     def state(self) -> dict[str, Any]:
@@ -132,23 +136,23 @@ class Reweighted(Advantage):
 
 
 def _loss(group: Group) -> float:
-    """Positive: the share of attempts that failed, and how unlikely replayed tokens are."""
-    own = [1 - success(attempt) for attempt in group.scored if attempt.origin is not Origin.REPLAYED]
+    """Positive: the share of rollouts that failed, and how unlikely replayed tokens are."""
+    own = [1 - success(rollout) for rollout in group.scored if rollout.origin is not Origin.REPLAYED]
     written = [each for each in group.scored if each.origin is Origin.REPLAYED and each.num_tokens]
     return float(np.mean([*own, *(-float(LOGPROBS.of(each).mean()) for each in written)] or [0.0]))
 
 
 def recap(
-    setting: Setting = Setting(world="arithmetic:4+countdown:3", group_size=4, groups_per_step=16),
+    setting: Setting = Setting(env="arithmetic:4+countdown:3", group_size=4, groups_per_step=16),
     window: int = 10,  # draws over which losses are averaged
     temperature: float = 5.0,  # of the weights; large: all weigh the same
 ) -> Run:
-    """The last world is replayed, all before it are practised; no KL penalty."""
+    """The last environment is replayed, all before it are practised; no KL penalty."""
     run = setting.run("recap", Reweighted(GroupStandard(), window, temperature), (Clip(),), reduction=GroupWise())
-    if len(run.worlds) < 2:
+    if len(run.envs) < 2:
         raise ConfigurationError(
-            f"recap practises some worlds and replays the last: need 2, as A+B, got {setting.world}"
+            f"recap practises some environments and replays the last: need 2, as A+B, got {setting.env}"
         )
-    last = run.worlds[-1]
+    last = run.envs[-1]
     run.strategy = BySource(Independent(), Demonstrate(least=1.0), (f"{last.name}:{last.level}",))
     return run

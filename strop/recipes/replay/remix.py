@@ -1,14 +1,14 @@
-"""Two updates on every attempt and attempts of the last two policies, held near the current one; later on-policy.
+"""Two updates on every rollout and rollouts of the last two policies, held near the current one; later on-policy.
 
 Title: Squeeze the Soaked Sponge: Efficient Off-policy Reinforcement Finetuning for Large Language Model
 Paper: arXiv 2507.06892 (2025)
 Claim: 52.1 % with a 1.5B model from 79,000 attempts, 63.3 and 64.4 % with 7B from 7,000 and 11,000: 30 to 450 times
     fewer than others need.
 Reading: The equations come from a note on the paper; its repository holds no code. The variant with groups (GRPO) in
-    place of a critic: credit is given anew in every draw. Weights of the leash and of the entropy were not found:
-    0.001 each, as in the library it was built on. Reincarnation is one moment: from there on no old attempts, and the
-    reference is the policy of then; the optimizer goes on as it is, and so do two updates per attempt.
-Left out: The critic of the PPO variant, and one update per attempt after reincarnation.
+    place of a critic: advantage is given anew in every batch. Weights of the leash and of the entropy were not found:
+    0.001 each, as in the library it was built on. Reincarnation is one moment: from there on no old rollouts, and the
+    reference is the policy of then; the optimizer goes on as it is, and so do two updates per rollout.
+Left out: The critic of the PPO variant, and one update per rollout after reincarnation.
 Acts: replayed_share > 0 and clip_centre != 1 and reference_share < 1 and reference_version > 0
     with reincarnation=2, hold=0
 """
@@ -37,7 +37,7 @@ from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# ReMix's draw (2507.06892): each place of a step falls to attempts of the last few policies with a probability.
+# ReMix's draw (2507.06892): each place of a step falls to rollouts of the last few policies with a probability.
 #
 # Reading: old groups come on top of a step's new ones, in the share that the probability says, or new ones would wait
 # beyond the lag. Which of the last policies is uniform, so is the choice among its groups, none of which comes twice.
@@ -75,8 +75,8 @@ class Mixed(Replaying):
         if not wanted:
             return []
         sizes = Counter(group.version for group in known)
-        chances = np.array([1 / (len(sizes) * sizes[group.version]) for group in known])
-        chosen = random.choice(len(known), wanted, replace=False, p=chances / chances.sum())
+        probabilities = np.array([1 / (len(sizes) * sizes[group.version]) for group in known])
+        chosen = random.choice(len(known), wanted, replace=False, p=probabilities / probabilities.sum())
         return [known[place] for place in sorted(chosen.tolist())]
 
 
@@ -112,8 +112,8 @@ class KlConvex(Loss):
         near = batch.log_ratio(output.logprobs, batch.logprobs_of("proximal"))  # [T]
         loss = torch.where(batch.trainable, share * _k3(far) + (1 - share) * _k3(near), 0.0)
         return loss, {
-            "reference_kl": batch.figure(far),
-            "reference_share": batch.figure(torch.full_like(far, share)),
+            "reference_kl": batch.metric(far),
+            "reference_share": batch.metric(torch.full_like(far, share)),
         }
 
 
@@ -124,7 +124,7 @@ def _k3(distance: Tensor) -> Tensor:
 # ReMix's clip (2507.06892): the ratio to whoever sampled, held near where the policy before the step stands.
 #
 # With r = policy / sampler and c = (policy before the step) / sampler: min(r A, clip(r, c - eps, c + eps) A). Trust is
-# measured from the current policy, however old an attempt is; for fresh ones c is 1, and this is PPO's clip.
+# measured from the current policy, however old a rollout is; for fresh ones c is 1, and this is PPO's clip.
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,17 @@ class MixedClip(Loss):
         objective = torch.minimum(free, held)
         loss = torch.where(batch.trainable, -objective, 0.0)
         return loss, {
-            "clipped_share": batch.figure((objective != free).to(loss.dtype)),
-            "clip_centre": batch.figure(centre),
+            "clipped_share": batch.metric((objective != free).to(loss.dtype)),
+            "clip_centre": batch.metric(centre),
         }
 
 
 def remix(
     setting: Setting = Setting(),
-    replayed: float = 0.4,  # share of attempts of earlier policies
+    replayed: float = 0.4,  # share of rollouts of earlier policies
     window: int = 2,  # versions that they lie behind at most
-    updates: int = 2,  # on every attempt of a draw
-    reincarnation: int = 50,  # version at which the reference is reset and old attempts end
+    updates: int = 2,  # on every rollout of a batch
+    reincarnation: int = 50,  # version at which the reference is reset and old rollouts end
     hold: int = 50,  # versions before the leash to the reference loosens
     kl: float = 0.001,  # weight of the leash
     entropy: float = 0.001,  # weight of the entropy, which is rewarded

@@ -1,13 +1,13 @@
-"""Beside fresh attempts at a task stand right ones of an earlier run.
+"""Beside fresh rollouts of a task stand right ones of an earlier run.
 
 Title: RLEP: Reinforcement Learning with Experience Replay for LLM Reasoning
 Paper: arXiv 2507.07451 (2025)
 Claim: AIME 2024 from 38.2 to 39.9 %, AIME 2025 from 19.8 to 22.3 % and AMC 2023 from 77.0 to 82.2 %.
-Reading: Two replayed attempts join each group; their logprobs are computed anew under the policy before the step, as
+Reading: Two replayed rollouts join each group; their logprobs are computed anew under the policy before the step, as
     released, so that nothing corrects for their age. DAPO's bounds, dual clip, token mean and price of overlong
-    answers, without its dynamic sampling; eight optimizer steps per draw (64 of 512 tasks). Earlier runs of any recipe
-    serve as the pool, as long as they had the same worlds and seed; the paper's is a converged one from the same model.
-    Right is what the world itself paid 1, whatever else that run rewarded.
+    answers, without its dynamic sampling; eight optimizer steps per batch (64 of 512 tasks). Earlier runs of any recipe
+    serve as the pool, as long as they had the same environments and seed; the paper's is a converged one from the same
+    model. Right is what the environment itself paid 1, whatever else that run rewarded.
 Left out: The warm-up of the learning rate and weight decay.
 Acts: share/replayed > 0 with pool=RUN, groups_per_step=8
 """
@@ -34,30 +34,30 @@ from strop.success import ROUNDING
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.truncated import Truncated
 from strop.training.losses.clip import Clip
-from strop.types import FilePath, Group, Origin, Start, Task, Trajectory
+from strop.types import FilePath, Group, Origin, Rollout, Start, Task
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
 
 
-# RLEP's replay (2507.07451): beside the fresh attempts at a task stand some right ones of an earlier run.
+# RLEP's replay (2507.07451): beside the fresh rollouts of a task stand some right ones of an earlier run.
 #
-# Reading: replayed attempts are rewarded anew, compared with the fresh ones, and counted in no pass rate. No weights of
+# Reading: replayed rollouts are rewarded anew, compared with the fresh ones, and counted in no pass rate. No weights of
 # this run wrote them (version -1): they are trained as if the policy before the step had. A task with too few successes
 # gets fewer; the release fills up with empty answers, which count as wrong.
 
 
 @dataclass
 class WithSuccesses(Strategy):
-    """What `inner` makes, and up to `count` different attempts of the policy at the same task from another ledger.
+    """What `inner` makes, and up to `count` different rollouts of the policy at the same task from another ledger.
 
-    Tasks are known by their content: worlds, levels and seed must be those of the earlier run.
+    Tasks are known by their content: environments, levels and seed must be those of the earlier run.
     """
 
     inner: Strategy
     pool: FilePath  # ledger.db of the earlier run
-    count: int = 2  # replayed attempts in a group
-    right: float = 1.0  # what the world paid for a right attempt, there
+    count: int = 2  # replayed rollouts in a group
+    right: float = 1.0  # what the environment paid for a right rollout, there
     _ledger: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     _known: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -66,15 +66,15 @@ class WithSuccesses(Strategy):
         if self.count < 1:
             raise ConfigurationError(f"WithSuccesses needs count >= 1, got {self.count}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await self.inner(group, starts, play)
-        return made if group.trajectories else [*made, *self._replayed(group.task, play)]
+        return made if group.rollouts else [*made, *self._replayed(group.task, play)]
 
     def problems(self, run: Run) -> list[str]:
         """What is wrong with the pool."""
         if not Path(self.pool).is_file():
             return [f"{self.pool} does not exist: name the folder of a run that solved some of these tasks"]
-        return [] if self._successes() else [f"{self.pool} holds no attempt that its world paid {self.right:g}"]
+        return [] if self._successes() else [f"{self.pool} holds no rollout that its environment paid {self.right:g}"]
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy
@@ -84,7 +84,7 @@ class WithSuccesses(Strategy):
             self._ledger.close()
             self._ledger = None
 
-    def _replayed(self, task: Task, play: Player) -> list[Trajectory]:
+    def _replayed(self, task: Task, play: Player) -> list[Rollout]:
         known = self._successes().get(task.id, [])
         if not known:
             return []
@@ -93,26 +93,26 @@ class WithSuccesses(Strategy):
         return [self._again(known[index], task, start) for start, index in zip(starts, chosen.tolist(), strict=True)]
 
     def _successes(self) -> dict[str, list[str]]:
-        """Ids of right attempts by task."""
+        """Ids of right rollouts by task."""
         if self._ledger is None:
             self._ledger = Ledger(Path(self.pool), read_only=True)
             self._known = self._ledger.successes(self.right - ROUNDING)
         return self._known
 
-    def _again(self, name: str, task: Task, start: Start) -> Trajectory:
+    def _again(self, name: str, task: Task, start: Start) -> Rollout:
         assert self._ledger is not None
-        found = self._ledger.attempt(name)
+        found = self._ledger.rollout(name)
         if self._policy is not None:
             self._check_prompt(found, self._policy)
         turns = tuple(by_nobody(turn) for turn in found.turns)
         fresh = replace(found, id=start.id, task=task, turns=turns, origin=Origin.REPLAYED, facts={})
-        return replace(fresh, reward=0.0, rewards={}, parent="", family="")
+        return replace(fresh, reward=0.0, rewards={}, parent="", comparison_group="")
 
-    def _check_prompt(self, attempt: Trajectory, policy: Policy) -> None:
-        due = policy.opening(attempt.task.messages, attempt.task)
-        if attempt.turns[0].prompt.tolist() != due.tolist():
+    def _check_prompt(self, rollout: Rollout, policy: Policy) -> None:
+        due = policy.opening(rollout.task.messages, rollout.task)
+        if rollout.turns[0].prompt.tolist() != due.tolist():
             raise ConfigurationError(
-                f"attempt {attempt.id} of {self.pool} reads task {attempt.task.id} in other tokens: the earlier run "
+                f"rollout {rollout.id} of {self.pool} reads task {rollout.task.id} in other tokens: the earlier run "
                 "had another tokenizer or template"
             )
 
@@ -121,9 +121,9 @@ def rlep(
     setting: Setting = Setting(group_size=16),
     *,
     pool: str,  # folder of the earlier run, as runs/NAME
-    replayed: int = 2,  # attempts of the earlier run in each group
+    replayed: int = 2,  # rollouts of the earlier run in each group
 ) -> Run:
-    """`pool` is the folder of an earlier run with the same worlds and seed, as runs/NAME; it is only read."""
+    """`pool` is the folder of an earlier run with the same environments and seed, as runs/NAME; it is only read."""
     run = setting.run(
         "rlep",
         GroupStandard(),

@@ -1,13 +1,14 @@
-"""Attempts condensed to notes, compared in pairs by votes, the best notes read by a second round; no training.
+"""Rollouts condensed to notes, compared in pairs by votes, the best notes read by a second round; no training.
 
 Title: Scaling Test-Time Compute for Agentic Coding
 Paper: arXiv 2604.16529 (2026)
 Claim: Claude-4.5-Opus goes from 70.9 to 77.6 % on SWE-Bench Verified and from 46.9 to 59.1 % on Terminal-Bench 2.0.
-Reading: Pairs, eight votes and 16 attempts are the paper's; how many notes are read was not found. Who comes before the
-    other is shuffled for every vote. The loss weighs nothing, and held-out tasks are attempted in the same way. A rule
-    of the bundled worlds condenses and votes in place of a language model: it knows no answers, and sees wrong steps.
+Reading: Pairs, eight votes and 16 rollouts are the paper's; how many notes are read was not found. Who comes before the
+    other is shuffled for every vote. The loss weighs nothing, and held-out tasks are tried in the same way. A rule
+    of the bundled environments condenses and votes in place of a language model: it knows no answers, and sees wrong
+    steps.
     The bundled model was shown hints of two steps at most and is lost beside several notes; rounds=1 is the tournament
-    alone, which on arithmetic:5 makes 59 % right with 4 attempts where one makes 27 %.
+    alone, which on arithmetic:5 makes 59 % right with 4 rollouts where one makes 27 %.
 Left out: Groups of more than two, and coding agents.
 Acts: fact/comparisons > 1 and fact/notes > 0 with rollouts=3, votes=2
 """
@@ -27,34 +28,34 @@ from strop.generate.memory.inject import fitting
 from strop.generate.memory.reflect import reflected, trace
 from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Strategy
+from strop.roles import LLMClient, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Origin, Outcome, Start, Task, Trajectory
+from strop.types import Group, Origin, Outcome, Rollout, Start, Task
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# Recursive tournament voting with parallel distillation and refinement (2604.16529): many attempts become one.
+# Recursive tournament voting with parallel distillation and refinement (2604.16529): many rollouts become one.
 #
-# Every attempt is condensed to a note. Two notes at a time are compared by several votes, each of which sees them in an
+# Every rollout is condensed to a note. Two notes at a time are compared by several votes, each of which sees them in an
 # order of its own, and winners go on until one is left. Before that, the best few notes of a round stand beside the
-# task for the attempts of the next, which begin in fresh worlds. Nothing is scored on the way.
+# task for the rollouts of the next, which begin in fresh environments. Nothing is scored on the way.
 
-Noted: TypeAlias = tuple[Trajectory, str]
+Noted: TypeAlias = tuple[Rollout, str]
 
 
 @dataclass(frozen=True)
 class Tournament(Strategy):
-    """Each start is `rounds` rounds of `rollouts` attempts; the winner of the last round is the attempt.
+    """Each start is `rounds` rounds of `rollouts` rollouts; the winner of the last round is the rollout.
 
     Its facts say how many comparisons there were, and how many notes the last round read.
     """
 
-    adviser: Adviser | None = None  # who condenses and votes; None: the policy itself
-    rollouts: int = 16  # attempts of a round
+    llm_client: LLMClient | None = None  # who condenses and votes; None: the policy itself
+    rollouts: int = 16  # rollouts of a round
     kept: int = 4  # notes that the next round reads
     rounds: int = 2
     votes: int = 8  # of one comparison
@@ -68,10 +69,10 @@ class Tournament(Strategy):
                 f"{self.rollouts}, {self.kept}, {self.rounds}, {self.votes} and {self.asks!r}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._refined(group.task, start, play.apart(start)) for start in starts)
 
-    async def _refined(self, task: Task, start: Start, play: Player) -> Trajectory:
+    async def _refined(self, task: Task, start: Start, play: Player) -> Rollout:
         notes, compared = list[str](), 0
         for number in range(self.rounds):
             read = fitting(notes, self.longest)
@@ -91,12 +92,14 @@ class Tournament(Strategy):
         told = self.asks.format(question=last.content, notes=" ".join(notes))
         return replace(start, messages=(*before, replace(last, content=told)), origin=Origin.GUIDED)
 
-    async def _noted(self, task: Task, attempt: Trajectory, play: Player) -> Noted:
-        said = await reflected(self.adviser, "note", play, task=prompt_of(task), reply=trace(attempt))
-        return attempt, " ".join(said.split())[: self.longest]
+    async def _noted(self, task: Task, rollout: Rollout, play: Player) -> Noted:
+        said = await reflected(self.llm_client, "note", play, task=prompt_of(task), completion=trace(rollout))
+        return rollout, " ".join(said.split())[: self.longest]
 
     async def survivors(self, task: Task, noted: Sequence[Noted], count: int, play: Player) -> tuple[list[Noted], int]:
-        """Whoever is left of pairs of winners, and how many comparisons that took; a world's failure never plays."""
+        """Whoever is left of pairs of winners, and how many comparisons that took; an environment's failure never
+        plays.
+        """
         left = [each for each in noted if each[0].outcome is not Outcome.FAILED] or list(noted[:1])
         compared = 0
         while len(left) > count:
@@ -118,21 +121,21 @@ class Tournament(Strategy):
     async def _vote(self, task: Task, one: str, other: str, is_turned: bool, play: Player) -> int:
         """1 for the one, -1 for the other, 0 where neither is named."""
         first, second = (other, one) if is_turned else (one, other)
-        said = await reflected(self.adviser, "vote", play, task=prompt_of(task), ideas=first, other=second)
+        said = await reflected(self.llm_client, "vote", play, task=prompt_of(task), ideas=first, other=second)
         named = {"1": 1, "2": -1}.get(said.strip()[:1], 0)
         return -named if is_turned else named
 
 
 def rtv_pdr(
-    setting: Setting = Setting(world="arithmetic:5", group_size=1, steps=4, heldout_tasks=32),
-    adviser: str = "rules",  # who condenses and votes: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    rollouts: int = 16,  # attempts of a round
+    setting: Setting = Setting(env="arithmetic:5", group_size=1, steps=4, heldout_tasks=32),
+    llm_client: str = "rules",  # who condenses and votes: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    rollouts: int = 16,  # rollouts of a round
     kept: int = 4,  # notes that the next round reads
-    rounds: int = 2,  # of attempts
+    rounds: int = 2,  # of rollouts
     votes: int = 8,  # of one comparison
     longest: int = 200,  # characters of all notes that stand beside a task
 ) -> Run:
-    """group_size tournaments of each task; the winner of each is the attempt."""
-    search = Tournament(parse_reflector(adviser), rollouts, kept, rounds, votes, longest)
+    """group_size tournaments of each task; the winner of each is the rollout."""
+    search = Tournament(parse_reflector(llm_client), rollouts, kept, rounds, votes, longest)
     run = setting.run("rtv_pdr", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

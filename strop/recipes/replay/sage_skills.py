@@ -3,7 +3,7 @@
 Title: Reinforcement Learning for Self-Improving Agent with Skill Library
 Paper: arXiv 2512.17102 (2025)
 Claim: On AppWorld 8.9 % more scenarios completed, with 26 % fewer steps and 59 % fewer tokens.
-Reading: The library is empty for the first task; what the first attempt of a chain saved is there for its second.
+Reading: The library is empty for the first task; what the first rollout of a chain saved is there for its second.
     Rewards minus the mean of their position, without a spread, no KL, the clip of GRPO. What makes no skill earns -1,
     as code that is not produced does. Skills are equations of the working and two sums that begin alike a scenario, in
     place of functions and of the tasks of an app.
@@ -18,20 +18,20 @@ from dataclasses import dataclass, replace
 
 from strop.capabilities import Relates
 from strop.concurrency import together
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Strategy, World
+from strop.roles import Environment, Strategy
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Message, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Start, Task
 
-# SAGE's sequential attempts (2512.17102): a task and one of the same scenario, which finds the skills of the first.
+# SAGE's sequential rollouts (2512.17102): a task and one of the same scenario, which finds the skills of the first.
 #
 # Reading: a skill is a step of the working, an equation, and is used where the second working has it word for word.
 # Skills stand behind the second question, as the bundled model has seen hints.
@@ -39,39 +39,42 @@ from strop.types import Group, Message, Origin, Start, Task, Trajectory
 
 @dataclass(frozen=True)
 class SkillChain(Strategy):
-    """Each start is a chain of two attempts; positions are compared apart, as the families `first` and `second`.
+    """Each start is a chain of two rollouts; positions are compared apart, as the comparison groups `first` and
+    `second`.
 
-    The fact `used` of a second attempt is 1 where it used what its first one made, its parent.
+    The fact `used` of a second rollout is 1 where it used what its first one made, its parent.
     """
 
-    worlds: tuple[World, ...]
-    most: int = 1  # skills of a first attempt that are kept
+    envs: tuple[Environment, ...]
+    most: int = 1  # skills of a first rollout that are kept
 
     def __post_init__(self) -> None:
         if self.most < 1:
             raise ConfigurationError(f"SkillChain needs most >= 1, got {self.most}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        world = world_of(self.worlds, group.task)
-        if not isinstance(world, Relates):
-            raise ConfigurationError(_unrelated(world))
-        task = world.relative(group.task, starts[0].key)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        env = env_of(self.envs, group.task)
+        if not isinstance(env, Relates):
+            raise ConfigurationError(_unrelated(env))
+        task = env.relative(group.task, starts[0].key)
         others = [play.another() for _ in starts]  # ids do not depend on who is done first
         pairs = zip(starts, others, strict=True)
         chains = await together(self._chain(start, other, task, play) for start, other in pairs)
-        return [attempt for chain in chains for attempt in chain]
+        return [rollout for chain in chains for rollout in chain]
 
     def problems(self, run: Run) -> list[str]:
-        return [_unrelated(world) for world in self.worlds if not isinstance(world, Relates)]
+        return [_unrelated(env) for env in self.envs if not isinstance(env, Relates)]
 
-    async def _chain(self, start: Start, other: Start, task: Task, play: Player) -> list[Trajectory]:
-        first = await play(replace(start, family="first"))
+    async def _chain(self, start: Start, other: Start, task: Task, play: Player) -> list[Rollout]:
+        first = await play(replace(start, comparison_group="first"))
         if not first.is_scored:
             return [first]
-        kept = skills_of(first.reply)[: self.most]
-        begun = replace(other, messages=_shown(task, kept), family="second", origin=Origin.GUIDED, parent=first.id)
+        kept = skills_of(first.completion)[: self.most]
+        begun = replace(
+            other, messages=_shown(task, kept), comparison_group="second", origin=Origin.GUIDED, parent=first.id
+        )
         second = await play(begun, task=task)
-        second.facts["used"] = float(bool(set(kept) & set(skills_of(second.reply))))
+        second.facts["used"] = float(bool(set(kept) & set(skills_of(second.completion))))
         return [first, second]
 
 
@@ -80,17 +83,17 @@ def _shown(task: Task, skills: Sequence[str]) -> tuple[Message, ...]:
     return (*before, replace(last, content=f"{last.content} hint: {' '.join(skills)}")) if skills else task.messages
 
 
-def _unrelated(world: World) -> str:
-    return f"world {world.name} knows no scenarios: it has no method relative(task, key)"
+def _unrelated(env: Environment) -> str:
+    return f"environment {env.name} knows no scenarios: it has no method relative(task, key)"
 
 
 def sage_skills(
     setting: Setting = Setting(),
-    most: int = 1,  # skills of a first attempt that its second one finds
+    most: int = 1,  # skills of a first rollout that its second one finds
 ) -> Run:
-    """A group is group_size chains of two attempts."""
+    """A group is group_size chains of two rollouts."""
     run = setting.run("sage_skills", GroupMean(), (Clip(0.2, 0.2),), reduction=SequenceMean())
-    run.strategy = SkillChain(run.worlds, most)
+    run.strategy = SkillChain(run.envs, most)
     (judged,) = run.rewards
     run.rewards = (SkillUsed(judged), replace(judged, weight=0.0))  # type: ignore[type-var]
     return run

@@ -5,9 +5,9 @@ Title: Learn the Ropes, Then Trust the Wins: Self-imitation with Progressive Exp
 Paper: arXiv 2509.22601 (2025)
 Claim: Up to 16.1, 5.1 and 8.6 points more than GRPO, GiGPO and Dr.BoT on ALFWorld and up to 20.7 on WebShop.
 Reading: GRPO without division, clip 0.2/0.28 to the policies that sampled, also of what is replayed. The memory is
-    drawn whole when 128 attempts wait; the release has 2,048, with steps 16 times as large. It is a mean of its own
-    beside that of new attempts, weighed by the schedule, in each of a draw's two optimizer steps (64 of 128 tasks); the
-    release gives it steps of its own after the others, where Adam would undo most of its weight.
+    drawn whole when 128 rollouts wait; the release has 2,048, with steps 16 times as large. It is a mean of its own
+    beside that of new rollouts, weighed by the schedule, in each of a batch's two optimizer steps (64 of 128 tasks);
+    the release gives it steps of its own after the others, where Adam would undo most of its weight.
 Left out: The release's own clip of the ratio for long answers, and its filter of answers that were cut.
 Acts: replayed_share > 0 and replay_weight > 0 and credit_within > 0 and reward/tool_calls > 0
     with size=4, rise=3, covariance=0.2
@@ -30,12 +30,12 @@ from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.reductions.constant_length import ConstantLength
-from strop.training.requirements import LOGPROBS, Note
-from strop.types import FloatArray, Group, Metrics, Trajectory
+from strop.training.requirements import LOGPROBS, PolicyStatistic
+from strop.types import FloatArray, Group, Metrics, Rollout
 
 # SPEAR's pay for exploring (2509.22601): a little for every use of a tool, less and less, and then nothing.
 #
-# Reading: uses that the world answered count, failed ones too.
+# Reading: uses that the environment answered count, failed ones too.
 
 _EACH = 0.1  # for one use; ten of them are paid in full
 
@@ -58,26 +58,26 @@ class ToolCalls(Reward):
         return (1 + math.cos(math.pi * min(version / self.fall, 1.0))) / 2
 
     def __call__(self, group: Group) -> list[float]:
-        return [self.fade(group.version) * min(1.0, _EACH * uses(attempt)) for attempt in group.trajectories]
+        return [self.fade(group.version) * min(1.0, _EACH * uses(rollout)) for rollout in group.rollouts]
 
 
-def uses(attempt: Trajectory) -> int:
+def uses(rollout: Rollout) -> int:
     """Answers of tools that were read."""
-    return sum(message.role == "tool" for turn in attempt.turns for message in turn.told)
+    return sum(message.role == "tool" for turn in rollout.turns for message in turn.told)
 
 
-# SPEAR's memory (2509.22601): attempts that were better than their siblings wait until they are many, then come again.
+# SPEAR's memory (2509.22601): rollouts that were better than their siblings wait until they are many, then come again.
 #
 # Reading: better is a reward above the mean of the group, which is a positive advantage without division. All that wait
 # are drawn at once, as groups of their own, and none a third time; before that they are forgotten when they grow too
-# old. They are spread over the draw, so that each of its optimizer steps has its part of the new and of the old.
+# old. They are spread over the batch, so that each of its optimizer steps has its part of the new and of the old.
 
 
 @dataclass
 class OwnSuccesses(Replaying):
-    """New groups once, the oldest first; on top, once `size` better attempts wait, all of them."""
+    """New groups once, the oldest first; on top, once `size` better rollouts wait, all of them."""
 
-    size: int = 128  # attempts that are drawn again together
+    size: int = 128  # rollouts that are drawn again together
     age: int = 10  # versions after which one that waits is forgotten
 
     def __post_init__(self) -> None:
@@ -94,24 +94,26 @@ class OwnSuccesses(Replaying):
         fresh = held.take(count, again)
         done = {group.number for group in again} | {group.number for group in fresh if not _better(group)}
         held.old = {number: group for number, group in held.old.items() if number not in done}
-        return _spread(fresh, [replace(group, trajectories=_better(group)) for group in again])
+        return _spread(fresh, [replace(group, rollouts=_better(group)) for group in again])
 
 
 def _spread(new: list[Group], again: list[Group]) -> list[Group]:
-    """Both in their order, and any stretch of the draw has about the same share of each."""
+    """Both in their order, and any stretch of the batch has about the same share of each."""
     places = [(place / len(groups), group) for groups in (new, again) for place, group in enumerate(groups)]
     return [group for _, group in sorted(places, key=lambda each: each[0])]
 
 
-def _better(group: Group) -> list[Trajectory]:
-    return [attempt for attempt in group.own if attempt.reward > group.rewards.mean()]
+def _better(group: Group) -> list[Rollout]:
+    return [rollout for rollout in group.own if rollout.reward > group.rewards.mean()]
 
 
-# SPEAR's credit for what is replayed (2509.22601): the reward against the median of late groups, with a rising weight.
+# SPEAR's advantage for what is replayed (2509.22601): the reward against the median of late groups, with a rising
+# weight.
 #
-# Reading: the mean of its own group is out of date when an attempt comes again, so that the policy's late groups stand
-# in for it; the median is over the last 10,240 new groups, those of this draw among them. What is below it has credit 0
-# and keeps its place in the mean. The step is that of the newest group of the draw.
+# Reading: the mean of its own group is out of date when a rollout comes again, so that the policy's late groups stand
+# in for it; the median is over the last 10,240 new groups, those of this batch among them. What is below it has
+# advantage 0
+# and keeps its place in the mean. The step is that of the newest group of the batch.
 
 _LATE = 10_240  # groups whose mean rewards are remembered
 
@@ -126,7 +128,7 @@ class Recalibrated(Advantage):
     inner: Advantage
     rise: int = 200  # versions over which the weight of what is replayed goes from 0 to 1
     _means: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
-    _weight: float = field(default=0.0, init=False, repr=False, compare=False)  # in the last draw
+    _weight: float = field(default=0.0, init=False, repr=False, compare=False)  # in the last batch
 
     def __post_init__(self) -> None:
         if self.rise < 1:
@@ -140,15 +142,15 @@ class Recalibrated(Advantage):
         self.inner(new)
         self._means = [*self._means, *(float(group.rewards.mean()) for group in new if group.scored)][-_LATE:]
         self._weight = self.weight(max((group.version for group in groups), default=0))
-        for attempt in (each for group in groups if group.times_trained > 1 for each in group.scored):
-            attempt.set_advantage(self._weight * max(attempt.reward - self.median, 0.0))
+        for rollout in (each for group in groups if group.times_trained > 1 for each in group.scored):
+            rollout.set_advantage(self._weight * max(rollout.reward - self.median, 0.0))
 
     @property
     def median(self) -> float:
         return float(np.median(self._means)) if self._means else 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Of the last draw."""
+        """Of the last batch."""
         return {"replay_weight": self._weight, "replay_baseline": self.median}
 
     def state(self) -> dict[str, Any]:
@@ -160,9 +162,10 @@ class Recalibrated(Advantage):
 
 # SPEAR's covariance clip (2509.22601): tokens that would make the policy surer of itself most are not pushed at all.
 #
-# cov = (A - mean A) * (log p - mean log p) over all tokens of the draw. Reading: chosen once per draw, from the policy
+# cov = (A - mean A) * (log p - mean log p) over all tokens of the batch. Reading: chosen once per batch, from the
+# policy
 # before the step, so that no split of a step changes it; the release chooses anew in every micro-batch. A token without
-# credit has no loss, as there. What the ratio's clip holds already is not left out of the choice.
+# advantage has no loss, as there. What the ratio's clip holds already is not left out of the choice.
 
 _HIGHEST = 40.0  # covariance beyond which a token is left alone, as released
 
@@ -172,11 +175,11 @@ class WithoutCovariant(Advantage):
     """What `inner` says, and 0 at a share of the tokens, at least 1, drawn from those with a covariance above `low`."""
 
     inner: Advantage
-    share: float = 0.02  # of all written tokens of the draw
-    low: float = 1.0  # covariance above which a token may lose its credit
+    share: float = 0.02  # of all written tokens of the batch
+    low: float = 1.0  # covariance above which a token may lose its advantage
     seed: int = 0  # of the choice
 
-    needs: ClassVar[frozenset[Note]] = frozenset({LOGPROBS})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({LOGPROBS})
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or not 0 <= self.low < _HIGHEST:
@@ -186,21 +189,21 @@ class WithoutCovariant(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
-        attempts = [each for group in groups for each in group.scored if each.num_tokens]
-        if not attempts or not self.share:
+        rollouts = [each for group in groups for each in group.scored if each.num_tokens]
+        if not rollouts or not self.share:
             return
-        credit = np.concatenate([each.advantages for each in attempts if each.advantages is not None])  # [N]
-        logprobs = np.concatenate([LOGPROBS.of(each) for each in attempts]).astype(np.float64)  # [N]
-        covariance = (credit - credit.mean()) * (logprobs - logprobs.mean())  # [N]
+        advantage = np.concatenate([each.advantages for each in rollouts if each.advantages is not None])  # [N]
+        logprobs = np.concatenate([LOGPROBS.of(each) for each in rollouts]).astype(np.float64)  # [N]
+        covariance = (advantage - advantage.mean()) * (logprobs - logprobs.mean())  # [N]
         chosen = self._chosen(covariance, max(group.version for group in groups))
-        ends = np.cumsum([each.num_tokens for each in attempts])
-        for attempt, end in zip(attempts, ends.tolist(), strict=True):
-            assert attempt.advantages is not None
-            own = chosen[(chosen >= end - attempt.num_tokens) & (chosen < end)]
-            attempt.advantages[own - (end - attempt.num_tokens)] = 0.0
+        ends = np.cumsum([each.num_tokens for each in rollouts])
+        for rollout, end in zip(rollouts, ends.tolist(), strict=True):
+            assert rollout.advantages is not None
+            own = chosen[(chosen >= end - rollout.num_tokens) & (chosen < end)]
+            rollout.advantages[own - (end - rollout.num_tokens)] = 0.0
 
     def _chosen(self, covariance: np.ndarray, version: int) -> np.ndarray:
-        """Places of the tokens that lose their credit."""
+        """Places of the tokens that lose their advantage."""
         able = np.flatnonzero((covariance > self.low) & (covariance < _HIGHEST))
         count = min(max(int(self.share * len(covariance)), 1), len(able))
         return np.random.default_rng([self.seed, version]).choice(able, count, replace=False)
@@ -222,12 +225,12 @@ class ReplayedApart(Reduction):
 
 
 def spear(
-    setting: Setting = Setting(world="keyvalue:3"),
+    setting: Setting = Setting(env="keyvalue:3"),
     size: int = 128,  # own successes that come again together
     age: int = 10,  # versions after which they are forgotten
-    rise: int = 200,  # versions until they weigh as much as new attempts
+    rise: int = 200,  # versions until they weigh as much as new rollouts
     fall: int = 200,  # versions until the use of tools is not paid any more
-    share: float = 0.02,  # of tokens that are not pushed because they covary most with their credit
+    share: float = 0.02,  # of tokens that are not pushed because they covary most with their advantage
     covariance: float = 1.0,  # above which that may happen
 ) -> Run:
     """Self-imitation grows as exploration fades."""

@@ -1,12 +1,12 @@
-"""Experiences and skills from attempts that are compared, merged where they overlap and read later; no training.
+"""Experiences and skills from rollouts that are compared, merged where they overlap and read later; no training.
 
 Title: XSkill: Continual Learning from Experience and Skills in Multimodal Agents
 Paper: arXiv 2603.12056 (2026)
 Claim: Better than agents without such memories on five benchmarks with four models, without an update of weights.
 Reading: Thresholds, operations and limits are the release's. The loss weighs nothing: a step is a batch of tasks from
-    which both memories grow. Held-out tasks are attempted with what is there, and leave nothing. Overlap of short
-    pieces of text stands for cosines of embeddings, and is taken anew after every merge. A rule of the bundled worlds
-    compares, merges and adapts in place of a language model; adviser=itself asks the policy.
+    which both memories grow. Held-out tasks are tried with what is there, and leave nothing. Overlap of short
+    pieces of text stands for cosines of embeddings, and is taken anew after every merge. A rule of the bundled
+    environments compares, merges and adapts in place of a language model; llm_client=itself asks the policy.
 Left out: Images; the number of experiences that are found for a part of a task was not found.
 Acts: lessons > 0 and fact/experiences > 0 and fact/skill_words > 0
 """
@@ -28,12 +28,12 @@ from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
 from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Strategy
+from strop.roles import LLMClient, Strategy
 from strop.run import Run
 from strop.success import is_right, success
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Message, Metrics, Start, Task, Trajectory
+from strop.types import Group, Message, Metrics, Rollout, Start, Task
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # XSkill's two memories (2603.12056): short experiences of what to do where, and one document of skills.
 #
-# Of each group's attempts a critic says what is to be learned, as at most two operations: add an experience, or modify
+# Of each group's rollouts a critic says what is to be learned, as at most two operations: add an experience, or modify
 # one. What is added and overlaps with an experience by `library.same` is merged with it. When the shelf is full, the
 # closest pairs are merged, too. Skills of a batch of groups are merged into the document at once, and it is shortened
 # when it is too long. Before a task, experiences are found for each of its parts and adapted to it. Readings: what
@@ -56,10 +56,10 @@ _ROUNDS = 3  # of merging where the shelf is full
 
 @dataclass
 class SkillsAndExperiences(Strategy):
-    """Attempts read the document and the experiences; where `learns`, both grow by what is said of the attempts."""
+    """Rollouts read the document and the experiences; where `learns`, both grow by what is said of the rollouts."""
 
     library: Library
-    adviser: Adviser | None = None  # who compares, merges and adapts; None: the policy itself
+    llm_client: LLMClient | None = None  # who compares, merges and adapts; None: the policy itself
     shown: int = 3  # experiences for each part of a task
     operations: int = 2  # that follow from one group
     forced: float = 0.6  # overlap from which two experiences are merged where there is no more room
@@ -79,9 +79,9 @@ class SkillsAndExperiences(Strategy):
                 f"and {self.words}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not self.learns:
-            texts, _ = await replace(self, library=self.library.foreseen()).recalled(group.task, play)
+            texts, _ = await replace(self, library=self.library.predicted()).recalled(group.task, play)
             return await together(play(with_help(start, group.task, texts)) for start in starts)
         self.library.catch_up(group.version)
         is_merging = any(first in self._made for first in self._firsts.values())  # nor twice what is not carried out
@@ -90,10 +90,10 @@ class SkillsAndExperiences(Strategy):
             made += await self.consolidated(play)
         texts, read = await self.recalled(group.task, play)
         self._read.setdefault(group.number, []).extend(read)
-        attempts = await together(play(with_help(start, group.task, texts)) for start in starts)
-        made += await self._compared(attempts, await play.score(attempts), play)
+        rollouts = await together(play(with_help(start, group.task, texts)) for start in starts)
+        made += await self._compared(rollouts, await play.score(rollouts), play)
         facts = {"experiences": float(len(read)), "skill_words": float(len(self._document.text.split()))}
-        return [replace(attempt, facts=attempt.facts | facts) for attempt in attempts]
+        return [replace(rollout, facts=rollout.facts | facts) for rollout in rollouts]
 
     # ---- reading
 
@@ -102,12 +102,12 @@ class SkillsAndExperiences(Strategy):
         asked, known = prompt_of(task), self._document.text
         if not self.library.on(EXPERIENCES):
             return fitting([known], self.longest), []
-        parts = lines(await reflected(self.adviser, "subtasks", play, task=asked), _PARTS) or [asked]
+        parts = lines(await reflected(self.llm_client, "subtasks", play, task=asked), _PARTS) or [asked]
         topics = [topic(replace(task, messages=(Message("user", part),))) for part in parts]
         found = [lesson for each in topics for _, lesson in self.library.about(each, EXPERIENCES, self.shown)]
         read = list({lesson.name: lesson for lesson in found}.values())
         texts = [lesson.text for lesson in read]
-        said = await reflected(self.adviser, "adapted", play, task=asked, ideas="\n".join(texts))
+        said = await reflected(self.llm_client, "adapted", play, task=asked, ideas="\n".join(texts))
         return fitting([known, *(lines(said, len(texts)) or texts)], self.longest), read
 
     @property
@@ -117,23 +117,23 @@ class SkillsAndExperiences(Strategy):
     # ---- learning
 
     async def _compared(
-        self, attempts: Sequence[Trajectory], scores: Sequence[float | None], play: Player
+        self, rollouts: Sequence[Rollout], scores: Sequence[float | None], play: Player
     ) -> list[Change]:
-        """What a critic says of attempts at one task, as changes."""
-        known = [(attempt, score) for attempt, score in zip(attempts, scores, strict=True) if score is not None]
+        """What a critic says of rollouts of one task, as changes."""
+        known = [(rollout, score) for rollout, score in zip(rollouts, scores, strict=True) if score is not None]
         if not known:
             return []
-        task = attempts[0].task
+        task = rollouts[0].task
         told = "\n".join(f"({'right' if is_right(score) else 'wrong'}) {trace(a)}" for a, score in known)
         kept = "\n".join(f"{each.name}: {each.text}" for _, each in self.library.about(topic(task), EXPERIENCES, 10))
-        shown = {"task": prompt_of(task), "reply": told}
-        said = await reflected(self.adviser, "experience", play, **shown, ideas=kept)
-        answers = [final_answer(attempt.reply) for attempt, score in known if is_right(score)][:1]
+        shown = {"task": prompt_of(task), "completion": told}
+        said = await reflected(self.llm_client, "experience", play, **shown, ideas=kept)
+        answers = [final_answer(rollout.completion) for rollout, score in known if is_right(score)][:1]
         found = [_OPERATION.match(line) for line in lines(said, self.operations)]
         changes = [
             await self._changed(match, task, play) for match in found if match and not tells(match[3], task, *answers)
         ]
-        skill = " ".join((await reflected(self.adviser, "skill", play, **shown)).split())
+        skill = " ".join((await reflected(self.llm_client, "skill", play, **shown)).split())
         if skill and not tells(skill, task, *answers):
             changes.append(add(skill, "", FRAGMENTS))
         return [change for change in changes if change is not None]
@@ -150,7 +150,7 @@ class SkillsAndExperiences(Strategy):
 
     async def _merged(self, one: Lesson, other: Lesson, play: Player) -> Change:
         """Both as one text under the older name; where nothing is said, the older text."""
-        said = await reflected(self.adviser, "merged", play, ideas=one.text, other=other.text)
+        said = await reflected(self.llm_client, "merged", play, ideas=one.text, other=other.text)
         text = " ".join(said.split())[: self.library.longest] or one.text
         return Change("rewrite", replace(one, text=text, support=other.support + 1))
 
@@ -173,20 +173,20 @@ class SkillsAndExperiences(Strategy):
         if not fragments:
             return []
         told = "\n".join(each.text for each in fragments)
-        text = await reflected(self.adviser, "skills", play, ideas=known.text, other=told) or f"{known.text} {told}"
+        text = await reflected(self.llm_client, "skills", play, ideas=known.text, other=told) or f"{known.text} {told}"
         if len(text.split()) > self.words:
-            text = await reflected(self.adviser, "shortened", play, ideas=text) or text
+            text = await reflected(self.llm_client, "shortened", play, ideas=text) or text
         document = replace(known, text=" ".join(text.split()[: self.words])[: self.library.longest], support=1)
         return [Change("rewrite", document), *(Change("remove", each) for each in fragments)]
 
     def observe(self, group: Group) -> None:
         made, read = self._made.pop(group.number, []), self._read.pop(group.number, [])
-        wins = sum(success(attempt) for attempt in group.scored)
+        wins = sum(success(rollout) for rollout in group.scored)
         self.library.propose(group, [*(used(lesson, len(group.scored), wins) for lesson in read), *made])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing: `observe` does; says what the library holds."""
-        return self.library.figures() if self.learns else {}
+        return self.library.metrics() if self.learns else {}
 
     def state(self) -> dict[str, Any]:
         return {"firsts": [list(each) for each in self._firsts.items()]}
@@ -196,8 +196,8 @@ class SkillsAndExperiences(Strategy):
 
 
 def xskill(
-    setting: Setting = Setting(world="arithmetic:5", group_size=2, steps=4),
-    adviser: str = "rules",  # who compares, merges and adapts: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    setting: Setting = Setting(env="arithmetic:5", group_size=2, steps=4),
+    llm_client: str = "rules",  # who compares, merges and adapts: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
     shown: int = 3,  # experiences for each part of a task
     operations: int = 2,  # add or modify, from one group
     same: float = 0.7,  # overlap from which what is added is merged with an experience
@@ -206,8 +206,8 @@ def xskill(
     words: int = 1000,  # of the document of skills, before it is shortened
     longest: int = 200,  # characters of all that stands before a task
 ) -> Run:
-    """group_size attempts at each task, compared; eight tasks are a batch."""
+    """group_size rollouts of each task, compared; eight tasks are a batch."""
     library = Library(most, same, longest=10 * words)
-    learning = SkillsAndExperiences(library, parse_reflector(adviser), shown, operations, forced, words, longest)
+    learning = SkillsAndExperiences(library, parse_reflector(llm_client), shown, operations, forced, words, longest)
     run = setting.run("xskill", Constant(), (Reinforce(weight=0.0),), strategy=learning)
     return replace(run, evaluation=replace(run.evaluation, strategy=replace(learning, learns=False)))

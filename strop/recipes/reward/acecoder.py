@@ -6,11 +6,12 @@ Claim: Best of 32 by its reward model gains 10 points for an 8B model; 80 steps 
     HumanEval-plus for a 7B one.
 Reading: 1 where all tests pass and 0 else, as released; a share of tests invites special cases. With learns_pairs the
     reward model is made instead: programs of the model it begins as make pairs, and a checkpoint of that run is what
-    `reward_model` reads. Tests are the world's own, which are right by what steps mean, where the paper's are written
+    `reward_model` reads. Tests are the environment's own, which are right by what steps mean, where the paper's are
+    written
     by a model and kept where a stronger one's program passes them. The bundled model has never written a program, so a
     short supervised run comes before.
 Left out: Tests that a model writes, which hardtests has; best of N at the end.
-Acts: reward/passed_tests > 0 and credit > 0 with warmup_steps=0, model=CODER
+Acts: reward/passed_tests > 0 and advantage > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.policy_names import REFERENCE
 from strop.generate.reward_model import RewardModel
-from strop.generate.strategies.support.forced_reply import Saying
+from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
@@ -41,12 +42,12 @@ from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.training.losses.preferences.bradley_terry import BradleyTerry
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, IntArray, Start, Trajectory
+from strop.types import Group, IntArray, Rollout, Start
 
 # AceCoder's pairs (2502.01718): a program that passes many tests against one that passes clearly fewer, but some.
 #
 # Reading: pairs are taken in the order of the winners' pass rates, then of the losers', equal ones in the order of the
-# attempts.
+# rollouts.
 
 _ROUNDING = 1e-9  # 1 - 0.6 is a little less than 0.4
 
@@ -104,28 +105,29 @@ class ProgramPairs(Strategy):
     def meet(self, policy: Policy) -> None:
         self._ids = word_ids(policy.template)
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        made = await together(play(replace(start, voice=REFERENCE)) for start in starts)
-        counted = [attempt for attempt in made if attempt.is_scored]
-        tried = await together(self.trials.of(attempt.reply, cases_of(group.task)) for attempt in counted)
-        programs = [program_in(attempt.reply).text for attempt in counted]
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        made = await together(play(replace(start, policy_name=REFERENCE)) for start in starts)
+        counted = [rollout for rollout in made if rollout.is_scored]
+        tried = await together(self.trials.of(rollout.completion, cases_of(group.task)) for rollout in counted)
+        programs = [program_in(rollout.completion).text for rollout in counted]
         chosen = self.pairs(programs, [trial.share for trial in tried])
         told = [
-            (counted[place].reply, word, f"pair {number}")
+            (counted[place].completion, word, f"pair {number}")
             for number, pair in enumerate(chosen)
             for place, word in zip(pair, (GOOD, BAD), strict=True)
         ]
         begun = [
-            (play.another(family=family), Saying(word, float(word == GOOD), reply)) for reply, word, family in told
+            (play.another(comparison_group=family), Saying(word, float(word == GOOD), completion))
+            for completion, word, family in told
         ]
         said = await together(play(start, agent) for start, agent in begun)
         # a pair of which one has no room for its verdict in the context is none
-        short = {attempt.family for attempt in said if not has_verdict(attempt)}
-        return [as_verdict(attempt, self._ids) for attempt in said if attempt.family not in short]
+        short = {rollout.comparison_group for rollout in said if not has_verdict(rollout)}
+        return [as_verdict(rollout, self._ids) for rollout in said if rollout.comparison_group not in short]
 
 
 def acecoder(
-    setting: Setting = Setting(world="programs:1+programs:2"),
+    setting: Setting = Setting(env="programs:1+programs:2"),
     is_binary: bool = True,  # or the share of tests passed
     learns_pairs: bool = False,  # make the reward model
     reward_model: str = "",  # checkpoints/step-N of the run that made one, which pays in place of the tests
@@ -133,7 +135,7 @@ def acecoder(
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     warmup_steps: int = 20,  # of supervised training first
 ) -> Run:
-    """Returns of the draw, standardised; the penalty is within them."""
+    """Returns of the batch, standardised; the penalty is within them."""
     trials = Trials(setting.isolation)
     if learns_pairs:
         engine = WithReference(engine_on(setting.device), engine_on(setting.device))

@@ -5,9 +5,10 @@ Paper: arXiv 2407.10627 (2024)
 Claim: Battles that a judge decides in place of people rank models as people do, and train them round after round.
 Reading: Read in notes only. A fight is lost where the rival wins in both orders; a split is a tie and trains nothing.
     The slices are tasks of two runs in a row: supervised on winners, then DPO on (winner, loser). Ratings are
-    Bradley-Terry with one tie added for each rival. The world's demonstrations stand for the stronger model (`rival=` a
-    folder or an address is one) and rules for the judge (`judge=http://...#MODEL`). What the world would have paid is
-    logged beside it and weighs nothing.
+    Bradley-Terry with one tie added for each rival. The environment's demonstrations stand for the stronger model
+    (`rival=` a
+    folder or an address is one) and rules for the judge (`judge=http://...#MODEL`). What the environment would have
+    paid is logged beside it and weighs nothing.
 Left out: The third slice, a reward model of lost fights and PPO against it.
 Acts: rating != 1000 and kept_share < 1 and margin != 0 with imitated=1
 """
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.concurrency import together
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.pairwise_criteria import compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
@@ -32,13 +33,13 @@ from strop.generate.interfaces import Player
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Agent, Gate, Loss, Reward, Strategy
+from strop.roles import Agent, Gate, LLMClient, Loss, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Metrics, Origin, Start, Trajectory, Verdict
+from strop.types import GateResult, Group, Metrics, Origin, Rollout, Start
 
 # Arena Learning's data (2407.10627): the fights that the policy lost, and nothing else.
 
@@ -51,19 +52,19 @@ class LostFights(Gate):
 
     winner_only: bool = False  # for imitation
 
-    def __call__(self, group: Group) -> Verdict:
-        families: dict[str, list[Trajectory]] = {}
-        for attempt in group.scored:
-            families.setdefault(attempt.family, []).append(attempt)
+    def __call__(self, group: Group) -> GateResult:
+        families: dict[str, list[Rollout]] = {}
+        for rollout in group.scored:
+            families.setdefault(rollout.comparison_group, []).append(rollout)
         lost = [both for each in families.values() if (both := _lost(each))]
         if not lost:
-            return Verdict(None, f"none of {len(families)} fights was lost")
-        kept = [attempt for both in lost for attempt in (both[:1] if self.winner_only else both)]
-        return Verdict(replace(group, trajectories=kept), f"lost {len(lost)} of {len(families)} fights")
+            return GateResult(None, f"none of {len(families)} fights was lost")
+        kept = [rollout for both in lost for rollout in (both[:1] if self.winner_only else both)]
+        return GateResult(replace(group, rollouts=kept), f"lost {len(lost)} of {len(families)} fights")
 
 
-def _lost(family: list[Trajectory]) -> list[Trajectory]:
-    """The rival and the policy's attempt, where the first won; a tie is no loss."""
+def _lost(family: list[Rollout]) -> list[Rollout]:
+    """The rival and the policy's rollout, where the first won; a tie is no loss."""
     rivals = [each for each in family if each.origin is Origin.TEACHER]
     own = [each for each in family if each.origin is not Origin.TEACHER]
     if len(rivals) != 1 or len(own) != 1 or rivals[0].reward <= own[0].reward + _ROUNDING:
@@ -97,45 +98,49 @@ def ratings(wins: NDArray[np.float64], anchor: int = 0, at: float = 1000.0) -> l
     return [at + _SCALE * math.log10(each / strength[anchor]) for each in strength.tolist()]
 
 
-def chance(rating: float, other: float) -> float:
+def probability(rating: float, other: float) -> float:
     """That one of this rating beats the other."""
     return 1 / (1 + 10 ** ((other - rating) / _SCALE))
 
 
-# Who wins a fight (2407.10627): a judge compares both replies in both orders; where it splits, nobody does.
+# Who wins a fight (2407.10627): a judge compares both completions in both orders; where it splits, nobody does.
 
 
 @dataclass(frozen=True)
 class Fights(Reward):
     """1 for the winner, 0 for the loser, 1/2 each for a tie; families of two fight, and others have no reward."""
 
-    judge: Adviser  # who compares two replies
+    judge: LLMClient  # who compares two completions
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
-        families: dict[str, list[Trajectory]] = {}
-        for attempt in group.trajectories:
-            families.setdefault(attempt.family, []).append(attempt)
+        families: dict[str, list[Rollout]] = {}
+        for rollout in group.rollouts:
+            families.setdefault(rollout.comparison_group, []).append(rollout)
         pairs = [both for both in families.values() if len(both) == 2]
         found = await asyncio.gather(*(self._share(*both) for both in pairs), return_exceptions=True)
         errors = [each for each in found if isinstance(each, BaseException)]
-        other = [each for each in errors if not isinstance(each, AdviserError)]
+        other = [each for each in errors if not isinstance(each, LLMClientError)]
         if other or (errors and len(errors) == len(found)):
             raise (other or errors)[0]
-        marks = {attempt.id: math.nan for attempt in group.trajectories}
+        scores = {rollout.id: math.nan for rollout in group.rollouts}
         for (first, second), share in zip(pairs, found, strict=True):
             if not isinstance(share, BaseException):
-                marks |= {first.id: share, second.id: 1 - share}
-        return [marks[attempt.id] for attempt in group.trajectories]
+                scores |= {first.id: share, second.id: 1 - share}
+        return [scores[rollout.id] for rollout in group.rollouts]
 
-    async def _share(self, first: Trajectory, second: Trajectory) -> float:
-        return 0.5 if first.reply == second.reply else await compared(first.task, first.reply, second.reply, self.judge)
+    async def _share(self, first: Rollout, second: Rollout) -> float:
+        return (
+            0.5
+            if first.completion == second.completion
+            else await compared(first.task, first.completion, second.completion, self.judge)
+        )
 
 
-# Arena Learning's fights (2407.10627): for each of the policy's attempts one by a stronger model at the same task.
+# Arena Learning's fights (2407.10627): for each of the policy's rollouts one by a stronger model at the same task.
 #
 # Its rating against all rivals is by Bradley-Terry, the first rival standing at 1000.
 
@@ -158,32 +163,32 @@ class Arena(Strategy):
             raise ConfigurationError("Arena needs at least 1 rival, got 0")
         self._won, self._lost = [0.0] * len(self.rivals), [0.0] * len(self.rivals)
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         half = len(starts) // 2
         if len(starts) != 2 * half or not half:
-            raise ConfigurationError(f"Arena pairs attempts: need an even number per group, got {len(starts)}")
-        named = [replace(each, family=f"{FIGHT}{number % half}") for number, each in enumerate(starts)]
+            raise ConfigurationError(f"Arena pairs rollouts: need an even number per group, got {len(starts)}")
+        named = [replace(each, comparison_group=f"{FIGHT}{number % half}") for number, each in enumerate(starts)]
         made = await together(
             [*(play(start) for start in named[:half]), *(self._rival(n, s, play) for n, s in enumerate(named[half:]))]
         )
-        return [attempt for attempt in made if attempt is not None]
+        return [rollout for rollout in made if rollout is not None]
 
-    async def _rival(self, number: int, start: Start, play: Player) -> Trajectory | None:
+    async def _rival(self, number: int, start: Start, play: Player) -> Rollout | None:
         """One who does not answer does not fight."""
         who = number % len(self.rivals)
         try:
-            attempt = await play(replace(start, origin=Origin.TEACHER), self.rivals[who])
-        except AdviserError:
+            rollout = await play(replace(start, origin=Origin.TEACHER), self.rivals[who])
+        except LLMClientError:
             return None
-        attempt.facts[_RIVAL] = float(who)
-        return attempt
+        rollout.facts[_RIVAL] = float(who)
+        return rollout
 
     def observe(self, group: Group) -> None:
-        for attempt in group.scored:
-            if attempt.origin is Origin.TEACHER and _RIVAL in attempt.facts:
-                who = int(attempt.facts[_RIVAL])
-                self._lost[who] += attempt.reward
-                self._won[who] += 1 - attempt.reward
+        for rollout in group.scored:
+            if rollout.origin is Origin.TEACHER and _RIVAL in rollout.facts:
+                who = int(rollout.facts[_RIVAL])
+                self._lost[who] += rollout.reward
+                self._won[who] += 1 - rollout.reward
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Over all fights so far."""
@@ -204,8 +209,8 @@ _JUDGE = "strop.standins.judges.criteria:compared"
 
 def arena_learning(
     setting: Setting = Setting(),
-    rival: str = "demonstrations",  # the stronger model: the world's demonstrations, a folder, or http://HOST/v1#MODEL
-    judge: str = "rules",  # who compares two replies: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    rival: str = "demonstrations",  # the stronger model: the environment's demonstrations, a folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # who compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
     imitated: int = 20,  # steps on the first slice, supervised on winners
     beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
@@ -217,7 +222,7 @@ def arena_learning(
         strategy = Arena((against,))
         parts = {"gates": gates, "strategy": strategy, "reduction": SequenceMean()}
         run = sizes.run("arena_learning", Constant(), (loss,), **parts)
-        run.rewards = (Fights(parse_judge(judge, _JUDGE)), measured(run.worlds))
+        run.rewards = (Fights(parse_judge(judge, _JUDGE)), measured(run.envs))
         run.reward_seconds = judge_seconds(judge)
         return run
 

@@ -40,7 +40,7 @@ class ClipDelta(Reward):
 
     clip: min(p_k - eta, 0), eta the mean of p over all steps of the group. delta: p_k - p_(k+1), for the last step but
     one p_k, for the last nothing: what is paid from step k on is then p_k, and the last step is the task reward's.
-    clip-delta: the differences of what was clipped. raw: p_k, which attempts that repeat right steps exploit.
+    clip-delta: the differences of what was clipped. raw: p_k, which rollouts that repeat right steps exploit.
     """
 
     judge: StepJudge = field(default_factory=Calculations)  # who says how right each step is
@@ -55,7 +55,7 @@ class ClipDelta(Reward):
             raise ConfigurationError(f"process rewards have no form {self.form!r}: {nearest(self.form, FORMS)}")
 
     def __call__(self, group: Group) -> list[Paid]:
-        found = [self.judge.steps(attempt) for attempt in group.trajectories]
+        found = [self.judge.steps(rollout) for rollout in group.rollouts]
         values = [step.value for steps in found for step in steps]
         eta = sum(values) / max(len(values), 1)
         return [self._paid(steps, eta) for steps in found]
@@ -82,7 +82,7 @@ def clip_delta(
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
-    """Each step of the working is paid at its last token, the answer by the world."""
+    """Each step of the working is paid at its last token, the answer by the environment."""
     run = setting.run(
         "clip_delta",
         Gae(),

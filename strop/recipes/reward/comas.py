@@ -3,12 +3,12 @@
 Title: CoMAS: Co-Evolving Multi-Agent Systems via Interaction Rewards
 Paper: arXiv 2510.08529 (2025)
 Claim: Without labels better than untrained agents in all settings tried, and more so with more agents.
-Reading: Voices of one policy stand for agents, each with a baseline and a spread of its own; the price of the KL is
-    ours. A rule that knows no answers stands for the agent that scores, so nobody is trained to score. Two rounds,
+Reading: Policy names of one policy stand for agents, each with a baseline and a spread of its own; the price of the KL
+    is ours. A rule that knows no answers stands for the agent that scores, so nobody is trained to score. Two rounds,
     where the paper has two for each of four agents: the bundled model's context is short. One evaluation per solution.
-    What the world would have paid is logged beside it and weighs nothing.
+    What the environment would have paid is logged beside it and weighs nothing.
 Left out: Weights of its own for each agent, and pay for the form of a score.
-Acts: voices > 1 and scored_share > 0 and solution_pay > 0 with steps=1
+Acts: policy names > 1 and scored_share > 0 and solution_pay > 0 with steps=1
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from strop.generate.interfaces import Dialogue
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Adviser, Agent, Environment, Reward
+from strop.roles import Advantage, Agent, Episode, LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
-from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, whitened
+from strop.training.arithmetic.td_traces import KL_STATISTICS, kl_payments, whitened
 from strop.training.arithmetic.turn_returns import token_payments
 from strop.training.losses.clip import Clip
-from strop.training.requirements import Note
-from strop.types import Group, Message, Metrics, Origin, Sampling, Task, Trajectory, Turn
+from strop.training.requirements import PolicyStatistic
+from strop.types import Group, Message, Metrics, Origin, Rollout, Sampling, Task, Turn
 
 # CoMAS's pay (2510.08529): a solution and the evaluation that looks for its flaws share one point between them.
 #
 # A scorer reads both and says 3 where the solution is right and the evaluation useless, 2 in between, 1 where a fatal
-# error was found. Where its word cannot be read neither of them is a sample: nothing is paid, and nothing marked.
+# error was found. Where its word cannot be read neither of them is a sample: nothing is paid, and nothing scored.
 
 NAME = "scored"  # tokens of turns that were
 _ASKED = (
-    "The reply answers the task, and the other text looks for its flaws. Answer with 3 if the reply is right and the "
+    "The completion answers the task, and the other text looks for its flaws. Answer with 3 if the completion is "
+    "right and the "
     "other finds nothing, 2 if there is something in both, 1 if the other finds a fatal error."
 )
 _SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the scorer
@@ -58,25 +59,25 @@ _SCORE = re.compile(r"\s*(?:score:?\s*)?([1-3])\s*[.]?\s*", re.IGNORECASE)
 class Interactions(Reward):
     """(score - 1) / 2 at the end of a solution, (3 - score) / 2 at the end of its evaluation; turns alternate."""
 
-    scorer: Adviser
+    scorer: LLMClient
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # it waits for its scorer, who has a deadline
 
     def __call__(self, group: Group) -> Awaitable[Sequence[Paid]]:
-        return all_of(self._paid(attempt) for attempt in group.trajectories)
+        return all_of(self._paid(rollout) for rollout in group.rollouts)
 
-    async def _paid(self, attempt: Trajectory) -> Paid:
-        rounds = list(zip(attempt.turns[0::2], attempt.turns[1::2], strict=False))
-        scores = await all_of(self._score(attempt, solution, evaluation) for solution, evaluation in rounds)
+    async def _paid(self, rollout: Rollout) -> Paid:
+        rounds = list(zip(rollout.turns[0::2], rollout.turns[1::2], strict=False))
+        scores = await all_of(self._score(rollout, solution, evaluation) for solution, evaluation in rounds)
         found = [(number, score) for number, score in enumerate(scores) if score is not None]
         paid = [(2 * number, (score - 1) / 2) for number, score in found]
         paid += [(2 * number + 1, (3 - score) / 2) for number, score in found]
-        return Paid(0.0, tuple(_span(attempt.turns[turn], turn, value) for turn, value in sorted(paid)))
+        return Paid(0.0, tuple(_span(rollout.turns[turn], turn, value) for turn, value in sorted(paid)))
 
-    async def _score(self, attempt: Trajectory, solution: Turn, evaluation: Turn) -> int | None:
-        parts = {"reply": solution.message.content, "other": evaluation.message.content}
-        asked = judgement(_ASKED, task=text_of(attempt.task), **parts)
+    async def _score(self, rollout: Rollout, solution: Turn, evaluation: Turn) -> int | None:
+        parts = {"completion": solution.message.content, "other": evaluation.message.content}
+        asked = judgement(_ASKED, task=text_of(rollout.task), **parts)
         return score_in(await verdict(self.scorer, asked, ANYTHING, _SAMPLING))
 
 
@@ -95,14 +96,14 @@ def _span(turn: Turn, number: int, value: float) -> Span:
 
 @dataclass(frozen=True)
 class Discussion(Agent):
-    """`agents` voices of one policy; who speaks next is drawn uniformly, and every word has a context of its own.
+    """`agents` policy names of one policy; who speaks next is drawn uniformly, and every word has a context of its own.
 
     Turns alternate: a solution, then an evaluation of it. Both read what was said in the last `history` rounds; how
-    they were scored is in no history. The world hears the last solution.
+    they were scored is in no history. The environment hears the last solution.
     """
 
-    agents: int = 4  # voices
-    rounds: int = 8  # of an attempt: two for each agent
+    agents: int = 4  # policy names
+    rounds: int = 8  # of a rollout: two for each agent
     history: int = 2  # rounds that are read
 
     origin: ClassVar[Origin] = Origin.POLICY
@@ -114,21 +115,21 @@ class Discussion(Agent):
                 f"{self.history}"
             )
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
             raise ConfigurationError(
                 "Discussion begins at the beginning: use a strategy that does not go on from a middle"
             )
-        await environment.reset(task)
+        await episode.reset(task)
         stream, said = random.Random(dialogue.key), list[Message]()
         while len(said) < 2 * self.rounds:
             read = self._read(task, said)
             talk = dialogue.aside(read, f"agent {stream.randrange(self.agents)}")
             if talk.is_cut:
                 break  # what was said does not fit into a context any more
-            said.append(await talk.reply())
+            said.append(await talk.completion())
         solutions = said[0::2]
-        paid = (await environment.step(solutions[-1])).reward if solutions else None
+        paid = (await episode.step(solutions[-1])).reward if solutions else None
         return () if paid is None else (*[0.0] * (len(said) - 1), paid)
 
     def _read(self, task: Task, said: list[Message]) -> tuple[Message, ...]:
@@ -144,17 +145,17 @@ def _plain(message: Message) -> str:
     return message.content.replace(OPEN, " ").replace(CLOSE, " ").strip()
 
 
-# CoMAS's credit (2510.08529): REINFORCE++ for each agent by itself, over the tokens that were scored.
+# CoMAS's advantage (2510.08529): REINFORCE++ for each agent by itself, over the tokens that were scored.
 
 _SCORED = "span/scored"  # see `filter/span_rewards.py`
 
 
 @dataclass(frozen=True)
-class PerVoice(Advantage):
+class PerPolicy(Advantage):
     """A_t = (r - kl * sum of log(policy / reference) from t to its turn's end - mean) / (std + epsilon).
 
-    r is what the turn was paid; mean and population std are over all tokens of the draw that one voice wrote in turns
-    that were scored. Those of other turns get 0.
+    r is what the turn was paid; mean and population std are over all tokens of the batch that one policy name wrote in
+    turns that were scored. Those of other turns get 0.
     """
 
     kl: float = 0.01  # price of log(policy / reference)
@@ -162,29 +163,29 @@ class PerVoice(Advantage):
 
     def __post_init__(self) -> None:
         if self.kl < 0:
-            raise ConfigurationError(f"PerVoice needs kl >= 0, got {self.kl}")
+            raise ConfigurationError(f"PerPolicy needs kl >= 0, got {self.kl}")
 
     @property
-    def needs(self) -> frozenset[Note]:
-        return KL_NOTES if self.kl else frozenset()
+    def needs(self) -> frozenset[PolicyStatistic]:
+        return KL_STATISTICS if self.kl else frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        by_voice: dict[str, list[tuple[Trajectory, slice, NDArray[np.float64]]]] = {}
-        for attempt in (each for group in groups for each in group.scored):
-            attempt.set_advantage(0.0)
-            for turn, tokens, returns in self._turns(attempt):
-                by_voice.setdefault(turn.sampling.voice, []).append((attempt, tokens, returns))
-        for own in by_voice.values():
+        by_policy: dict[str, list[tuple[Rollout, slice, NDArray[np.float64]]]] = {}
+        for rollout in (each for group in groups for each in group.scored):
+            rollout.set_advantage(0.0)
+            for turn, tokens, returns in self._turns(rollout):
+                by_policy.setdefault(turn.sampling.policy_name, []).append((rollout, tokens, returns))
+        for own in by_policy.values():
             standard = whitened([returns for _, _, returns in own], self.epsilon)
-            for (attempt, tokens, _), credit in zip(own, standard, strict=True):
-                assert attempt.advantages is not None
-                attempt.advantages[tokens] = credit
+            for (rollout, tokens, _), advantage in zip(own, standard, strict=True):
+                assert rollout.advantages is not None
+                rollout.advantages[tokens] = advantage
 
-    def _turns(self, attempt: Trajectory) -> list[tuple[Turn, slice, NDArray[np.float64]]]:
+    def _turns(self, rollout: Rollout) -> list[tuple[Turn, slice, NDArray[np.float64]]]:
         """Each turn that was scored, where its tokens stand, and what they return."""
-        paid, price = token_payments(attempt), kl_payments(attempt, self.kl)
+        paid, price = token_payments(rollout), kl_payments(rollout, self.kl)
         found, first = [], 0
-        for turn in attempt.turns:
+        for turn in rollout.turns:
             tokens = slice(first, first := first + len(turn.tokens))
             if _is_scored(turn) and len(turn.tokens):
                 found.append((turn, tokens, paid[tokens].sum() + price[tokens][::-1].cumsum()[::-1]))
@@ -192,20 +193,20 @@ class PerVoice(Advantage):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Who spoke, how much of it was scored, and what a solution that was scored is paid."""
-        attempts = [attempt for group in groups for attempt in group.scored]
-        turns = [turn for attempt in attempts for turn in attempt.turns]
-        pays = [pay for attempt in attempts for pay in self._solutions(attempt)]
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        turns = [turn for rollout in rollouts for turn in rollout.turns]
+        pays = [pay for rollout in rollouts for pay in self._solutions(rollout)]
         return {
-            "voices": float(len({turn.sampling.voice for turn in turns})),
+            "policy_names": float(len({turn.sampling.policy_name for turn in turns})),
             "scored_share": float(np.mean([_is_scored(turn) for turn in turns])) if turns else 0.0,
             "solution_pay": float(np.mean(pays)) if pays else 0.0,
         }
 
-    def _solutions(self, attempt: Trajectory) -> list[float]:
+    def _solutions(self, rollout: Rollout) -> list[float]:
         """What was paid for every other turn from the first on."""
-        paid, ends = token_payments(attempt), np.cumsum([0, *(len(turn.tokens) for turn in attempt.turns)])
+        paid, ends = token_payments(rollout), np.cumsum([0, *(len(turn.tokens) for turn in rollout.turns)])
         sums = [float(paid[low:high].sum()) for low, high in pairwise(ends)]
-        return [pay for pay, turn in zip(sums[0::2], attempt.turns[0::2], strict=True) if _is_scored(turn)]
+        return [pay for pay, turn in zip(sums[0::2], rollout.turns[0::2], strict=True) if _is_scored(turn)]
 
 
 def _is_scored(turn: Turn) -> bool:
@@ -214,14 +215,14 @@ def _is_scored(turn: Turn) -> bool:
 
 def comas(
     setting: Setting = Setting(),
-    agents: int = 4,  # voices of the policy
-    rounds: int = 2,  # solutions of an attempt, each with an evaluation
+    agents: int = 4,  # policy names of the policy
+    rounds: int = 2,  # solutions of a rollout, each with an evaluation
     history: int = 2,  # rounds that are read
     kl: float = 0.01,  # price of log(policy / reference), inside the return
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """REINFORCE++ for each voice by itself, on rewards that come from the discussion."""
-    run = setting.run("comas", PerVoice(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))
+    """REINFORCE++ for each policy name by itself, on rewards that come from the discussion."""
+    run = setting.run("comas", PerPolicy(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))
     scorer = Procedural("strop.standins.judges.discussion:scored")
-    run.rewards = (Interactions(scorer), measured(run.worlds))
+    run.rewards = (Interactions(scorer), measured(run.envs))
     return run

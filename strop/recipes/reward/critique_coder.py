@@ -8,9 +8,9 @@ Reading: A critique earns 1 where its last conclusion is the truth, a program th
     written by a model beforehand. True and false ones come in turn, so that one letter for all earns a half in each
     draw; while only one kind waits, programs are asked for instead. The optimizer's numbers were not found:
     group-relative advantages and a clip of 0.2. The bundled model has never seen a program, so a short supervised run
-    comes before, on the worlds' own programs and critiques.
+    comes before, on the environments' own programs and critiques.
 Left out: Critiques that give reasons: the bundled model says its conclusion alone.
-Acts: written_share > 0 and fact/passed > 0 and credit > 0 with warmup_steps=0, model=CODER
+Acts: written_share > 0 and fact/passed > 0 and advantage > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from strop.filter.paid_text import Paid
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Belief, Reward, Sampler, Writer
+from strop.roles import PassRateEstimator, Reward, Sampler, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, plain, unplain
 from strop.success import is_right
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # Critique-Coder's share of critiques (2509.22824): written tasks in place of some draws, their answers in turn.
 #
-# Whoever gives the same answer to all of them earns a half, in each draw and not only in the long run.
+# Whoever gives the same answer to all of them earns a half, in each batch and not only in the long run.
 
 _MOST = 128  # written tasks of one answer that wait; beyond, the oldest is forgotten
 _ROUNDING = 1e-9
@@ -55,13 +55,13 @@ _ROUNDING = 1e-9
 
 @dataclass
 class AnswersInTurn(Sampler):
-    """Every written task once, for `share` of all draws, evenly spread; none has the answer of the one before.
+    """Every written task once, for `share` of all batches, evenly spread; none has the answer of the one before.
 
     Where only tasks with that answer wait, or none, the inner sampler chooses.
     """
 
     inner: Sampler
-    share: float = 0.2  # of the draws
+    share: float = 0.2  # of the batches
     _waiting: dict[str, Task] = field(default_factory=dict, init=False, repr=False, compare=False)  # by id
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
     _last: str | None = field(default=None, init=False, repr=False, compare=False)  # answer
@@ -76,12 +76,12 @@ class AnswersInTurn(Sampler):
         for old in alike[:-_MOST]:
             del self._waiting[old]
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self._num_drawn += 1
         is_due = self._quota(self._num_drawn) > self._quota(self._num_drawn - 1)
         other = next((each for each in self._waiting.values() if each.answer != self._last), None)
         if other is None or not is_due:
-            return self.inner.next(step, belief)
+            return self.inner.next(step, estimator)
         self._last = other.answer
         return self._waiting.pop(other.id)
 
@@ -101,24 +101,24 @@ class AnswersInTurn(Sampler):
 
 
 @dataclass(frozen=True)
-class Critiqued(Writer):
+class Critiqued(TaskGenerator):
     """Of each group of programs the first that passes all tests and the first that does not; no program is no task."""
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if group.task.source != Programs.name:
             return []
         found: dict[bool, Task] = {}
-        for attempt in group.own:
-            program = quoted(program_in(attempt.reply).text).strip("\n")
-            truth = is_right(sum(attempt.turn_rewards))
+        for rollout in group.own:
+            program = quoted(program_in(rollout.completion).text).strip("\n")
+            truth = is_right(sum(rollout.turn_rewards))
             if program.strip():
                 found.setdefault(truth, critique(group.task, program, truth))
         return list(found.values())
 
     def problems(self, run: Run) -> list[str]:
-        levels = {name: {world.level for world in run.worlds if world.name == name} for name in _NAMES}
+        levels = {name: {env.level for env in run.envs if env.name == name} for name in _NAMES}
         missing = sorted(levels[Programs.name] - levels[Critiques.name])
-        return [f"critiques:{level} is no world of this run: add it to world" for level in missing]
+        return [f"critiques:{level} is no environment of this run: add it to environment" for level in missing]
 
 
 _NAMES = (Programs.name, Critiques.name)
@@ -137,36 +137,34 @@ FACT = "judged"  # whether a conclusion was true
 
 @dataclass(frozen=True)
 class SolvedOrJudged(Reward):
-    """What the world paid for a critique; for all else what `tests` say."""
+    """What the environment paid for a critique; for all else what `tests` say."""
 
     tests: Reward  # of programs
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and the box does the work
+    is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
 
     async def __call__(self, group: Group) -> Sequence[float | Paid]:
         if group.task.source != Critiques.name:
             told = self.tests(group)
             return await told if isawaitable(told) else told
-        for attempt in group.trajectories:
-            attempt.facts[FACT] = sum(attempt.turn_rewards)
-        return [attempt.facts[FACT] for attempt in group.trajectories]
+        for rollout in group.rollouts:
+            rollout.facts[FACT] = sum(rollout.turn_rewards)
+        return [rollout.facts[FACT] for rollout in group.rollouts]
 
 
 def critique_coder(
-    setting: Setting = Setting(world="programs:1+critiques:1"),
+    setting: Setting = Setting(env="programs:1+critiques:1"),
     share: float = 0.2,  # of the tasks, those that are critiques
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     warmup_steps: int = 24,  # of supervised training first
 ) -> Run:
-    """Worlds of programs share their part evenly; those of critiques are shown before, and measured."""
+    """Environments of programs share their part evenly; those of critiques are shown before, and measured."""
     run = setting.run("critique_coder", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)
-    programs = tuple(world for world in run.worlds if world.name != Critiques.name)
-    if len(programs) in (0, len(run.worlds)):
-        raise ConfigurationError(
-            f"there must be programs and critiques: world=programs:1+critiques:1, got {setting.world}"
-        )
-    run.sampler, run.writer = AnswersInTurn(Uniform(programs), share), Critiqued()
+    programs = tuple(env for env in run.envs if env.name != Critiques.name)
+    if len(programs) in (0, len(run.envs)):
+        raise ConfigurationError(f"there must be programs and critiques: env=programs:1+critiques:1, got {setting.env}")
+    run.sampler, run.task_generator = AnswersInTurn(Uniform(programs), share), Critiqued()
     run.rewards = (SolvedOrJudged(PassedTests("share", Trials(setting.isolation))),)
     run.warmup = shown(setting, "critique_coder", warmup_steps)
     return run

@@ -1,4 +1,4 @@
-"""Attempts that say the same share their reward.
+"""Rollouts that say the same share their reward.
 
 Title: DRA-GRPO: Exploring Diversity-Aware Reward Adjustment for R1-Zero-Like Training of Large Language Models
 Paper: arXiv 2505.09655 (2025)
@@ -23,12 +23,12 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.arithmetic.reshaped_rewards import credit_adjusted
+from strop.training.arithmetic.reshaped_rewards import with_reshaped_rewards
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
-# DRA-GRPO (2505.09655): a reward is shared among attempts that say the same.
+# DRA-GRPO (2505.09655): a reward is shared among rollouts that say the same.
 #
 # Reading: the sum of similarities is over the group, not over what happens to lie on one device; token n-grams stand in
 # for the release's sentence embedding, so that no second model is needed.
@@ -40,7 +40,7 @@ _EPSILON = 1e-6
 class DiversityAdjusted(Advantage):
     """r' = r / (sum_j s_ij + 1e-6), s the cosine of n-gram counts, itself included; `inner` judges r'.
 
-    Counts have no negative cosine, so the sum is never below 1. A reward of 0 stays 0: diversity among wrong attempts
+    Counts have no negative cosine, so the sum is never below 1. A reward of 0 stays 0: diversity among wrong rollouts
     is not paid.
     """
 
@@ -54,16 +54,16 @@ class DiversityAdjusted(Advantage):
             raise ConfigurationError(f"DiversityAdjusted needs n-grams of size >= 1, got {self.size}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        credit_adjusted(groups, self.rewards, self.inner)
+        with_reshaped_rewards(groups, self.rewards, self.inner)
 
     def rewards(self, group: Group) -> NDArray[np.float64]:
         """[G]."""
-        rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+        rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
         return rewards / (self._similarity(group).sum(1) + _EPSILON)  # type: ignore[no-any-return]
 
     def _similarity(self, group: Group) -> NDArray[np.float64]:
         """[G, G], 1 on the diagonal."""
-        counts = [self._count(attempt) for attempt in group.scored]
+        counts = [self._count(rollout) for rollout in group.scored]
         names = {name: column for column, name in enumerate(sorted({name for count in counts for name in count}))}
         table = np.zeros((len(counts), len(names)))
         for row, count in zip(table, counts, strict=True):
@@ -71,13 +71,13 @@ class DiversityAdjusted(Advantage):
         norms = np.linalg.norm(table, axis=1, keepdims=True)
         unit = table / np.where(norms > 0, norms, 1.0)
         similarity: NDArray[np.float64] = unit @ unit.T
-        np.fill_diagonal(similarity, 1.0)  # also of an attempt that wrote nothing
+        np.fill_diagonal(similarity, 1.0)  # also of a rollout that wrote nothing
         return similarity
 
-    def _count(self, attempt: Trajectory) -> Counter[tuple[int, ...]]:
+    def _count(self, rollout: Rollout) -> Counter[tuple[int, ...]]:
         """How often each run of up to `size` written tokens occurs, within a turn."""
         found: Counter[tuple[int, ...]] = Counter()
-        for turn in attempt.turns:
+        for turn in rollout.turns:
             tokens = turn.tokens.tolist()
             for size in range(1, self.size + 1):
                 found.update(tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1))
@@ -85,9 +85,9 @@ class DiversityAdjusted(Advantage):
 
 
 def dra_grpo(
-    setting: Setting = Setting(world="countdown:3"),
+    setting: Setting = Setting(env="countdown:3"),
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """GRPO on rewards divided by how much of each attempt its siblings say, too."""
+    """GRPO on rewards divided by how much of each rollout its siblings say, too."""
     advantage = DiversityAdjusted(GroupStandard(epsilon=1e-4))
     return setting.run("dra_grpo", advantage, (Clip(clip, clip),), reduction=SequenceMean())

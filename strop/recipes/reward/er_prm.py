@@ -30,7 +30,7 @@ from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.policy_names import REFERENCE
-from strop.generate.strategies.support.forced_reply import Saying
+from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.roles import Loss, Strategy
@@ -40,7 +40,7 @@ from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Need
-from strop.types import Group, IntArray, Metrics, Origin, Outcome, Start, Trajectory
+from strop.types import Group, IntArray, Metrics, Origin, Outcome, Rollout, Start
 
 # ER-PRM's labels (2412.11006): how good each beginning of a solution is, by what the first policy makes of it.
 
@@ -67,34 +67,36 @@ class PrefixSuccess(Strategy):
     def meet(self, policy: Policy) -> None:
         self._ids = word_ids(policy.template)
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        tried = await together(play(replace(start, voice=REFERENCE, origin=Origin.TEACHER)) for start in starts)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        tried = await together(play(replace(start, policy_name=REFERENCE, origin=Origin.TEACHER)) for start in starts)
         earned = await play.score(tried)
         both = zip(tried, earned, strict=True)
-        solutions = [(whole, mark) for whole, mark in both if mark is not None and _is_whole(whole)]
+        solutions = [(whole, score) for whole, score in both if score is not None and _is_whole(whole)]
         # behind the last step there is nothing to finish
-        begun = [(whole, whole.reply[: step.end]) for whole, _ in solutions for step in self.steps.steps(whole)[:-1]]
+        begun = [
+            (whole, whole.completion[: step.end]) for whole, _ in solutions for step in self.steps.steps(whole)[:-1]
+        ]
         labels = await self._labels([text for _, text in begun], play)
         labelled = [(*each, label) for each, label in zip(begun, labels, strict=True)]
-        labelled += [(whole, whole.reply, mark) for whole, mark in solutions]
+        labelled += [(whole, whole.completion, score) for whole, score in solutions]
         said = [await self._said(*each, play) for each in labelled if not math.isnan(each[2])]
         # a verdict that has no room in the context is none
-        return [as_verdict(attempt, self._ids) for attempt in said if has_verdict(attempt)]
+        return [as_verdict(rollout, self._ids) for rollout in said if has_verdict(rollout)]
 
     async def _labels(self, begun: Sequence[str], play: Player) -> list[float]:
-        """Of beginnings; completions that the world failed do not count, and without any there is none (NaN)."""
+        """Of beginnings; completions that the environment failed do not count, and without any there is none (NaN)."""
         asked = [text for text in begun for _ in range(self.samples)]
-        more = [play.another(begins=text, voice=REFERENCE, origin=Origin.TEACHER) for text in asked]
-        marks = await play.score(await together(play(start) for start in more))
-        parts = [marks[first : first + self.samples] for first in range(0, len(marks), self.samples)]
-        return [entropic_mean([mark for mark in part if mark is not None], self.eta) for part in parts]
+        more = [play.another(prefill=text, policy_name=REFERENCE, origin=Origin.TEACHER) for text in asked]
+        scores = await play.score(await together(play(start) for start in more))
+        parts = [scores[first : first + self.samples] for first in range(0, len(scores), self.samples)]
+        return [entropic_mean([score for score in part if score is not None], self.eta) for part in parts]
 
-    async def _said(self, whole: Trajectory, text: str, label: float, play: Player) -> Trajectory:
+    async def _said(self, whole: Rollout, text: str, label: float, play: Player) -> Rollout:
         return await play(play.another(parent=whole.id), Saying(GOOD if label >= 0.5 else BAD, label, text))
 
 
-def _is_whole(attempt: Trajectory) -> bool:
-    return attempt.outcome is Outcome.FINISHED and len(attempt.turns) == 1
+def _is_whole(rollout: Rollout) -> bool:
+    return rollout.outcome is Outcome.FINISHED and len(rollout.turns) == 1
 
 
 def entropic_mean(values: Sequence[float], eta: float) -> float:
@@ -112,9 +114,9 @@ def entropic_mean(values: Sequence[float], eta: float) -> float:
 
 @dataclass(frozen=True)
 class StepVerdict(Loss):
-    """-(r log p + (1 - r) log(1 - p)), p = s(score) the share of good among both words, r the attempt's reward.
+    """-(r log p + (1 - r) log(1 - p)), p = s(score) the share of good among both words, r the rollout's reward.
 
-    Every token carries its attempt's loss, for the sequence-mean reduction.
+    Every token carries its rollout's loss, for the sequence-mean reduction.
     """
 
     weight: float = 1.0
@@ -129,7 +131,7 @@ class StepVerdict(Loss):
         each = functional.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype), reduction="none")
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
         far = (scores.detach().sigmoid() - labels).abs()
-        return loss, {"label": batch.figure(batch.on_tokens(labels)), "label_error": batch.figure(batch.on_tokens(far))}
+        return loss, {"label": batch.metric(batch.on_tokens(labels)), "label_error": batch.metric(batch.on_tokens(far))}
 
 
 def er_prm(

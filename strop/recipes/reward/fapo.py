@@ -3,8 +3,9 @@
 Title: FAPO: Flawed-Aware Policy Optimization for Efficient and Reliable Reasoning
 Paper: arXiv 2510.22543 (2025)
 Claim: More right answers, more reliable working and steadier training, at no more tokens.
-Reading: As released: 8 attempts, clip 0.2 and 0.28, token mean, no penalty to a reference, a price of overlong replies
-    over the second half of the limit, 16 optimizer steps of 32 of 512 tasks per draw; four fit a draw of eight tasks.
+Reading: As released: 8 rollouts, clip 0.2 and 0.28, token mean, no penalty to a reference, a price of overlong
+    completions
+    over the second half of the limit, 16 optimizer steps of 32 of 512 tasks per batch; four fit a batch of eight tasks.
     A judge that fails finds no flaw. The paper's judge is a model that `fapo_genrm` trains; by default a rule that
     checks calculations stands for it. Held-out tasks are never judged. At a temperature of 1 the bundled model
     is hardly ever right by wrong steps, so 1.6 is the default.
@@ -24,18 +25,18 @@ from strop.training.losses.clip import Clip
 
 
 def fapo(
-    setting: Setting = Setting(world="countdown:3", temperature=1.6),
+    setting: Setting = Setting(env="countdown:3", temperature=1.6),
     judge: str = "rules",  # who finds wrong steps: rules, itself, a folder, or http://HOST/v1#MODEL
     penalty: float = 1.0,  # for a right answer by wrong steps
     low: float = 0.2,  # the lower bound of a ratio is 1 - low
     high: float = 0.28,  # the upper bound of a ratio is 1 + high
-    minibatches: int = 4,  # optimizer steps per draw
+    minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
     """1 for a clean solution, 0 for a flawed one, -1 for a wrong answer."""
     run = setting.run("fapo", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
     (outcome,) = run.rewards
     flawed = Flawed(outcome, parse_judge(judge, "strop.standins.judges.first_error:first_error"), penalty)
-    truth = measured(run.worlds)
+    truth = measured(run.envs)
     run.reward_seconds = judge_seconds(judge)
     run.rewards = (flawed, truth, Overlong(setting.max_tokens, setting.max_tokens // 2))
     return run

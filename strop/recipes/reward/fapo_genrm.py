@@ -1,9 +1,9 @@
 """Train a judge by RL to name the first wrong step of a solution; `fapo judge=FOLDER` then asks it.
 
-Reading: FAPO's first stage, as released: 16 attempts at temperature 1.2, clip 0.2 and 0.28, token mean, no penalty to a
-    reference, 16 optimizer steps per draw, here four. Solutions are the bundled worlds' own working, half of them with
-    one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never been
-    asked such a thing, so a short supervised run comes before.
+Reading: FAPO's first stage, as released: 16 rollouts of temperature 1.2, clip 0.2 and 0.28, token mean, no penalty to a
+    reference, 16 optimizer steps per batch, here four. Solutions are the bundled environments' own working, half of
+    them with one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never
+    been asked such a thing, so a short supervised run comes before.
 Acts: reward/error_distance > -1 and warmup/nll > 0 with taught=4, steps=1
 Papers: fapo
 """
@@ -18,12 +18,12 @@ from strop.environments.judging.first_error_question import CLEAN, located
 from strop.filter.rewards.env_reward import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 # How a judge of steps is trained (FAPO, 2510.22543): for its verdict, and for how near it comes to the first mistake.
 
@@ -32,7 +32,7 @@ from strop.types import Group, Trajectory
 class ErrorDistance(Reward):
     """1 where a clean solution is called clean, 1 - |said - wrong| / steps where a flawed one is called flawed.
 
-    -1 where the verdict is wrong, or where the reply names no step of the solution. For tasks of `FirstError`.
+    -1 where the verdict is wrong, or where the completion names no step of the solution. For tasks of `FirstError`.
     """
 
     weight: float = 1.0
@@ -40,26 +40,26 @@ class ErrorDistance(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._mark(attempt) for attempt in group.trajectories]
+        return [self._score(rollout) for rollout in group.rollouts]
 
-    def _mark(self, attempt: Trajectory) -> float:
-        wrong, steps = truth(attempt.task)
-        said = located(attempt.reply, steps)
+    def _score(self, rollout: Rollout) -> float:
+        wrong, steps = truth(rollout.task)
+        said = located(rollout.completion, steps)
         if said is None or (said == CLEAN) != (wrong == CLEAN):
             return -1.0
         return 1.0 - abs(said - wrong) / steps
 
 
 def fapo_genrm(
-    setting: Setting = Setting(world="arithmetic:5", group_size=16, temperature=1.2),
+    setting: Setting = Setting(env="arithmetic:5", group_size=16, temperature=1.2),
     taught: int = 20,  # steps of supervised training first
     low: float = 0.2,  # the lower bound of a ratio is 1 - low
     high: float = 0.28,  # the upper bound of a ratio is 1 + high
-    minibatches: int = 4,  # optimizer steps per draw
+    minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
     """Paid for the verdict, and for how near the named step is to the wrong one."""
     run = setting.run("fapo_genrm", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
     run.warmup = shown(setting, "fapo_genrm", taught)
-    wrap_worlds(run, lambda world: (FirstError(world),))
+    wrap_envs(run, lambda env: (FirstError(env),))
     run.rewards = (ErrorDistance(), Earned(weight=0.0))
     return run

@@ -1,12 +1,12 @@
-"""Turns that a tool carried out are paid only in attempts that succeed in the end.
+"""Turns that a tool carried out are paid only in rollouts that succeed in the end.
 
 Title: Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards
 Paper: arXiv 2508.10548 (2025)
 Claim: Where step rewards are added up as they are, outcomes fall; gated, completion of software tasks goes from 47.6 to
     93.8 %.
-Reading: No release was found; a note and a re-implementation agree. The gate is 0, what an attempt without success is
-    paid, and it is passed by more than that; a closed one shuts out penalties, too. Attempts are compared by the whole
-    return. The bonus of a turn is ours, as is GRPO with one optimizer step per draw.
+Reading: No release was found; a note and a re-implementation agree. The gate is 0, what a rollout without success is
+    paid, and it is passed by more than that; a closed one shuts out penalties, too. Rollouts are compared by the whole
+    return. The bonus of a turn is ours, as is GRPO with one optimizer step per batch.
 Left out: Containers with repositories, and rewards for the form of a patch: a store behind tool calls stands for them.
 Acts: open_share > 0 and reward/gated > 0
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.filter.rewards.valid_action_bonus import CarriedOut
 from strop.filter.scoring import is_inline
 from strop.recipes.environment_metric import measured
@@ -32,7 +32,7 @@ from strop.types import Group, Metrics
 # Step rewards that count only where the long-term one passes a gate (G-RA, 2508.10548).
 #
 # Added up as they are, they are farmed while the outcome falls. Read plainly: a closed gate shuts out penalties like
-# bonuses, an outcome at its gate closes it, and one that nobody knows (NaN) closes it and fails the attempt.
+# bonuses, an outcome at its gate closes it, and one that nobody knows (NaN) closes it and fails the rollout.
 
 
 @dataclass(frozen=True)
@@ -54,38 +54,38 @@ class Gated(Reward):
             )
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._sum(marks) for marks in self._marks(group)]
+        return [self._sum(scores) for scores in self._scores(group)]
 
-    def _marks(self, group: Group) -> list[tuple[float, ...]]:
-        """Of each attempt, by level."""
-        return list(zip(*(plain_marks(self, level, group) for level in self.levels), strict=True))
+    def _scores(self, group: Group) -> list[tuple[float, ...]]:
+        """Of each rollout, by level."""
+        return list(zip(*(plain_scores(self, level, group) for level in self.levels), strict=True))
 
-    def _first(self, marks: Sequence[float]) -> int:
+    def _first(self, scores: Sequence[float]) -> int:
         """The lowest level that counts."""
-        first = len(marks) - 1
-        while first > 0 and marks[first] > self.gates[first - 1]:
+        first = len(scores) - 1
+        while first > 0 and scores[first] > self.gates[first - 1]:
             first -= 1
         return first
 
-    def _sum(self, marks: Sequence[float]) -> float:
-        counted = list(zip(self.levels, marks, strict=True))[self._first(marks) :]
-        return sum(level.weight * mark for level, mark in counted)
+    def _sum(self, scores: Sequence[float]) -> float:
+        counted = list(zip(self.levels, scores, strict=True))[self._first(scores) :]
+        return sum(level.weight * score for level, score in counted)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of attempts whose lowest level counts, where levels may be asked here; nothing is remembered."""
+        """The share of rollouts whose lowest level counts, where levels may be asked here; nothing is remembered."""
         if not is_inline(self):
             return {}
-        told = [marks for group in groups for marks in self._marks(replace(group, trajectories=group.scored))]
-        return {"open_share": sum(self._first(marks) == 0 for marks in told) / max(len(told), 1)}
+        told = [scores for group in groups for scores in self._scores(replace(group, rollouts=group.scored))]
+        return {"open_share": sum(self._first(scores) == 0 for scores in told) / max(len(told), 1)}
 
 
 def g_ra(
-    setting: Setting = Setting(world="keyvalue:2"),
+    setting: Setting = Setting(env="keyvalue:2"),
     bonus: float = 0.1,  # of a turn that a tool carried out
     gate: float = 0.0,  # that the outcome must pass before turns count
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
     """The outcome is always paid; what it is without turns is logged beside it and weighs nothing."""
     run = setting.run("g_ra", GroupStandard(), (Clip(clip, clip),))
-    run.rewards = (Gated((CarriedOut(bonus), run.rewards[0]), (gate,)), measured(run.worlds))
+    run.rewards = (Gated((CarriedOut(bonus), run.rewards[0]), (gate,)), measured(run.envs))
     return run

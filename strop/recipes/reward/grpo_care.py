@@ -33,51 +33,53 @@ from strop.success import success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.requirements import REFERENCE_LOGPROBS, Note
+from strop.training.requirements import REFERENCE_LOGPROBS, PolicyStatistic
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
-# Where the answer of a reply stands, for whoever looks at its tokens alone (GRPO-CARE, 2506.16141).
+# Where the answer of a completion stands, for whoever looks at its tokens alone (GRPO-CARE, 2506.16141).
 
 NAME = "answer"
 
 
 @dataclass(frozen=True)
 class AnswerPlace(Reward):
-    """Pays nothing, and marks what stands behind the working of the last reply; a working without end has no answer."""
+    """Pays nothing, and scores what stands behind the working of the last completion; a working without end has no
+    answer.
+    """
 
     weight: float = 0.0
 
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[Paid]:
-        return [_marked(attempt) for attempt in group.trajectories]
+        return [_scored(rollout) for rollout in group.rollouts]
 
 
-def _marked(attempt: Trajectory) -> Paid:
-    reply = attempt.reply
-    is_open = OPEN in reply and CLOSE not in reply
-    behind = 0 if CLOSE not in reply else reply.rfind(CLOSE) + len(CLOSE)
-    start, end = len(reply) - len(reply[behind:].lstrip()), len(reply.rstrip())
+def _scored(rollout: Rollout) -> Paid:
+    completion = rollout.completion
+    is_open = OPEN in completion and CLOSE not in completion
+    behind = 0 if CLOSE not in completion else completion.rfind(CLOSE) + len(CLOSE)
+    start, end = len(completion) - len(completion[behind:].lstrip()), len(completion.rstrip())
     is_there = start < end and not is_open
-    return Paid(0.0, (Span(len(attempt.turns) - 1, start, end, name=NAME),) if is_there else ())
+    return Paid(0.0, (Span(len(rollout.turns) - 1, start, end, name=NAME),) if is_there else ())
 
 
-# GRPO-CARE's bonus (2506.16141): of right attempts, those whose answer follows best from their own working earn more.
+# GRPO-CARE's bonus (2506.16141): of right rollouts, those whose answer follows best from their own working earn more.
 #
 # How well it follows is how likely a slowly moving reference finds the written answer behind the written working, the
-# geometric mean over the answer's tokens, which the reward `AnswerPlace` marks. Read here: means are taken within a
-# group, where the release takes them over what lies on one device (one task there); a reply without an answer has
+# geometric mean over the answer's tokens, which the reward `AnswerPlace` scores. Read here: means are taken within a
+# group, where the release takes them over what lies on one device (one task there); a completion without an answer has
 # consistency 0, where the release gives it 1.
 
 _ANSWER = "span/answer"  # see `filter/span_rewards.py`
-_LEAST = 0.1  # success of an attempt that counts as right at all
+_LEAST = 0.1  # success of a rollout that counts as right at all
 
 
 @dataclass(frozen=True)
 class Consistent(Advantage):
-    """`inner`'s credit of rewards with bonus * success added, where an attempt is right and consistent.
+    """`inner`'s advantage of rewards with bonus * success added, where a rollout is right and consistent.
 
     Right: success above 0.1 and no less than the group's mean. Consistent: c = min(exp(mean logprob of the answer under
     the reference), cap) is no less than the mean c of the right ones, less `margin`.
@@ -88,7 +90,7 @@ class Consistent(Advantage):
     cap: float = 0.95  # of c: beyond it certainty is no merit
     margin: float = 0.0  # by which c may miss the mean
 
-    needs: ClassVar[frozenset[Note]] = frozenset({REFERENCE_LOGPROBS})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({REFERENCE_LOGPROBS})
     min_group: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
@@ -101,21 +103,21 @@ class Consistent(Advantage):
         raised = [self._raised(group) for group in groups]
         self.inner(raised)
         for group, other in zip(groups, raised, strict=True):
-            for attempt, copy in zip(group.scored, other.trajectories, strict=True):
-                attempt.advantages, attempt.returns = copy.advantages, copy.returns
+            for rollout, copy in zip(group.scored, other.rollouts, strict=True):
+                rollout.advantages, rollout.returns = copy.advantages, copy.returns
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What the draw's attempts were found to be, and which share of the right ones gets the bonus."""
-        consistent = [self._consistency(attempt) for group in groups for attempt in group.scored]
+        """What the batch's rollouts were found to be, and which share of the right ones gets the bonus."""
+        consistent = [self._consistency(rollout) for group in groups for rollout in group.scored]
         bonuses = [bonus for group in groups for bonus in self.bonuses(group)]
         found: Metrics = {"consistency": float(np.mean(consistent)), "consistency_bonus": float(np.mean(bonuses))}
         is_right = [right for group in groups for right in _are_right(group)]
         return found | ({"consistent_share": np.count_nonzero(bonuses) / sum(is_right)} if any(is_right) else {})
 
     def bonuses(self, group: Group) -> list[float]:
-        """Of each attempt that counts."""
-        rights = [success(attempt) for attempt in group.scored]
-        consistent = [self._consistency(attempt) for attempt in group.scored]
+        """Of each rollout that counts."""
+        rights = [success(rollout) for rollout in group.scored]
+        consistent = [self._consistency(rollout) for rollout in group.scored]
         is_right = _are_right(group)
         among = [c for c, counts in zip(consistent, is_right, strict=True) if counts]
         least = sum(among) / max(len(among), 1) - self.margin
@@ -123,29 +125,29 @@ class Consistent(Advantage):
         return [self.bonus * right * got for right, got in zip(rights, earned, strict=True)]
 
     def _raised(self, group: Group) -> Group:
-        """Copies whose reward holds the bonus: what is written down about attempts stays as it is."""
+        """Copies whose reward holds the bonus: what is written down about rollouts stays as it is."""
         pairs = zip(group.scored, self.bonuses(group), strict=True)
-        return replace(group, trajectories=[replace(each, reward=each.reward + bonus) for each, bonus in pairs])
+        return replace(group, rollouts=[replace(each, reward=each.reward + bonus) for each, bonus in pairs])
 
-    def _consistency(self, attempt: Trajectory) -> float:
-        marks = [turn.aux.get(_ANSWER, np.zeros(len(turn.prompt) + len(turn.tokens))) for turn in attempt.turns]
-        own = [rows[len(turn.prompt) :] for rows, turn in zip(marks, attempt.turns, strict=True)]
+    def _consistency(self, rollout: Rollout) -> float:
+        scores = [turn.aux.get(_ANSWER, np.zeros(len(turn.prompt) + len(turn.tokens))) for turn in rollout.turns]
+        own = [rows[len(turn.prompt) :] for rows, turn in zip(scores, rollout.turns, strict=True)]
         is_answer = np.concatenate([np.zeros(0), *own]) > 0  # [N]
         if not is_answer.any():
             return 0.0
-        logprobs = REFERENCE_LOGPROBS.of(attempt).astype(np.float64)[is_answer]
+        logprobs = REFERENCE_LOGPROBS.of(rollout).astype(np.float64)[is_answer]
         return float(min(np.exp(logprobs.mean()), self.cap))
 
 
 def _are_right(group: Group) -> list[bool]:
-    """Of each attempt that counts: success above 0.1, and no less than the mean."""
-    rights = [success(attempt) for attempt in group.scored]
+    """Of each rollout that counts: success above 0.1, and no less than the mean."""
+    rights = [success(rollout) for rollout in group.scored]
     mean = sum(rights) / max(len(rights), 1)
     return [right > _LEAST and right >= mean - 1e-9 for right in rights]
 
 
 def grpo_care(
-    setting: Setting = Setting(world="countdown:3", temperature=1.6),
+    setting: Setting = Setting(env="countdown:3", temperature=1.6),
     bonus: float = 0.5,  # of success, for a right answer that follows
     cap: float = 0.95,  # of the likelihood of an answer: beyond it certainty is no merit
     margin: float = 0.0,  # by which its likelihood may miss the mean of right ones

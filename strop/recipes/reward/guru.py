@@ -3,13 +3,14 @@
 Title: Revisiting Reinforcement Learning for LLM Reasoning from A Cross-Domain Perspective
 Paper: arXiv 2506.14965 (2025)
 Claim: 7.9 and 6.7 % over the best open baselines (7B and 32B) on 17 benchmarks, from 92,000 examples of six domains.
-Reading: As released: 16 attempts, clip 0.2, token mean, no penalty to a reference, eight optimizer steps of 64 of 512
-    tasks per draw. Tasks stay that the strong model solved at all and the weak one in less than 0.9 of its attempts
+Reading: As released: 16 rollouts, clip 0.2, token mean, no penalty to a reference, eight optimizer steps of 64 of 512
+    tasks per batch. Tasks stay that the strong model solved at all and the weak one in less than 0.9 of its rollouts
     (the names of the released files). Sums, expressions, functions of strings, look-ups, guessing and Euclid's
-    algorithm stand for mathematics, code, science, logic, simulation and tables. Each world judges its own replies, one
-    of another source is refused, and siblings are of one world, so that coarse and fine rewards share no mean.
+    algorithm stand for mathematics, code, science, logic, simulation and tables. Each environment judges its own
+    completions, one
+    of another source is refused, and siblings are of one environment, so that coarse and fine rewards share no mean.
 Left out: Near-duplicates by n-grams (equal texts are one task), and a judge of free answers.
-Acts: in_band < 1 with weak=RUN, strong=RUN, world=arithmetic:4
+Acts: in_band < 1 with weak=RUN, strong=RUN, env=arithmetic:4
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
 from strop.storage.ledger import Ledger
 from strop.success import successes
@@ -36,7 +37,7 @@ from strop.types import FilePath, Group, Metrics, Task
 # Guru's filter (2506.14965): tasks that a strong model solves at times, and a weak one not always.
 #
 # Rates are those of two former runs. In the release a task without a rate counts as never solved, which drops it in
-# silence; here a task counts once both runs tried it, and the figure `unrated` says how many only one of them did.
+# silence; here a task counts once both runs tried it, and the metric `unrated` says how many only one of them did.
 
 
 @dataclass
@@ -58,7 +59,7 @@ class PassRateBand(Sampler):
                 f"PassRateBand needs 0 <= low < 1 and 0 < high <= 1, got {self.low} and {self.high}"
             )
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         tasks, _, _ = self._found
         if not tasks:
             raise ConfigurationError(self._nothing)
@@ -91,9 +92,9 @@ class PassRateBand(Sampler):
         if missing:
             return [f"{path} does not exist: name the folder of a run" for path in missing]
         tasks, _, _ = self._found
-        known = {(world.name, world.level) for world in run.worlds}
+        known = {(env.name, env.level) for env in run.envs}
         strange = {f"{task.source}:{task.level}" for task in tasks if (task.source, task.level) not in known}
-        return [self._nothing] if not tasks else [f"{name} is no world of this run" for name in sorted(strange)]
+        return [self._nothing] if not tasks else [f"{name} is no environment of this run" for name in sorted(strange)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says which share of the tasks lies in the band, and how many have only one rate."""
@@ -108,7 +109,7 @@ class PassRateBand(Sampler):
 
 
 def rates(groups: Iterable[Group]) -> dict[str, tuple[Task, float]]:
-    """How often the policy's own attempts at each task were right, over all of its groups."""
+    """How often the policy's own rollouts of each task were right, over all of its groups."""
     seen: dict[str, tuple[Task, float, float]] = {}
     for group in groups:
         right, count = successes(group)
@@ -129,7 +130,7 @@ _SIX = "arithmetic:4+countdown:3+compose:1+keyvalue:2+guess:2+drill/gcd:1"
 
 
 def guru(
-    setting: Setting = Setting(world=_SIX, group_size=16),
+    setting: Setting = Setting(env=_SIX, group_size=16),
     *,
     weak: str,  # folder of a run of a weak model, as runs/NAME
     strong: str,  # folder of a run of a strong model over the same tasks

@@ -6,8 +6,8 @@ Claim: With 0.5 % of its parameters trained on 48 briefs, a 7B model reaches 91.
     33.1 % above where it began.
 Reading: Weights of structure (1), content (2) and inverse specification (2) are the release's, and so are the formula
     of the guess and what a turn earns beside; an audience that nobody named scores 0, where the release gives 0.7; a
-    component that fails fails the attempt. A sum stands for a brief and its working for the slides: structure is the
-    layout of the reply, content what the world pays. Rules tell briefs, and guess them from steps that hold
+    component that fails fails the rollout. A sum stands for a brief and its working for the slides: structure is the
+    layout of the completion, content what the environment pays. Rules tell briefs, and guess them from steps that hold
     (`judge=http://...#MODEL` asks one).
 Left out: Slides: rendering and looks, 5 of the 10 weights; the tools that edit them.
 Acts: reward/quality_gained > 0 and reward/inverse_specification < 1 and fact/quality > 0
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import Lines, all_of, text_of, verdict
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.env_check import Checked
@@ -29,13 +29,13 @@ from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Rollout
 
 # Briefs: what a work was asked to be, told from the task or guessed from the work alone, and how well both agree.
 
@@ -71,11 +71,11 @@ def brief_in(text: str) -> Commission | None:
     )
 
 
-async def brief_of(adviser: Adviser, wanted: str, **shown: str) -> Commission:
-    """What an adviser says of the task, or of the reply; nothing that can be read is no brief."""
-    said = await verdict(adviser, judgement(wanted, **shown), Lines(_LINE))
+async def brief_of(llm_client: LLMClient, wanted: str, **shown: str) -> Commission:
+    """What an LLM client says of the task, or of the completion; nothing that can be read is no brief."""
+    said = await verdict(llm_client, judgement(wanted, **shown), Lines(_LINE))
     if (found := brief_in(said)) is None:
-        raise AdviserError(f"need a brief with topic, audience, size and themes, got {said[:80]!r}")
+        raise LLMClientError(f"need a brief with topic, audience, size and themes, got {said[:80]!r}")
     return found
 
 
@@ -117,31 +117,31 @@ def _same_audience(true: str, guess: str) -> float:
 class InverseSpecification(Reward):
     """0.40 topic + 0.25 audience + 0.15 size + 0.20 themes, each from 0 to 1; a guess that says nothing is none.
 
-    The guesser is shown the last reply and nothing of the task; a reply without a word earns 0.
+    The guesser is shown the last completion and nothing of the task; a completion without a word earns 0.
     """
 
-    writer: Adviser  # who says what the task asks for
-    guesser: Adviser  # who guesses it from the reply alone
+    task_generator: LLMClient  # who says what the task asks for
+    guesser: LLMClient  # who guesses it from the completion alone
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
 
     async def __call__(self, group: Group) -> list[float]:
-        if not group.trajectories:
+        if not group.rollouts:
             return []
-        true = await brief_of(self.writer, TOLD, task=text_of(group.task))
-        return await all_of(self._mark(attempt, true) for attempt in group.trajectories)
+        true = await brief_of(self.task_generator, TOLD, task=text_of(group.task))
+        return await all_of(self._score(rollout, true) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory, true: Commission) -> float:
-        if not attempt.reply.strip():
+    async def _score(self, rollout: Rollout, true: Commission) -> float:
+        if not rollout.completion.strip():
             return 0.0
-        return agreement(true, await brief_of(self.guesser, GUESSED, reply=attempt.reply))
+        return agreement(true, await brief_of(self.guesser, GUESSED, completion=rollout.completion))
 
 
 # Quality gained by each turn (2603.16839): what a work is worth after a turn minus what it was worth before.
 #
-# Reading: a component that fails fails the attempt, where the release scores it 0 and lets it weigh. A turn failed
-# where the world answered with an error; the last one of an attempt that finished has finished the work.
+# Reading: a component that fails fails the rollout, where the release scores it 0 and lets it weigh. A turn failed
+# where the environment answered with an error; the last one of a rollout that finished has finished the work.
 
 _WORKED, _FAILED, _FINISHED = 0.01, -0.02, 0.1  # beside the quality, for each turn
 
@@ -150,7 +150,7 @@ _WORKED, _FAILED, _FINISHED = 0.01, -0.02, 0.1  # beside the quality, for each t
 class QualityGained(Reward):
     """Pays Q(after turn k) - Q(before) at the end of turn k, Q the weighted mean of `components`, and a little beside.
 
-    The gains add up to the quality of the whole attempt, for it begins with nothing.
+    The gains add up to the quality of the whole rollout, for it begins with nothing.
     """
 
     components: tuple[Reward, ...]  # each from 0 to 1; their weights are those of the mean
@@ -163,45 +163,45 @@ class QualityGained(Reward):
             raise ConfigurationError(f"QualityGained needs components with weights > 0, got {self.components}")
 
     async def __call__(self, group: Group) -> list[Paid]:
-        return [await self._mark(group, attempt) for attempt in group.trajectories]
+        return [await self._score(group, rollout) for rollout in group.rollouts]
 
-    async def _mark(self, group: Group, attempt: Trajectory) -> Paid:
-        cut = [_until(attempt, count) for count in range(1, len(attempt.turns) + 1)]
-        worth = await self._quality(replace(group, trajectories=cut)) if cut else []
-        attempt.facts["quality"] = worth[-1] if worth else 0.0
+    async def _score(self, group: Group, rollout: Rollout) -> Paid:
+        cut = [_until(rollout, count) for count in range(1, len(rollout.turns) + 1)]
+        worth = await self._quality(replace(group, rollouts=cut)) if cut else []
+        rollout.facts["quality"] = worth[-1] if worth else 0.0
         gains = [after - before for before, after in zip([0.0, *worth], worth, strict=False)]
         spans = [
-            Span(number, 0, len(turn.message.content), gain + _beside(attempt, number))
-            for number, (turn, gain) in enumerate(zip(attempt.turns, gains, strict=True))
+            Span(number, 0, len(turn.message.content), gain + _beside(rollout, number))
+            for number, (turn, gain) in enumerate(zip(rollout.turns, gains, strict=True))
         ]
-        written = [span for span in spans if len(attempt.turns[span.turn].whole)]
+        written = [span for span in spans if len(rollout.turns[span.turn].whole)]
         return Paid(sum(span.value for span in spans if span not in written), tuple(written))
 
     async def _quality(self, group: Group) -> list[float]:
-        """Of each attempt of a group."""
-        told = [(each.weight, await _marks(each, group)) for each in self.components]
+        """Of each rollout of a group."""
+        told = [(each.weight, await _scores(each, group)) for each in self.components]
         total = sum(weight for weight, _ in told)
-        return [
-            sum(weight * marks[place] for weight, marks in told) / total for place in range(len(group.trajectories))
-        ]
+        return [sum(weight * scores[place] for weight, scores in told) / total for place in range(len(group.rollouts))]
 
 
-def _until(attempt: Trajectory, count: int) -> Trajectory:
+def _until(rollout: Rollout, count: int) -> Rollout:
     """The first turns alone; what is noted about them is not noted about the whole."""
-    return replace(attempt, turns=attempt.turns[:count], turn_rewards=attempt.turn_rewards[:count], facts={})
+    return replace(rollout, turns=rollout.turns[:count], turn_rewards=rollout.turn_rewards[:count], facts={})
 
 
-async def _marks(component: Reward, group: Group) -> Sequence[float]:
+async def _scores(component: Reward, group: Group) -> Sequence[float]:
     returned = component(group)
-    marks = await returned if inspect.isawaitable(returned) else returned
-    return [mark.end + sum(span.value for span in mark.spans) if isinstance(mark, Paid) else mark for mark in marks]
+    scores = await returned if inspect.isawaitable(returned) else returned
+    return [
+        score.end + sum(span.value for span in score.spans) if isinstance(score, Paid) else score for score in scores
+    ]
 
 
-def _beside(attempt: Trajectory, number: int) -> float:
+def _beside(rollout: Rollout, number: int) -> float:
     """For a turn that worked, failed, or finished the work."""
-    if number + 1 == len(attempt.turns):
-        return _FINISHED if attempt.outcome is Outcome.FINISHED else _FAILED
-    said = " ".join(message.content for message in attempt.turns[number + 1].told)
+    if number + 1 == len(rollout.turns):
+        return _FINISHED if rollout.outcome is Outcome.FINISHED else _FAILED
+    said = " ".join(message.content for message in rollout.turns[number + 1].told)
     return _FAILED if said.lower().lstrip().startswith("error") else _WORKED
 
 
@@ -215,12 +215,12 @@ def inverse_spec(
 ) -> Run:
     """What the guesser alone says is logged beside it and weighs nothing."""
     run = setting.run("inverse_spec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    content = Earned(weight=2.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=2.0)
-    writer, guesser = (parse_judge(judge, f"{_RULES}:{name}") for name in ("told", "guessed"))
-    inverse = InverseSpecification(writer, guesser, 2.0)
+    content = Earned(weight=2.0) if all(env.pays for env in run.envs) else Checked(run.envs, weight=2.0)
+    task_generator, guesser = (parse_judge(judge, f"{_RULES}:{name}") for name in ("told", "guessed"))
+    inverse = InverseSpecification(task_generator, guesser, 2.0)
     run.rewards = (
         QualityGained((Formatted(weight=1.0), content, inverse)),
-        InverseSpecification(writer, guesser, 0.0),
+        InverseSpecification(task_generator, guesser, 0.0),
     )
     run.reward_seconds = judge_seconds(judge)
     return run

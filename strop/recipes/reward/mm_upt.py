@@ -1,12 +1,13 @@
-"""GRPO without labels: an attempt is paid for agreeing with most of its siblings.
+"""GRPO without labels: a rollout is paid for agreeing with most of its siblings.
 
 Title: Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO
 Paper: arXiv 2505.22453 (2025)
 Claim: Without labels a 7B model goes from 66.3 to 72.9 % on MathVista and from 62.9 to 68.7 % on We-Math.
-Reading: Votes are counted on one spelling of each answer, replies without an answer neither vote nor earn, and a tie
-    pays nobody, so that its group gets no credit; the release counts raw text, lets missing answers win and gives ties
-    to the first. What the world would have paid is logged beside it and weighs nothing. Ten attempts, temperature 0.7,
-    the penalty and four optimizer steps per draw are the release's (128 of 512 tasks each).
+Reading: Votes are counted on one spelling of each answer, completions without an answer neither vote nor earn, and a
+    tie pays nobody, so that its group gets no advantage; the release counts raw text, lets missing answers win and
+    gives ties
+    to the first. What the environment would have paid is logged beside it and weighs nothing. Ten rollouts, temperature
+    0.7, the penalty and four optimizer steps per batch are the release's (128 of 512 tasks each).
 Left out: Images, questions written by the model itself, and the release's top_p of 0.99, which would make every ratio
     one to another distribution than the policy's.
 Acts: reward/majority > 0
@@ -28,7 +29,7 @@ def mm_upt(
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
-    """The most frequent answer of a group is its label; the world's own judgement is only measured."""
+    """The most frequent answer of a group is its label; the environment's own judgement is only measured."""
     run = setting.run("mm_upt", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), minibatches=4)
-    run.rewards = (Majority(run.worlds), measured(run.worlds))
+    run.rewards = (Majority(run.envs), measured(run.envs))
     return run

@@ -9,7 +9,7 @@ Reading: As released: 1 for the right label, 0.2 for its tags, from the second s
     mistakes that rules make. The supervised run at the beginning shows captions, too: the bundled model follows no
     instructions, so that it would never name a type by itself.
 Left out: Images and videos themselves; with them the third stage and the distillation from captions to media.
-Acts: fact/typed > 0 and reward/tagged_verdict > 0 with taught=24, textual=1, world=arithmetic:1, temperature=0.1
+Acts: fact/typed > 0 and reward/tagged_verdict > 0 with taught=24, textual=1, env=arithmetic:1, temperature=0.1
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Reward, World
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 # MSRL's reward for a judge (2603.25108): its label is right, its tags are in order, and it knows what it judges.
 #
@@ -41,9 +41,10 @@ from strop.types import Group, Trajectory
 
 @dataclass(frozen=True)
 class TaggedVerdict(Reward):
-    """1 for the label of the better reply, `layout` for tags in order, `kind` for the type of what captions stand for.
+    """1 for the label of the better completion, `layout` for tags in order, `kind` for the type of what captions stand
+    for.
 
-    The last two are facts of an attempt, too: `laid_out` and, where there is a type to tell, `typed`.
+    The last two are facts of a rollout, too: `laid_out` and, where there is a type to tell, `typed`.
     """
 
     layout: float = 0.2
@@ -61,20 +62,20 @@ class TaggedVerdict(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         truth = truth_of(group.task)
-        return [self._mark(attempt, truth) for attempt in group.trajectories]
+        return [self._mark(rollout, truth) for rollout in group.rollouts]
 
-    def _mark(self, attempt: Trajectory, truth: PairVerdict) -> float:
-        said = told(attempt.reply)
-        attempt.facts["laid_out"] = float(said.is_laid_out)
+    def _mark(self, rollout: Rollout, truth: PairVerdict) -> float:
+        said = told(rollout.completion)
+        rollout.facts["laid_out"] = float(said.is_laid_out)
         mark = (said.label == truth.label) + self.layout * said.is_laid_out
         if truth.kind == TEXT:
             return mark
-        attempt.facts["typed"] = float(said.kind == truth.kind)
-        return mark + self.kind * attempt.facts["typed"]
+        rollout.facts["typed"] = float(said.kind == truth.kind)
+        return mark + self.kind * rollout.facts["typed"]
 
 
 def msrl(
-    setting: Setting = Setting(world="arithmetic:3", max_tokens=80),
+    setting: Setting = Setting(env="arithmetic:3", max_tokens=80),
     taught: int = 40,  # steps of supervised training first
     textual: int = 50,  # steps of the first stage, on texts alone
     replayed: float = 0.25,  # share of texts in the second stage
@@ -86,27 +87,27 @@ def msrl(
         raise ConfigurationError(f"msrl needs 0 <= replayed < 1, got {replayed}")
     start = shown(setting, "msrl", taught)
     if start is not None:
-        wrap_worlds(start, _every_kind)
+        wrap_envs(start, _every_kind)
     if textual:
         first = _stage(replace(setting, steps=textual, heldout_every=0), _texts, TaggedVerdict(layout))
         first.warmup, start = start, first
     run = _stage(setting, _every_kind, TaggedVerdict(layout, kind))
     shares = (replayed, *((1 - replayed) / len(CAPTIONS) for _ in CAPTIONS))
-    run.sampler = Mixture(run.worlds, shares * (len(run.worlds) // len(shares)), setting.seed)
+    run.sampler = Mixture(run.envs, shares * (len(run.envs) // len(shares)), setting.seed)
     run.warmup = start
     return run
 
 
-def _stage(setting: Setting, kinds: Callable[[World], Sequence[World]], reward: TaggedVerdict) -> Run:
+def _stage(setting: Setting, kinds: Callable[[Environment], Sequence[Environment]], reward: TaggedVerdict) -> Run:
     run = setting.run("msrl", GroupMean(), (Clip(0.2, 0.28),), reduction=SequenceMean())
-    wrap_worlds(run, kinds)
+    wrap_envs(run, kinds)
     run.rewards = (reward, Earned(weight=0.0))
     return run
 
 
-def _texts(world: World) -> Sequence[World]:
-    return (BetterOfTwo(Preferences(world)),)
+def _texts(env: Environment) -> Sequence[Environment]:
+    return (BetterOfTwo(Preferences(env)),)
 
 
-def _every_kind(world: World) -> Sequence[World]:
-    return tuple(BetterOfTwo(Preferences(world), each) for each in (TEXT, *CAPTIONS))
+def _every_kind(env: Environment) -> Sequence[Environment]:
+    return tuple(BetterOfTwo(Preferences(env), each) for each in (TEXT, *CAPTIONS))

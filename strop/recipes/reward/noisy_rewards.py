@@ -4,10 +4,11 @@ Title: The Climb Carves Wisdom Deeper Than the Summit: On the Noisy Rewards in L
 Paper: arXiv 2505.22653 (2025)
 Claim: With 40 % of the rewards flipped a 7B model still goes from 5 to 72 %, against 75 % without noise; words of
     reasoning alone bring it above 70 %.
-Reading: Flips are by task, for all its attempts, and never of a reply without an answer, as released; held-out tasks
-    are judged without noise. `signal` patterns pays phrases in place of answers, calibrated lifts low marks of a noisy
+Reading: Flips are by task, for all its rollouts, and never of a completion without an answer, as released; held-out
+    tasks
+    are judged without noise. `signal` patterns pays phrases in place of answers, calibrated lifts low scores of a noisy
     reward model by them, for which the flipped reward stands. The release's 40 phrases are English: the bundled model's
-    are those of its workings, of which four are enough. Numbers of the optimizer were not found: one step per draw.
+    are those of its workings, of which four are enough. Numbers of the optimizer were not found: one step per batch.
 Left out: Reward models that are trained, and the open-ended tasks that they judge.
 Acts: flipped_share > 0
 """
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.format import Formatted
 from strop.recipes.environment_metric import measured
@@ -32,39 +33,42 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group
 
-# A reward model's low marks raised where a reply reasons (2505.22653): what it calls wrong may be its own mistake.
+# A reward model's low scores raised where a completion reasons (2505.22653): what it calls wrong may be its own
+# mistake.
 
 
 @dataclass(frozen=True)
-class LiftedMarks(Reward):
+class LiftedScores(Reward):
     """s, what `model` says, or 0 where `layout` gives less than 1; below 1/2 it is min(1, s + gain * patterns)."""
 
-    model: Reward  # marks from 0 to 1
+    model: Reward  # scores from 0 to 1
     patterns: Reward  # from 0 to 1
-    layout: Reward  # 1 where a reply is laid out as it must be
+    layout: Reward  # 1 where a completion is laid out as it must be
     gain: float = 0.1  # most that patterns add
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # where those it holds are
-    name: ClassVar[str] = "lifted_marks"
+    name: ClassVar[str] = "lifted_scores"
 
     def __post_init__(self) -> None:
         if self.gain < 0:
-            raise ConfigurationError(f"LiftedMarks needs a gain >= 0, got {self.gain}")
+            raise ConfigurationError(f"LiftedScores needs a gain >= 0, got {self.gain}")
 
     def __call__(self, group: Group) -> list[float]:
-        marks = (plain_marks(self, each, group) for each in (self.model, self.patterns, self.layout))
-        return [self._mark(score, pattern, layout) for score, pattern, layout in zip(*marks, strict=True)]
+        scores = (plain_scores(self, each, group) for each in (self.model, self.patterns, self.layout))
+        return [self._score(score, pattern, layout) for score, pattern, layout in zip(*scores, strict=True)]
 
-    def _mark(self, score: float, pattern: float, layout: float) -> float:
+    def _score(self, score: float, pattern: float, layout: float) -> float:
         kept = score if layout >= 1 else 0.0
         return min(1.0, kept + self.gain * pattern) if kept < 0.5 else kept
 
 
-# A reward for words of reasoning, whatever the answer (RPR, 2505.22653): how many of some phrases a reply holds.
+# A reward for words of reasoning, whatever the answer (RPR, 2505.22653): how many of some phrases a completion holds.
 #
-# Reading: the release has 40 phrases, of planning, doubt and connection; those here are ours. A phrase counts as whole
-# words, or "thus" would stand in "enthusiasm". Repeated runs of words, and turns that a reply invents for the user,
+# Reading: the release has 40 phrases, of planning, warning and connection; those here are ours. A phrase counts as
+# whole
+# words, or "thus" would stand in "enthusiasm". Repeated runs of words, and turns that a completion invents for the
+# user,
 # cost.
 
 PHRASES = (
@@ -97,13 +101,13 @@ class ReasoningPatterns(Reward):
             )
 
     def __call__(self, group: Group) -> list[float]:
-        return [self.of(attempt.reply) for attempt in group.trajectories]
+        return [self.of(rollout.completion) for rollout in group.rollouts]
 
-    def of(self, reply: str) -> float:
+    def of(self, completion: str) -> float:
         """From 0 to 1."""
-        folded = reply.casefold()
+        folded = completion.casefold()
         found = sum(_occurs(phrase.casefold(), folded) for phrase in self.phrases)
-        earned = min(1.0, found / self.enough) - repeated(folded.split(), self.size) - len(_USER.findall(reply))
+        earned = min(1.0, found / self.enough) - repeated(folded.split(), self.size) - len(_USER.findall(completion))
         return max(0.0, earned)
 
 
@@ -128,14 +132,14 @@ def noisy_rewards(
     setting: Setting = Setting(),
     share: float = 0.4,  # of the tasks, whose rewards are flipped; 0.5 is pure noise
     signal: str = "flipped",  # flipped, patterns or calibrated: what is paid
-    gain: float = 0.1,  # most that patterns add to a low mark, where calibrated
+    gain: float = 0.1,  # most that patterns add to a low score, where calibrated
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.001,  # weight of the penalty to the reference
 ) -> Run:
-    """What the world says without noise is logged beside it and weighs nothing."""
+    """What the environment says without noise is logged beside it and weighs nothing."""
     run = setting.run("noisy_rewards", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)))
-    flipped = Flipped(run.rewards[0], run.worlds, share, setting.seed)
-    run.rewards = (_signal(signal, setting.model, flipped, gain), measured(run.worlds))
+    flipped = Flipped(run.rewards[0], run.envs, share, setting.seed)
+    run.rewards = (_signal(signal, setting.model, flipped, gain), measured(run.envs))
     return run
 
 
@@ -144,5 +148,5 @@ def _signal(signal: str, model: str, flipped: Flipped, gain: float) -> Reward:
         raise ConfigurationError(f"noisy_rewards has no signal {signal!r}: {nearest(signal, _SIGNALS)}")
     is_bundled = model == "pocket"
     patterns = ReasoningPatterns(_WORKINGS, _ENOUGH) if is_bundled else ReasoningPatterns(PHRASES)
-    paid = {"flipped": flipped, "patterns": patterns, "calibrated": LiftedMarks(flipped, patterns, Formatted(), gain)}
+    paid = {"flipped": flipped, "patterns": patterns, "calibrated": LiftedScores(flipped, patterns, Formatted(), gain)}
     return paid[signal]

@@ -1,12 +1,12 @@
-"""GRPO on the share of siblings that an attempt beats, by criteria made from where two replies differ.
+"""GRPO on the share of siblings that a rollout beats, by criteria made from where two completions differ.
 
 Title: Open Rubric System: Scaling Reinforcement Learning with Pairwise Adaptive Rubric
 Paper: arXiv 2602.14069 (2026)
 Claim: Preferences that a judge gives criterion by criterion and code adds up are better rewards than one number.
 Reading: Weights of core, important and highlight, what is fatal, and both orders are the release's; how it is used in
     training is told in the abstract only: here the win rate within the group, a tie counting half. The programmed check
-    is what the world pays, so who alone is right wins without a judge. A judge that fails leaves a comparison out,
-    where the release takes it for a tie. Rules stand for the judge (`judge=http://...#MODEL` asks one).
+    is what the environment pays, so who alone is right wins without a judge. A judge that fails leaves a comparison
+    out, where the release takes it for a tie. Rules stand for the judge (`judge=http://...#MODEL` asks one).
 Left out: Rubrics refined from the judge's errors.
 Acts: reward/rubric_wins > 0 and fact/decided > 0
 """
@@ -20,20 +20,20 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.pairwise_criteria import compared
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group
 
-# OpenRS's reward (2602.14069): the share of siblings that an attempt beats by a rubric made from their differences.
+# OpenRS's reward (2602.14069): the share of siblings that a rollout beats by a rubric made from their differences.
 #
 # Its use in training is told in an abstract only; read plainly, it is the win rate within the group, a tie counting
 # half. Who alone passes the programmed check wins without a judge.
@@ -45,7 +45,7 @@ _PASSED = 1.0 - 1e-9
 class RubricWins(Reward):
     """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; none: no reward."""
 
-    judge: Adviser  # who compares two replies, in both orders
+    judge: LLMClient  # who compares two completions, in both orders
     check: Reward | None = None  # a program: who alone reaches 1 has won
     weight: float = 1.0
 
@@ -53,21 +53,21 @@ class RubricWins(Reward):
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
-        pairs = list(combinations(range(len(group.trajectories)), 2))
-        passed = [mark >= _PASSED for mark in plain_marks(self, self.check, group)] if self.check else []
+        pairs = list(combinations(range(len(group.rollouts)), 2))
+        passed = [score >= _PASSED for score in plain_scores(self, self.check, group)] if self.check else []
         works = (self._first_share(group, one, other, passed) for one, other in pairs)
         found = _known(await asyncio.gather(*works, return_exceptions=True))
-        shares: list[list[float]] = [[] for _ in group.trajectories]
+        shares: list[list[float]] = [[] for _ in group.rollouts]
         for (one, other), share in zip(pairs, found, strict=True):
             if share is not None:
                 shares[one].append(share)
                 shares[other].append(1 - share)
-        for attempt, known in zip(group.trajectories, shares, strict=True):
-            attempt.facts["decided"] = sum(share != 0.5 for share in known) / max(len(known), 1)
+        for rollout, known in zip(group.rollouts, shares, strict=True):
+            rollout.facts["decided"] = sum(share != 0.5 for share in known) / max(len(known), 1)
         return [sum(known) / len(known) if known else math.nan for known in shares]
 
     async def _first_share(self, group: Group, one: int, other: int, passed: Sequence[bool]) -> float:
-        first, second = group.trajectories[one].reply, group.trajectories[other].reply
+        first, second = group.rollouts[one].completion, group.rollouts[other].completion
         if passed and passed[one] != passed[other]:
             return float(passed[one])
         return 0.5 if first == second else await compared(group.task, first, second, self.judge)
@@ -76,7 +76,7 @@ class RubricWins(Reward):
 def _known(found: Sequence[float | BaseException]) -> list[float | None]:
     """A judge may fail at some pairs; where it fails at all of them, or something else does, that is raised."""
     errors = [each for each in found if isinstance(each, BaseException)]
-    other = [each for each in errors if not isinstance(each, AdviserError)]
+    other = [each for each in errors if not isinstance(each, LLMClientError)]
     if other or (errors and len(errors) == len(found)):
         raise (other or errors)[0]
     return [None if isinstance(each, BaseException) else each for each in found]
@@ -84,13 +84,13 @@ def _known(found: Sequence[float | BaseException]) -> list[float | None]:
 
 def openrs(
     setting: Setting = Setting(),
-    judge: str = "rules",  # who compares two replies: rules, itself, a model's folder, or http://HOST/v1#MODEL
-    checked: bool = True,  # who alone is right by the world's own check wins without a judge
+    judge: str = "rules",  # who compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    checked: bool = True,  # who alone is right by the environment's own check wins without a judge
     kl: float = 0.001,  # weight of the penalty to the reference
 ) -> Run:
-    """Every two attempts of a group are compared in both orders."""
+    """Every two rollouts of a group are compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    truth = measured(run.worlds)
+    truth = measured(run.envs)
     wins = RubricWins(parse_judge(judge, "strop.standins.judges.criteria:compared"), truth if checked else None)
     run.rewards, run.reward_seconds = (wins, truth), judge_seconds(judge)
     return run

@@ -1,4 +1,5 @@
-"""A reward model's scores as the chance of beating the first policy: bounded, so that raising them further pays little.
+"""A reward model's scores as the probability of beating the first policy: bounded, so that raising them further pays
+little.
 
 Title: Reward Shaping to Mitigate Reward Hacking in RLHF
 Paper: arXiv 2502.18770 (2025)
@@ -6,8 +7,9 @@ Claim: At least 5 points of win rate on AlpacaEval 2.0 over other shapings, with
     hacking after two epochs.
 Reading: References are sampled with each group instead of scored beforehand; one is enough, says the paper, where its
     code takes ten. judge is the folder of a reward model that a run here has made, as axiomatic_preference does;
-    without one the world's own check is the score. PPO's numbers are ours, and credit is not whitened: dividing by its
-    spread would undo the bound. What the world would have paid is logged beside it and weighs nothing.
+    without one the environment's own check is the score. PPO's numbers are ours, and advantage is not whitened:
+    dividing by its spread would undo the bound. What the environment would have paid is logged beside it and weighs
+    nothing.
 Acts: reward/preferred != 0.5 and kept_share < 1
 """
 
@@ -36,45 +38,45 @@ from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
-from strop.types import Group, Origin, Start, Trajectory, Verdict
+from strop.types import GateResult, Group, Origin, Rollout, Start
 
-# Let go of attempts that only served to compare with.
+# Let go of rollouts that only served to compare with.
 
 
 @dataclass(frozen=True)
 class OwnOnly(Gate):
-    """All attempts but those of origin TEACHER."""
+    """All rollouts but those of origin TEACHER."""
 
-    def __call__(self, group: Group) -> Verdict:
-        kept = [attempt for attempt in group.scored if attempt.origin is not Origin.TEACHER]
+    def __call__(self, group: Group) -> GateResult:
+        kept = [rollout for rollout in group.scored if rollout.origin is not Origin.TEACHER]
         if not kept:
-            return Verdict(None, f"none of {len(group.scored)} attempts is the policy's own")
-        reason = f"{len(kept)} of {len(group.scored)} attempts are the policy's own"
-        return Verdict(replace(group, trajectories=kept), reason)
+            return GateResult(None, f"none of {len(group.scored)} rollouts is the policy's own")
+        reason = f"{len(kept)} of {len(group.scored)} rollouts are the policy's own"
+        return GateResult(replace(group, rollouts=kept), reason)
 
 
-# Some attempts by the model that training began with, at the same task, for rewards that compare with it.
+# Some rollouts by the model that training began with, at the same task, for rewards that compare with it.
 
 
 @dataclass(frozen=True)
 class FewReferences(Strategy):
-    """The last `count` attempts of a group are the reference's, TEACHER; needs the engine `WithReference`."""
+    """The last `count` rollouts of a group are the reference's, TEACHER; needs the engine `WithReference`."""
 
     count: int = 1
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         own = len(starts) - self.count
         if own < 1 or self.count < 1:
-            raise ConfigurationError(f"{self.count} of {len(starts)} attempts are the reference's, need 1 of each")
-        theirs = [replace(each, voice=REFERENCE, origin=Origin.TEACHER) for each in starts[own:]]
+            raise ConfigurationError(f"{self.count} of {len(starts)} rollouts are the reference's, need 1 of each")
+        theirs = [replace(each, policy_name=REFERENCE, origin=Origin.TEACHER) for each in starts[own:]]
         return await together(play(start) for start in (*starts[:own], *theirs))
 
 
 def par(
     setting: Setting = Setting(),
-    judge: str = "",  # folder of a reward model; empty: the world's own check
-    references: int = 1,  # attempts of the first policy at each task
-    steepness: float = 1.0,  # of the chance in the difference of scores
+    judge: str = "",  # folder of a reward model; empty: the environment's own check
+    references: int = 1,  # rollouts of the first policy at each task
+    steepness: float = 1.0,  # of the probability in the difference of scores
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
@@ -90,9 +92,9 @@ def par(
         budget=Fixed(setting.group_size + references),
         minibatches=4,
     )
-    is_paid = all(world.pays for world in run.worlds)
-    checked = Earned() if is_paid else Checked(run.worlds)
-    measured = Earned(weight=0.0) if is_paid else Checked(run.worlds, weight=0.0)
+    is_paid = all(env.pays for env in run.envs)
+    checked = Earned() if is_paid else Checked(run.envs)
+    measured = Earned(weight=0.0) if is_paid else Checked(run.envs, weight=0.0)
     scores = Scored(RewardModel(str(model_folder(judge)), setting.device)) if judge else checked
     run.rewards = (Preferred(scores, steepness), measured)
     return run

@@ -1,13 +1,15 @@
-"""A reward model from rankings of several replies, and a policy that trusts it only where its rankings say something.
+"""A reward model from rankings of several completions, and a policy that trusts it only where its rankings say
+something.
 
 Title: Principled Reinforcement Learning with Human Feedback from Pairwise or K-wise Comparisons
 Paper: arXiv 2301.11270 (2023)
 Claim: Maximum likelihood on rankings converges; a policy that maximizes its reward may fail where a pessimistic one,
     under coverage, does not. K-wise likelihood is more efficient than splitting into pairs.
 Reading: Two runs of one recipe: without judge it makes the reward model (Plackett-Luce on rankings of group_size
-    replies, or Bradley-Terry on all their pairs with split), with judge=FOLDER it trains a policy on its score less the
+    completions, or Bradley-Terry on all their pairs with split), with judge=FOLDER it trains a policy on its score less
+    the
     penalty. The paper's reward is linear in given features: here they are the states behind the verdict. Its penalty is
-    for a policy, ours for each reply. Bound, ridge and the policy's optimizer are ours, the paper is theory.
+    for a policy, ours for each completion. Bound, ridge and the policy's optimizer are ours, the paper is theory.
 Acts: score_margin != 0
 """
 
@@ -22,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from strop.environments.judging.preferences import Preferences, asked_of, replies_of
+from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.generate.reward_model import RewardModel
@@ -30,7 +32,7 @@ from strop.models.names import model_folder
 from strop.models.off_loop_compute import BesideLoop
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
-from strop.roles import Loss, Reward, World
+from strop.roles import Environment, Loss, Reward
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.arithmetic.siblings import mean_over_pairs, ordered_pairs
@@ -46,11 +48,11 @@ if TYPE_CHECKING:
     from strop.generate.policy import Policy
 
 
-# Pessimism (Zhu et al., 2301.11270): a reward model's score less how little its pairs say about such a reply.
+# Pessimism (Zhu et al., 2301.11270): a reward model's score less how little its pairs say about such a completion.
 #
 # The score of a verdict is linear: theta . h, h the state behind the question and theta the difference of both words'
 # rows of the output layer; so the paper's theory for linear rewards applies as it stands. The penalty here is per
-# reply, where the paper has it for a whole policy.
+# completion, where the paper has it for a whole policy.
 
 Table = NDArray[np.float64]
 
@@ -59,17 +61,17 @@ Table = NDArray[np.float64]
 class Pessimistic(Reward):
     """theta . v - bound * sqrt(v' (Sigma + ridge * I)^-1 v), v = h - the mean h of the pairs.
 
-    Sigma is the mean outer product of differences of h within `pairs` pairs of the worlds it was trained on.
+    Sigma is the mean outer product of differences of h within `pairs` pairs of the environments it was trained on.
     """
 
     model: RewardModel
-    worlds: tuple[World, ...]  # of pairs
+    envs: tuple[Environment, ...]  # of pairs
     bound: float = 0.1  # of the penalty; 0: the score alone, but for a constant
     ridge: float = 0.1
     pairs: int = 256
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a reply is run
+    is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a completion is run
 
     _beside: BesideLoop = field(default_factory=BesideLoop, init=False, repr=False, compare=False)
     _known: tuple[Table, Table] | None = field(default=None, init=False, repr=False, compare=False)
@@ -83,10 +85,12 @@ class Pessimistic(Reward):
         self.open()
 
     def open(self) -> None:
-        """Read the model and look at its pairs, on no attempt's clock."""
-        each = -(-self.pairs // len(self.worlds))
-        tasks = [world.task(index) for world in self.worlds for index in range(each)]
-        states = self.model.states([(asked_of(task), reply) for task in tasks for reply in replies_of(task)[:2]])
+        """Read the model and look at its pairs, on no rollout's clock."""
+        each = -(-self.pairs // len(self.envs))
+        tasks = [env.task(index) for env in self.envs for index in range(each)]
+        states = self.model.states(
+            [(asked_of(task), completion) for task in tasks for completion in completions_of(task)[:2]]
+        )
         pairs = states.reshape(-1, 2, states.shape[1])
         read = pairs[~np.isnan(pairs).any((1, 2))]  # what does not fit its context says nothing
         if not len(read):
@@ -94,13 +98,13 @@ class Pessimistic(Reward):
         self._known = read.mean((0, 1)), precision(read[:, 0] - read[:, 1], self.ridge)
 
     async def __call__(self, group: Group) -> list[float]:
-        asked = [(attempt.task.messages, attempt.reply) for attempt in group.trajectories]
-        return await self._beside(self._marks, asked)
+        asked = [(rollout.task.messages, rollout.completion) for rollout in group.rollouts]
+        return await self._beside(self._scores, asked)
 
     async def close(self) -> None:
         self._beside.close()
 
-    def _marks(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
+    def _scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
         if self._known is None:
             raise ConfigurationError("Pessimistic has not seen its pairs: call open() first")
         away = self.model.states(asked) - self._known[0]  # [N, H]
@@ -148,12 +152,12 @@ class PlackettLuce(Loss):
         gaps = (scores[pairs[0]] - scores[pairs[1]]).detach()
         ahead = mean_over_pairs((gaps > 0).to(gaps.dtype), pairs, batch)
         apart = mean_over_pairs(gaps, pairs, batch)
-        figures = {"preferred_share": ahead, "score_margin": apart}
-        return loss, {name: batch.figure(batch.on_tokens(figure)) for name, figure in figures.items()}
+        metrics = {"preferred_share": ahead, "score_margin": apart}
+        return loss, {name: batch.metric(batch.on_tokens(metric)) for name, metric in metrics.items()}
 
 
 def principled_rlhf(
-    setting: Setting = Setting(world="arithmetic:2", group_size=4, groups_per_step=32, learning_rate=1e-3),
+    setting: Setting = Setting(env="arithmetic:2", group_size=4, groups_per_step=32, learning_rate=1e-3),
     judge: str = "",  # folder of a reward model; empty: make one
     split: bool = False,  # rankings into pairs, for the reward model
     bound: float = 0.1,  # of the penalty for what the rankings say little about
@@ -163,9 +167,9 @@ def principled_rlhf(
     """First a reward model, then, with it as judge, a policy."""
     if not judge:
         loss: Loss = BradleyTerry() if split else PlackettLuce()
-        return preferring(setting, "principled_rlhf", (loss,), replies=setting.group_size)
+        return preferring(setting, "principled_rlhf", (loss,), completions=setting.group_size)
     run = setting.run("principled_rlhf", GroupMean(), (Reinforce(), Kl("k3", kl)))
-    worlds = tuple(Preferences(world) for world in run.worlds)
+    envs = tuple(Preferences(env) for env in run.envs)
     model = RewardModel(str(model_folder(judge)), setting.device)
-    run.rewards = (Pessimistic(model, worlds, bound, ridge), Earned(weight=0.0))
+    run.rewards = (Pessimistic(model, envs, bound, ridge), Earned(weight=0.0))
     return run

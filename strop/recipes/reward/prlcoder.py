@@ -30,7 +30,7 @@ from strop.generate.policy import Policy
 from strop.generate.turn_ops import noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Agent, Environment, Strategy
+from strop.roles import Agent, Episode, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.constant import Constant
@@ -41,7 +41,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.values.critic import Critic
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
-from strop.types import Group, Message, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Start, Task
 
 # What a teacher does to one line of a program (2502.01715): another spelling of it, or a small mistake; rules here.
 #
@@ -92,48 +92,48 @@ _GOOD = "good_lines"
 
 @dataclass(frozen=True)
 class Recite(Agent):
-    """Says this text, whatever the task, and hears what the world pays for it."""
+    """Says this text, whatever the task, and hears what the environment pays for it."""
 
     text: str
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await episode.reset(task)
         dialogue.say(message := Message("assistant", self.text))
-        return ((await environment.step(message)).reward or 0.0,)
+        return ((await episode.step(message)).reward or 0.0,)
 
 
 @dataclass
 class RewrittenLines(Strategy):
-    """Each attempt is the task's own program with one line rewritten, and bears labels of its lines in `Turn.aux`."""
+    """Each rollout is the task's own program with one line rewritten, and bears labels of its lines in `Turn.aux`."""
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         known = cases_of(group.task).solution
         told = [rewritten(known, start.key) for start in starts]
         made = await together(play(start, Recite(text)) for start, (text, _) in zip(starts, told, strict=True))
-        return [self._labelled(attempt, number) for attempt, (_, number) in zip(made, told, strict=True)]
+        return [self._labelled(rollout, number) for rollout, (_, number) in zip(made, told, strict=True)]
 
-    def _labelled(self, attempt: Trajectory, number: int) -> Trajectory:
+    def _labelled(self, rollout: Rollout, number: int) -> Rollout:
         if self._policy is None:
             raise ConfigurationError("RewrittenLines does not know where tokens end: call meet(policy) first")
-        if not attempt.is_scored:
-            return attempt
-        has_passed = is_right(sum(attempt.turn_rewards))
-        lines = [line.number for line in lines_in(attempt.reply)]
+        if not rollout.is_scored:
+            return rollout
+        has_passed = is_right(sum(rollout.turn_rewards))
+        lines = [line.number for line in lines_in(rollout.completion)]
         labels = {each: 1.0 for each in lines if has_passed or each < number}
         labels |= {number: 1.0 if has_passed else -1.0} if number in lines else {}
-        row = label_row(labels, attempt.reply, self._policy.template.places(attempt.turns[-1].whole))
+        row = label_row(labels, rollout.completion, self._policy.template.places(rollout.turns[-1].whole))
         good = sum(label > 0 for label in labels.values()) / max(len(labels), 1)
-        return replace(attempt, turns=noted(attempt.turns, LABEL, row), facts=attempt.facts | {_GOOD: good})
+        return replace(rollout, turns=noted(rollout.turns, LABEL, row), facts=rollout.facts | {_GOOD: good})
 
 
 def prlcoder(
-    setting: Setting = Setting(world="programs:2+programs:3"),
+    setting: Setting = Setting(env="programs:2+programs:3"),
     judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is it
     weight: float = 1.0,  # of judged lines beside the tests
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient

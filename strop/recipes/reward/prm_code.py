@@ -39,7 +39,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.values.critic import Critic
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
-from strop.types import FilePath, Group, Origin, Start, Trajectory
+from strop.types import FilePath, Group, Origin, Rollout, Start
 
 # Labels for lines of sampled programs (2410.17621): good as long as some completion of the lines so far passes.
 #
@@ -52,7 +52,7 @@ _PLACES, _GOOD = "completed_places", "good_lines"
 
 @dataclass
 class FirstBadLine(Strategy):
-    """Plain attempts of one reply, each with labels of its lines in `Turn.aux`."""
+    """Plain rollouts of one completion, each with labels of its lines in `Turn.aux`."""
 
     samples: int = 4  # completions of a beginning; too few call what can be mended bad
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -64,42 +64,42 @@ class FirstBadLine(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await together(play(start) for start in starts)
-        return [await self._labelled(attempt, play) for attempt in made]
+        return [await self._labelled(rollout, play) for rollout in made]
 
-    async def _labelled(self, attempt: Trajectory, play: Player) -> Trajectory:
+    async def _labelled(self, rollout: Rollout, play: Player) -> Rollout:
         if self._policy is None:
             raise ConfigurationError("FirstBadLine does not know where tokens end: call meet(policy) first")
-        lines = lines_in(attempt.reply)
-        if not attempt.is_scored or not lines:
-            return attempt
-        ends = self._policy.template.places(attempt.turns[-1].whole)
+        lines = lines_in(rollout.completion)
+        if not rollout.is_scored or not lines:
+            return rollout
+        ends = self._policy.template.places(rollout.turns[-1].whole)
         tokens = last_tokens(lines, ends)
         bad, places = len(lines), 0  # lines before number `bad` are good
-        if not _has_passed(attempt):
+        if not _has_passed(rollout):
             good, bad = 0, len(lines) - 1
             while good < bad:
                 middle = (good + bad) // 2
                 places += 1
-                if await self._can_pass(attempt, tokens[middle] + 1, play):
+                if await self._can_pass(rollout, tokens[middle] + 1, play):
                     good = middle + 1
                 else:
                     bad = middle
         labels = {line.number: 1.0 if place < bad else -1.0 for place, line in enumerate(lines)}
-        row = label_row(labels, attempt.reply, ends, attempt.turns[-1].num_prefix)
+        row = label_row(labels, rollout.completion, ends, rollout.turns[-1].num_prefix)
         facts = {_PLACES: float(places), _GOOD: bad / len(lines)}
-        return replace(attempt, turns=noted(attempt.turns, LABEL, row), facts=attempt.facts | facts)
+        return replace(rollout, turns=noted(rollout.turns, LABEL, row), facts=rollout.facts | facts)
 
-    async def _can_pass(self, attempt: Trajectory, size: int, play: Player) -> bool:
-        """Whether any completion of so many tokens passes; what the world failed says nothing."""
-        begun = as_prefix(cut(attempt.turns, size))
-        starts = [play.another(turns=begun, origin=Origin.BRANCHED, parent=attempt.id) for _ in range(self.samples)]
+    async def _can_pass(self, rollout: Rollout, size: int, play: Player) -> bool:
+        """Whether any completion of so many tokens passes; what the environment failed says nothing."""
+        begun = as_prefix(cut(rollout.turns, size))
+        starts = [play.another(turns=begun, origin=Origin.BRANCHED, parent=rollout.id) for _ in range(self.samples)]
         return any(_has_passed(each) for each in await together(play(start) for start in starts))
 
 
-def _has_passed(attempt: Trajectory) -> bool:
-    return attempt.is_scored and is_right(sum(attempt.turn_rewards))
+def _has_passed(rollout: Rollout) -> bool:
+    return rollout.is_scored and is_right(sum(rollout.turn_rewards))
 
 
 # A critic that begins as another run's value model (2410.17621): what judged lines says at first what to expect.
@@ -118,7 +118,7 @@ class BegunCritic(Critic):
 
 
 def prm_code(
-    setting: Setting = Setting(world="programs:2+programs:3"),
+    setting: Setting = Setting(env="programs:2+programs:3"),
     judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is it
     samples: int = 4,  # completions of a beginning, in the first run
     weight: float = 0.25,  # of judged lines beside the tests

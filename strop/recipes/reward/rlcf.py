@@ -1,15 +1,16 @@
-"""Pairs by a checklist that an adviser writes for each task and judges item by item, then DPO.
+"""Pairs by a checklist that an LLM client writes for each task and judges item by item, then DPO.
 
 Title: Checklists Are Better Than Reward Models For Aligning Language Models
 Paper: arXiv 2507.18624 (2025)
 Claim: 4 points on FollowBench, 6 on InFoBench and 3 on Arena-Hard, where reward models do not help everywhere.
-Reading: Rules stand for the adviser (`judge=http://...#MODEL samples=25` asks one); they know no answers and say always
+Reading: Rules stand for the LLM client (`judge=http://...#MODEL samples=25` asks one); they know no answers and say
+    always
     the same, so one sample is enough where the paper takes 25. Of the paper's two kinds of verifier, judge and program,
     the programs are rules of ours for two items (calculations hold, the answer is the last result), each averaged with
     the judge as the release averages its programs; a model's checklist is judged alone. Pairs are the best and the
-    worst of a group and made anew each step, where the paper has a fixed set; each draw is trained on twice, as its set
-    is. Of the pairs those 40 % stay that differ most on one item. An answer without a number is no score. What the
-    world would have paid is logged beside it and weighs nothing.
+    worst of a group and made anew each step, where the paper has a fixed set; each batch is trained on twice, as its
+    set is. Of the pairs those 40 % stay that differ most on one item. An answer without a number is no score. What the
+    environment would have paid is logged beside it and weighs nothing.
 Left out: Programs that a model writes to verify items of its checklist: none is asked for or run.
 Acts: reward/checklist > 0 and kept_share < 1 and margin != 0
 """
@@ -22,7 +23,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
 from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in, widest_gap
@@ -30,13 +31,13 @@ from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Gate, Reward
+from strop.roles import Gate, LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement, question
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Message, Sampling, Task, Trajectory, Verdict
+from strop.types import GateResult, Group, Message, Rollout, Sampling, Task
 
 # RLCF's choice of pairs (2507.18624): those that differ most on a single item of their checklist.
 #
@@ -60,13 +61,13 @@ class WidestGap(Gate):
         if not 0 < self.share <= 1:
             raise ConfigurationError(f"WidestGap needs a share above 0 and up to 1, got {self.share}")
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         gap = widest_gap(group.scored)
         self._gaps.append(gap)
         wider = sum(other > gap for other in self._gaps)
         if wider < self.share * len(self._gaps) - 1e-9:
-            return Verdict(group, f"differ by {gap:.2f} on one item")
-        return Verdict(None, f"{wider} of the last {len(self._gaps)} pairs differ more on one item")
+            return GateResult(group, f"differ by {gap:.2f} on one item")
+        return GateResult(None, f"{wider} of the last {len(self._gaps)} pairs differ more on one item")
 
     def state(self) -> dict[str, Any]:
         return {"gaps": list(self._gaps)}
@@ -75,7 +76,8 @@ class WidestGap(Gate):
         self._gaps = deque(state["gaps"], maxlen=_SEEN)
 
 
-# Checklists as a reward (RLCF, 2507.18624): an adviser writes what replies to a task must do, and judges each item.
+# Checklists as a reward (RLCF, 2507.18624): an LLM client writes what completions to a task must do, and judges each
+# item.
 #
 # An answer without a number is no score (the release weighs it as -1), and a verifier that fails is none.
 
@@ -85,45 +87,47 @@ class Checklist(Reward):
     """sum(w * s) / (100 * sum(w)) over the items of the task's checklist and one for all tasks, of importance 100.
 
     s is the mean of what the judge says in `samples` answers; where the verifier says something of the item, the mean
-    of that and the verifier's 0 or 100. An item without a score is left out; an attempt without any has no reward.
+    of that and the verifier's 0 or 100. An item without a score is left out; a rollout without any has no reward.
     """
 
-    writer: Adviser  # who writes checklists
-    judge: Adviser  # who says how well a reply meets an item
-    verifier: Adviser | None = None  # who can check some items exactly, and says nothing of the others
+    task_generator: LLMClient  # who writes checklists
+    judge: LLMClient  # who says how well a completion meets an item
+    verifier: LLMClient | None = None  # who can check some items exactly, and says nothing of the others
     samples: int = 25  # answers of the judge to each question
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=1.3, top_p=0.9, max_tokens=16))
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
 
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ConfigurationError(f"Checklist needs samples >= 1, got {self.samples}")
 
     async def __call__(self, group: Group) -> list[float]:
-        if not group.trajectories:
+        if not group.rollouts:
             return []
         items = await self._items(group.task)
-        return await all_of(self._rated(attempt, items) for attempt in group.trajectories)
+        return await all_of(self._rated(rollout, items) for rollout in group.rollouts)
 
     async def _items(self, task: Task) -> list[Item]:
-        """The same list for all attempts."""
+        """The same list for all rollouts."""
         asked = question(WANTED, task=text_of(task))
-        items = items_in(await self.writer.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked)))
+        items = items_in(
+            await self.task_generator.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked))
+        )
         if not items:
-            raise AdviserError(f"there is no item with an importance in the checklist for task {task.id}")
+            raise LLMClientError(f"there is no item with an importance in the checklist for task {task.id}")
         return [*items, EVERYWHERE]
 
-    async def _rated(self, attempt: Trajectory, items: Sequence[Item]) -> float:
-        scores = await all_of(self._score(attempt, item) for item in items)
+    async def _rated(self, rollout: Rollout, items: Sequence[Item]) -> float:
+        scores = await all_of(self._score(rollout, item) for item in items)
         known = [(place, score) for place, score in enumerate(scores) if score is not None]
-        attempt.facts |= {f"{FACT}{place}": score / 100 for place, score in known}
+        rollout.facts |= {f"{FACT}{place}": score / 100 for place, score in known}
         total = sum(items[place].weight for place, _ in known)
         return sum(items[place].weight * score for place, score in known) / (100 * total) if known else math.nan
 
-    async def _score(self, attempt: Trajectory, item: Item) -> float | None:
-        asked = judgement(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
+    async def _score(self, rollout: Rollout, item: Item) -> float | None:
+        asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
         judged = [score_in(answer) for answer in await all_of(self._answers(asked))]
         said = [score for score in judged if score is not None]
         found = [sum(said) / len(said)] if said else []
@@ -142,7 +146,7 @@ class Checklist(Reward):
             return None
         try:
             answer = await verdict(self.verifier, asked, NUMBER, Sampling(temperature=0.0))
-        except AdviserError:
+        except LLMClientError:
             return None
         return score_in(answer)
 
@@ -157,11 +161,14 @@ def rlcf(
     share: float = 0.4,  # of the pairs, those that differ most on one item
     beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
-    """No reward model and no answers: what a reply must do is written down first."""
+    """No reward model and no answers: what a completion must do is written down first."""
     gates = (BestAndWorst(), WidestGap(share))
     run = setting.run("rlcf", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean(), epochs=2)
-    writer, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in ("written", "judged"))
+    task_generator, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in ("written", "judged"))
     verifier = Procedural(f"{_RULES}:verified") if judge == "rules" else None  # it knows its own items alone
-    truth = measured(run.worlds)
-    run.rewards, run.reward_seconds = (Checklist(writer, scorer, verifier, samples), truth), judge_seconds(judge)
+    truth = measured(run.envs)
+    run.rewards, run.reward_seconds = (
+        (Checklist(task_generator, scorer, verifier, samples), truth),
+        judge_seconds(judge),
+    )
     return run

@@ -5,8 +5,8 @@ Paper: arXiv 2509.20357 (2025)
 Claim: Thinking before a chat response that a reward model judges brings 3 to 7 points on three chat benchmarks.
 Reading: What is laid out otherwise is judged as the text "[NULL]", as released for models that know the layout. A rule
     that compares letters with the right answer stands for the reward model of preferences; it reads all that it is
-    shown. What the world would have paid is logged and weighs nothing. Numbers of the optimizer were not found: one
-    step per draw, and no penalty to the reference.
+    shown. What the environment would have paid is logged and weighs nothing. Numbers of the optimizer were not found:
+    one step per batch, and no penalty to the reference.
 Left out: Reward models that are trained, prompts of real users, warm-up on another model's thoughts, and the DPO and
     PPO versions.
 Acts: hidden_share > 0 and reward/thought_blind > 0
@@ -34,14 +34,16 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class LikeAnswer(Reward):
-    """Twice the letters that the last reply and the task's answer have in common, by all letters of both: 0 to 1."""
+    """Twice the letters that the last completion and the task's answer have in common, by all letters of both: 0 to
+    1.
+    """
 
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [likeness(attempt.reply, attempt.task.answer) for attempt in group.trajectories]
+        return [likeness(rollout.completion, rollout.task.answer) for rollout in group.rollouts]
 
 
 def likeness(one: str, other: str) -> float:
@@ -57,5 +59,5 @@ def rlmt(
 ) -> Run:
     """Thought and response are trained, the response is judged."""
     run = setting.run("rlmt", GroupStandard(), (Clip(clip, clip),))
-    run.rewards = (ThoughtBlind(LikeAnswer(), strict), measured(run.worlds))
+    run.rewards = (ThoughtBlind(LikeAnswer(), strict), measured(run.envs))
     return run

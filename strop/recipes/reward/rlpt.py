@@ -4,11 +4,11 @@ Title: Reinforcement Learning on Pre-Training Data
 Paper: arXiv 2509.19249 (2025)
 Claim: 3.0, 5.1, 8.1 and 6.0 points on MMLU, MMLU-Pro, GPQA-Diamond and KOR-Bench (Qwen3-4B-Base), and more with more
     computation.
-Reading: Both objectives, E[r | next] + share * E[r | between]: credit is divided by a group's spread, so `share` is how
-    often a missing sentence is asked for in proportion to a next one, and no factor of rewards. 8 attempts, temperature
-    1, strictly on-policy, no penalty to a reference, after a supervised start. A rule that compares words stands for
-    the judge; a prediction must hold the whole next sentence and may go on. Texts are sums told in sentences; text=FILE
-    takes others.
+Reading: Both objectives, E[r | next] + share * E[r | between]: advantage is divided by a group's spread, so `share` is
+    how often a missing sentence is asked for in proportion to a next one, and no factor of rewards. 8 rollouts,
+    temperature 1, strictly on-policy, no penalty to a reference, after a supervised start. A rule that compares words
+    stands for the judge; a prediction must hold the whole next sentence and may go on. Texts are sums told in
+    sentences; text=FILE takes others.
 Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and sides are by text.
 Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=8
 """
@@ -29,17 +29,17 @@ from strop.filter.rewards.env_reward import Earned
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Adviser, Reward
+from strop.recipes.wrapped_environments import wrap_envs
+from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 # RLPT's reward (2509.19249): a judge says whether a prediction is, in meaning, how the text goes on.
 
-ASKED = "Does what the reply says come next in the text, or begin what comes next? Answer with yes or no."
+ASKED = "Does what the completion says come next in the text, or begin what comes next? Answer with yes or no."
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,26 @@ class Continued(Reward):
     tasks of `NextSegment`.
     """
 
-    judge: Adviser
+    judge: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
 
     async def __call__(self, group: Group) -> list[float]:
-        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+        return await all_of(self._score(rollout) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory) -> float:
-        predicted = final_answer(attempt.reply)
+    async def _score(self, rollout: Rollout) -> float:
+        predicted = final_answer(rollout.completion)
         if not predicted:
             return 0.0
-        secret = json.loads(attempt.task.answer)
-        asked = judgement(ASKED, answer=f"{secret['next']}\n{secret['after']}", reply=predicted)
+        secret = json.loads(rollout.task.answer)
+        asked = judgement(ASKED, answer=f"{secret['next']}\n{secret['after']}", completion=predicted)
         is_next = is_met(await verdict(self.judge, asked, YES_OR_NO))
         return math.nan if is_next is None else float(is_next)
 
 
 def rlpt(
-    setting: Setting = Setting(world="next_segment:1+next_segment:2"),
+    setting: Setting = Setting(env="next_segment:1+next_segment:2"),
     text: str = "",  # a text file, texts separated by empty lines; empty: sums told in sentences
     judge: str = "rules",  # who compares: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.5,  # tasks with a sentence missing, for each that asks for the next one
@@ -79,9 +79,9 @@ def rlpt(
     run = setting.run("rlpt", GroupStandard(), (Clip(),))
     run.warmup = shown(setting, "rlpt", taught)
     if text:
-        wrap_worlds(run, lambda world: (replace(world, path=text),) if isinstance(world, NextSegment) else (world,))
-    weights = tuple(share if world.level == 2 else 1.0 for world in run.worlds)
-    run.sampler = Mixture(run.worlds, weights, setting.seed)
+        wrap_envs(run, lambda env: (replace(env, path=text),) if isinstance(env, NextSegment) else (env,))
+    weights = tuple(share if env.level == 2 else 1.0 for env in run.envs)
+    run.sampler = Mixture(run.envs, weights, setting.seed)
     run.reward_seconds = judge_seconds(judge)
     run.rewards = (Continued(parse_judge(judge, "strop.standins.judges.continuation:continued")), Earned(weight=0.0))
     return run

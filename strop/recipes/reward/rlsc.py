@@ -1,12 +1,13 @@
-"""No reward: an attempt counts as much as the policy was sure of it.
+"""No reward: a rollout counts as much as the policy was sure of it.
 
 Title: Confidence Is All You Need: Few-Shot RL Fine-Tuning of Language Models
 Paper: arXiv 2506.06395 (2025)
 Claim: With 16 samples per question and 10 or 20 steps a 7B model gains 13.4 points on AIME 2024 and 21.2 on MATH500.
-Reading: The sampled loss is built: chances of whole replies, taken when they were sampled, weigh the log-likelihood of
-    the policy's own attempts. The sum over all replies that the paper prints has no gradient where it begins. 16
-    attempts, temperature 0.5, the floor of 0.1 and 20 steps are the paper's; its learning rate of 1e-5 is for 7B. What
-    the world would have paid is logged and weighs nothing.
+Reading: The sampled loss is built: probabilities of whole completions, taken when they were sampled, weigh the
+    log-likelihood of
+    the policy's own rollouts. The sum over all completions that the paper prints has no gradient where it begins. 16
+    rollouts, temperature 0.5, the floor of 0.1 and 20 steps are the paper's; its learning rate of 1e-5 is for 7B. What
+    the environment would have paid is logged and weighs nothing.
 Acts: confidence > 0 and credit_beside_rewards > 0
 """
 
@@ -24,25 +25,26 @@ from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.constant_length import ConstantLength
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
-# RLSC's credit (2506.06395): the chance with which an attempt was sampled, and no reward at all.
+# RLSC's advantage (2506.06395): the probability with which a rollout was sampled, and no reward at all.
 #
-# With `Reinforce` its gradient is, in expectation over the policy's own attempts, half of that of the sum of p(y)^2
-# over all replies y: the chance that two attempts say the same.
+# With `Reinforce` its gradient is, in expectation over the policy's own rollouts, half of that of the sum of p(y)^2
+# over all completions y: the probability that two rollouts say the same.
 
-_SMALLEST = 1e-3  # a chance below it hardly counts beside `floor`
+_SMALLEST = 1e-3  # a probability below it hardly counts beside `floor`
 
 
 @dataclass(frozen=True)
 class Confidence(Advantage):
-    """A = p + floor for every token, p the product of the chances of all sampled tokens, at the sampling temperature.
+    """A = p + floor for every token, p the product of the probabilities of all sampled tokens, at the sampling
+    temperature.
 
-    p of a long reply underflows to 0; with a floor its own samples are then imitated all alike. `confident_share` says
-    how many attempts are not that long.
+    p of a long completion underflows to 0; with a floor its own samples are then imitated all alike. `confident_share`
+    says how many rollouts are not that long.
     """
 
-    floor: float = 0.1  # the paper's alpha: the credit of an attempt of chance 0
+    floor: float = 0.1  # the paper's alpha: the advantage of a rollout of probability 0
 
     is_local: ClassVar[bool] = True
 
@@ -51,27 +53,27 @@ class Confidence(Advantage):
             raise ConfigurationError(f"Confidence needs a floor >= 0, got {self.floor}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            attempt.set_advantage(chance_of(attempt) + self.floor)
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            rollout.set_advantage(probability_of(rollout) + self.floor)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Says how sure the policy is; nothing is remembered."""
-        chances = [chance_of(attempt) for group in groups for attempt in group.scored]
-        count = max(len(chances), 1)
-        confident = sum(chance > _SMALLEST for chance in chances)
-        return {"confidence": sum(chances) / count, "confident_share": confident / count}
+        probabilities = [probability_of(rollout) for group in groups for rollout in group.scored]
+        count = max(len(probabilities), 1)
+        confident = sum(probability > _SMALLEST for probability in probabilities)
+        return {"confidence": sum(probabilities) / count, "confident_share": confident / count}
 
 
-def chance_of(attempt: Trajectory) -> float:
+def probability_of(rollout: Rollout) -> float:
     """With which its tokens were sampled; what was put into its mouth is certain."""
-    return math.exp(sum(float(turn.logprobs.sum(dtype="float64")) for turn in attempt.turns))
+    return math.exp(sum(float(turn.logprobs.sum(dtype="float64")) for turn in rollout.turns))
 
 
 def rlsc(
     setting: Setting = Setting(group_size=16, temperature=0.5, steps=20),
-    floor: float = 0.1,  # credit of an attempt of chance 0; the paper's alpha
+    floor: float = 0.1,  # advantage of a rollout of probability 0; the paper's alpha
 ) -> Run:
-    """The log-likelihood of a whole attempt, times its chance plus the floor; a mean over attempts."""
+    """The log-likelihood of a whole rollout, times its probability plus the floor; a mean over rollouts."""
     run = setting.run("rlsc", Confidence(floor), (Reinforce(),), reduction=ConstantLength(1))
-    run.rewards = (measured(run.worlds),)
+    run.rewards = (measured(run.envs),)
     return run

@@ -8,8 +8,8 @@ Reading: As released: 1 for a right answer, 0 for a wrong one, -0.5 for none. fo
     of n tokens (a fourth of its characters); the release's price of 1000 is for working of thousands of tokens, here 2
     is for some ten. form=judge is 0.8 of the outcome and 0.2 of a judge's grade of effort; a rule that counts different
     calculations stands for the model, and a judge that fails gives no reward where the release gives 0.5. The penalty
-    of 0.05 to the reference is a loss here; trace 0.95. Demonstrations are the worlds' own working with backtracking
-    and checks put between its steps.
+    of 0.05 to the reference is a loss here; trace 0.95. Demonstrations are the environments' own working with
+    backtracking and checks put between its steps.
 Acts: reward/search_effort < 0 and credit_within > 0 and warmup/nll > 0 with taught=2
 """
 
@@ -30,39 +30,40 @@ from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 # RLSP's reward for search (2502.06773): a judge grades effort and originality, whether or not the answer is right.
 #
-# The release pays 0.5 where its judge fails; here such an attempt has no reward, as with every other judge.
+# The release pays 0.5 where its judge fails; here such a rollout has no reward, as with every other judge.
 
 ASKED = (
-    "How much effort and originality does the reply show in its search for an answer, from 0 (none) to 100? It does "
+    "How much effort and originality does the completion show in its search for an answer, from 0 (none) to 100? It "
+    "does "
     "not matter whether it is right. Answer with the number."
 )
 
 
 @dataclass(frozen=True)
 class JudgedEffort(Reward):
-    """What the judge says of each attempt, from 0 to 1; an answer without a number is no reward."""
+    """What the judge says of each rollout, from 0 to 1; an answer without a number is no reward."""
 
-    judge: Adviser
+    judge: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
 
     async def __call__(self, group: Group) -> list[float]:
-        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+        return await all_of(self._score(rollout) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory) -> float:
-        asked = judgement(ASKED, task=text_of(attempt.task), reply=attempt.reply)
+    async def _score(self, rollout: Rollout) -> float:
+        asked = judgement(ASKED, task=text_of(rollout.task), completion=rollout.completion)
         score = score_in(await verdict(self.judge, asked, NUMBER))
         return math.nan if score is None else score / 100
 
@@ -89,14 +90,14 @@ class SearchEffort(Reward):
             raise ConfigurationError(f"SearchEffort needs price >= 0 and least > 0, got {self.price} and {self.least}")
 
     def __call__(self, group: Group) -> list[float]:
-        lengths = [len(_working(attempt.reply)) / _CHARACTERS for attempt in group.trajectories]
+        lengths = [len(_working(rollout.completion)) / _CHARACTERS for rollout in group.rollouts]
         return [-self.price / max(length, self.least) for length in lengths]
 
 
-def _working(reply: str) -> str:
-    """What stands before the answer; a reply that never comes to one is all working."""
-    before, closed, _ = reply.rpartition(CLOSE)
-    return before if closed else reply
+def _working(completion: str) -> str:
+    """What stands before the answer; a completion that never comes to one is all working."""
+    before, closed, _ = completion.rpartition(CLOSE)
+    return before if closed else completion
 
 
 _FORMS = ("length", "judge")
@@ -120,7 +121,7 @@ def rlsp(
         "rlsp", Gae(), (Clip(0.2, 0.2), Kl("k2", kl)), values=Critic(device=setting.device), minibatches=2
     )
     (outcome,) = run.rewards
-    truth = measured(run.worlds)
+    truth = measured(run.envs)
     weight = 1.0 if form == "length" else 1 - share
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)
     search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, _RULE), share)

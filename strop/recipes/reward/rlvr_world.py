@@ -5,8 +5,8 @@ Paper: arXiv 2505.13934 (2025)
 Claim: World models of language and video gain on their own measures beyond what supervised training gives.
 Reading: Supervised training on true changes first, then GRPO on the measure itself: F1 over changed items, as for web
     pages, or with form=exact whether all of them are right, as for text games. Where nothing changes, foretelling
-    nothing is right, where the release gives 0. Group size and penalty were not found: those here are ours. The world
-    is a store of numbers and one action.
+    nothing is right, where the release gives 0. Group size and penalty were not found: those here are ours. The
+    environment is a store of numbers and one action.
 Left out: The text games' sum of partial rewards, and video.
 Acts: reward/change_f1 > 0 and warmup/nll > 0 with taught=4, steps=1
 """
@@ -27,20 +27,20 @@ from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 # A world model's reward (RLVR-World, 2505.13934): how well the changes it foretells match the true ones.
 #
-# In the release the measure is 0 where nothing changes and nothing is foretold; here that is right, and 1.
+# In the release the measure is 0 where nothing changes and nothing is predicted; here that is right, and 1.
 
 FORMS = ("f1", "exact")
 
 
 @dataclass(frozen=True)
 class ChangeF1(Reward):
-    """2 * common / (foretold + true) over sets of changed items, or with form exact whether both are the same.
+    """2 * common / (predicted + true) over sets of changed items, or with form exact whether both are the same.
 
-    A reply that cannot be read earns 0. For tasks of `NextState`.
+    A completion that cannot be read earns 0. For tasks of `NextState`.
     """
 
     form: str = "f1"  # f1 or exact
@@ -53,28 +53,28 @@ class ChangeF1(Reward):
             raise ConfigurationError(f"ChangeF1 has no form {self.form!r}: {nearest(self.form, FORMS)}")
 
     def problems(self, run: Run) -> list[str]:
-        strange = [f"{world.name}:{world.level}" for world in run.worlds if not isinstance(world, NextState)]
-        return [f"answers of {name} are no changes: name a world such as next_state:3" for name in strange]
+        strange = [f"{env.name}:{env.level}" for env in run.envs if not isinstance(env, NextState)]
+        return [f"answers of {name} are no changes: name an environment such as next_state:3" for name in strange]
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._mark(attempt) for attempt in group.trajectories]
+        return [self._score(rollout) for rollout in group.rollouts]
 
-    def _mark(self, attempt: Trajectory) -> float:
-        foretold, true = items_in(attempt.reply), items_in(attempt.task.answer)
+    def _score(self, rollout: Rollout) -> float:
+        predicted, true = items_in(rollout.completion), items_in(rollout.task.answer)
         assert true is not None
-        if foretold is None:
+        if predicted is None:
             return 0.0
-        return overlap(foretold, true) if self.form == "f1" else float(foretold == true)
+        return overlap(predicted, true) if self.form == "f1" else float(predicted == true)
 
 
-def overlap(foretold: Set[str], true: Set[str]) -> float:
+def overlap(predicted: Set[str], true: Set[str]) -> float:
     """The harmonic mean of precision and recall; of two empty sets 1."""
-    total = len(foretold) + len(true)
-    return 2 * len(foretold & true) / total if total else 1.0
+    total = len(predicted) + len(true)
+    return 2 * len(predicted & true) / total if total else 1.0
 
 
 def rlvr_world(
-    setting: Setting = Setting(world="next_state:3"),
+    setting: Setting = Setting(env="next_state:3"),
     form: str = "f1",  # f1 or exact
     taught: int = 20,  # steps of supervised training first
     kl: float = 0.001,  # weight of the penalty to the reference

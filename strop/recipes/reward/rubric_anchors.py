@@ -7,7 +7,7 @@ Reading: The paper gives no equations for its aggregation: veto and saturation a
     veto is met from a score of 50 of 100 on. The first stage is a run of its own before this one, with its rubrics
     without the veto against hacking. Groups stay whose mean is within a central band, where the paper filters tasks
     once by the scores of the model it begins with. Rules stand for bank and judge (`judge=http://...#MODEL` asks one).
-    What the world would have paid is logged beside it and weighs nothing.
+    What the environment would have paid is logged beside it and weighs nothing.
 Left out: Interactions of dimensions and the stretching of high scores, for which no form was found; rubrics for style.
 Acts: reward/rubric_anchors > 0 and fact/vetoed > 0 and kept_share < 1 with first=1
 """
@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.checklist_items import FACT, Item
@@ -28,21 +28,22 @@ from strop.filter.judges.rubric import answer, items_in
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Task, Trajectory
+from strop.types import Group, Rollout, Task
 
 # Rubicon's reward (2508.12790): a rubric's dimensions with diminishing returns, and some that zero everything.
 #
 # The paper names veto, saturation, interactions and stretching without equations; the first two are read plainly here.
 
 WANTED = (
-    "Write a rubric for replies to this task: one dimension per line, each with its weight before it, as in 5: It is "
-    "short; and after the word veto what makes a reply worthless where it is not met, as in veto: It is polite."
+    "Write a rubric for completions to this task: one dimension per line, each with its weight before it, as in 5: It "
+    "is "
+    "short; and after the word veto what makes a completion worthless where it is not met, as in veto: It is polite."
 )
 _VETO = re.compile(r"[ \t*-]*veto[ \t]*[:.)][ \t]*(\S.*)", re.IGNORECASE)
 _PASSED = 0.5  # a veto's least score
@@ -52,36 +53,36 @@ _PASSED = 0.5  # a veto's least score
 class RubricAnchors(Reward):
     """0 where a veto is not met, else sum(w * g(r)) / sum(w), g(r) = (1 - e^(-c r)) / (1 - e^(-c)), r from 0 to 1."""
 
-    writer: Adviser  # the bank of rubrics, or who writes them
-    judge: Adviser  # who scores a reply in all dimensions
+    task_generator: LLMClient  # the bank of rubrics, or who writes them
+    judge: LLMClient  # who scores a completion in all dimensions
     saturation: float = 2.0  # c: the larger, the less a dimension pays that is good already
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
 
     def __post_init__(self) -> None:
         if not 0 < self.saturation < 700:
             raise ConfigurationError(f"RubricAnchors needs a saturation above 0 and below 700, got {self.saturation}")
 
     async def __call__(self, group: Group) -> list[float]:
-        if not group.trajectories:
+        if not group.rollouts:
             return []
         items, vetoes = await self._rubric(group.task)
-        return await all_of(self._mark(attempt, items, vetoes) for attempt in group.trajectories)
+        return await all_of(self._score(rollout, items, vetoes) for rollout in group.rollouts)
 
     async def _rubric(self, task: Task) -> tuple[list[Item], list[str]]:
-        said = await answer(self.writer, question(WANTED, task=text_of(task)))
+        said = await answer(self.task_generator, question(WANTED, task=text_of(task)))
         found = [_VETO.fullmatch(line.rstrip()) for line in said.splitlines()]
         items = [item for item in items_in(said) if item.weight > 0]
         if not items:
-            raise AdviserError(f"there is no dimension with a weight in the rubric for task {task.id}")
+            raise LLMClientError(f"there is no dimension with a weight in the rubric for task {task.id}")
         return items, [each.group(1) for each in found if each]
 
-    async def _mark(self, attempt: Trajectory, items: list[Item], vetoes: list[str]) -> float:
-        scores = await scores_of(attempt, [*(item.text for item in items), *vetoes], self.judge)
+    async def _score(self, rollout: Rollout, items: list[Item], vetoes: list[str]) -> float:
+        scores = await scores_of(rollout, [*(item.text for item in items), *vetoes], self.judge)
         met = scores[: len(items)]
         is_vetoed = any(score < _PASSED for score in scores[len(items) :])
-        attempt.facts |= {f"{FACT}{place}": score for place, score in enumerate(met)} | {"vetoed": float(is_vetoed)}
+        rollout.facts |= {f"{FACT}{place}": score for place, score in enumerate(met)} | {"vetoed": float(is_vetoed)}
         paid = sum(item.weight * self.saturated(score) for item, score in zip(items, met, strict=True))
         return 0.0 if is_vetoed else paid / sum(item.weight for item in items)
 
@@ -107,9 +108,12 @@ def rubric_anchors(
     def stage(sizes: Setting, rubric: str) -> Run:
         gates = (RewardBand(low, high),)
         run = sizes.run("rubric_anchors", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), gates=gates)
-        truth = measured(run.worlds)
-        writer, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in (rubric, "scored"))
-        run.rewards, run.reward_seconds = (RubricAnchors(writer, scorer, saturation), truth), judge_seconds(judge)
+        truth = measured(run.envs)
+        task_generator, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in (rubric, "scored"))
+        run.rewards, run.reward_seconds = (
+            (RubricAnchors(task_generator, scorer, saturation), truth),
+            judge_seconds(judge),
+        )
         return run
 
     run = stage(setting, "guarded")

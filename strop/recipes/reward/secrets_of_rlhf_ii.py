@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.environments.judging.preferences import asked_of, replies_of
+from strop.environments.judging.preferences import asked_of, completions_of
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
@@ -31,25 +31,25 @@ from strop.generate.reward_model import RewardModel
 from strop.models.names import model_folder
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
-from strop.roles import Loss, Strategy, World
+from strop.roles import Environment, Loss, Strategy
 from strop.run import Run
 from strop.training.arithmetic.siblings import margins, per_group
 from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output
 from strop.training.losses.preferences.bradley_terry import BradleyTerry
 from strop.training.requirements import Aux, Need
-from strop.types import Group, Metrics, Start, Task, Trajectory
+from strop.types import Group, Metrics, Rollout, Start, Task
 
 # How strongly several reward models prefer the better one of a pair (Secrets of RLHF II, 2401.06080).
 #
 # Reading: the paper trains ten models on the same pairs in another order each, which are ten runs here; those whose
 # mean difference is among the lowest `wrong` of pairs, and against the label, have a wrong one. Which value that is, is
-# found on `sample` pairs of the worlds before the first step, so that it depends on no order of groups.
+# found on `sample` pairs of the environments before the first step, so that it depends on no order of groups.
 
 
 @dataclass
 class Voted(Strategy):
-    """The attempts of `inner`, with the mean of the judges' differences u, and whether it says that the label is wrong.
+    """The rollouts of `inner`, with the mean of the judges' differences u, and whether it says that the label is wrong.
 
     Both stand in `Turn.aux["strength"]` of the two, and in their facts. A pair that does not fit a judge's context has
     no vote: u is 0.
@@ -57,7 +57,7 @@ class Voted(Strategy):
 
     inner: Strategy
     judges: tuple[RewardModel, ...]
-    worlds: tuple[World, ...]  # of pairs
+    envs: tuple[Environment, ...]  # of pairs
     wrong: float = 0.2  # most of pairs whose labels are
     sample: int = 256  # pairs
 
@@ -70,30 +70,30 @@ class Voted(Strategy):
 
     def meet(self, policy: Policy) -> None:
         """Find out below which u a label is wrong."""
-        each = -(-self.sample // len(self.worlds))
-        found = self.strengths([world.task(index) for world in self.worlds for index in range(each)])
+        each = -(-self.sample // len(self.envs))
+        found = self.strengths([env.task(index) for env in self.envs for index in range(each)])
         # never above 0, as in the paper's data: a label that the judges agree with is not wrong, however little they do
         self._lowest = min(float(np.nanquantile(found, self.wrong)), 0.0) if self.wrong else -np.inf
 
     def strengths(self, tasks: Sequence[Task]) -> list[float]:
         """u of each pair; NaN where a judge cannot read one."""
-        asked = [(asked_of(task), reply) for task in tasks for reply in replies_of(task)[:2]]
+        asked = [(asked_of(task), completion) for task in tasks for completion in completions_of(task)[:2]]
         told = np.array([judge.scores(asked) for judge in self.judges])  # [M, 2 N]
         return [float(each) for each in (told[:, 0::2] - told[:, 1::2]).mean(0)]
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if self._lowest is None:
             raise ConfigurationError("Voted does not know which labels are wrong: call meet(policy) first")
-        attempts = await self.inner(group, starts, play)
+        rollouts = await self.inner(group, starts, play)
         (strength,) = self.strengths([group.task])
         is_wrong = strength < self._lowest  # never of NaN
         told = np.array([[np.nan_to_num(strength), is_wrong]], dtype=np.float32)  # one row for the whole turn
-        return [_told(attempt, told) for attempt in attempts]
+        return [_told(rollout, told) for rollout in rollouts]
 
 
-def _told(attempt: Trajectory, told: np.typing.NDArray[np.float32]) -> Trajectory:
-    turns = tuple(replace(turn, aux={**turn.aux, "strength": told}) for turn in attempt.turns)
-    return replace(attempt, turns=turns, facts=attempt.facts | {"strength": float(told[0, 0])})
+def _told(rollout: Rollout, told: np.typing.NDArray[np.float32]) -> Rollout:
+    turns = tuple(replace(turn, aux={**turn.aux, "strength": told}) for turn in rollout.turns)
+    return replace(rollout, turns=turns, facts=rollout.facts | {"strength": float(told[0, 0])})
 
 
 # Pairs by how strongly others prefer one (Secrets of RLHF II, 2401.06080): flipped, softened, and with a margin.
@@ -126,7 +126,7 @@ class MarginPreference(Loss):
         scores = verdict_scores(output, batch)
         told = batch.aux.get(STRENGTH.name)
         if told is None or told.shape[1:] != (2,):
-            raise ConfigurationError("MarginPreference needs the strength of preferences: need attempts of Voted")
+            raise ConfigurationError("MarginPreference needs the strength of preferences: need rollouts of Voted")
         strength, turned = (self._of_pairs(told[:, place].to(scores.dtype), batch) for place in (0, 1))  # [G]
         side = 1 - 2 * turned  # [G], -1 where the label is wrong
         known = side * strength
@@ -135,16 +135,16 @@ class MarginPreference(Loss):
         each = (1 - unsure) * functional.softplus(-gap) + unsure * functional.softplus(gap)
         loss = torch.where(batch.trainable, batch.on_tokens(each[batch.groups]), 0.0)
         agrees = (side * margins(scores, batch, self) > 0).to(scores.dtype)
-        figures = {"preferred_share": agrees, "flipped_share": turned, "strength": strength}
-        return loss, {name: batch.figure(batch.on_tokens(figure[batch.groups])) for name, figure in figures.items()}
+        metrics = {"preferred_share": agrees, "flipped_share": turned, "strength": strength}
+        return loss, {name: batch.metric(batch.on_tokens(metric[batch.groups])) for name, metric in metrics.items()}
 
     def _of_pairs(self, values: Tensor, batch: Batch) -> Tensor:
-        """A number that both attempts of a pair bear at their verdict: [T] -> [G]."""
-        return per_group(batch.per_attempt(values), batch) / 2
+        """A number that both rollouts of a pair bear at their verdict: [T] -> [G]."""
+        return per_group(batch.per_rollout(values), batch) / 2
 
 
 def secrets_of_rlhf_ii(
-    setting: Setting = Setting(world="arithmetic:2", group_size=2, groups_per_step=64, learning_rate=1e-3),
+    setting: Setting = Setting(env="arithmetic:2", group_size=2, groups_per_step=64, learning_rate=1e-3),
     judges: str = "",  # folders of reward models, joined by +; empty: the plain loss, which makes such models
     noise: float = 0.2,  # share of pairs whose labels are wrong
     wrong: float = 0.2,  # share of pairs whose labels are taken for wrong, of those that the judges speak against
@@ -155,5 +155,5 @@ def secrets_of_rlhf_ii(
         return preferring(setting, "secrets_of_rlhf_ii", (BradleyTerry(),), noise=noise)
     run = preferring(setting, "secrets_of_rlhf_ii", (MarginPreference(soft),), noise=noise)
     models = tuple(RewardModel(str(model_folder(folder)), setting.device) for folder in judges.split("+"))
-    run.strategy = Voted(run.strategy, models, run.worlds, wrong)
+    run.strategy = Voted(run.strategy, models, run.envs, wrong)
     return run

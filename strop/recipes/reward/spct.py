@@ -1,13 +1,14 @@
-"""Train a judge that writes what counts, a critique and a score for each reply, paid 1 or -1 by the scores alone.
+"""Train a judge that writes what counts, a critique and a score for each completion, paid 1 or -1 by the scores alone.
 
 Title: Inference-Time Scaling for Generalist Reward Modeling
 Paper: arXiv 2504.02495 (2025)
 Claim: A judge that gets better with more answers of its own: 32 of a 27B model do as well as a model of 671B.
-Reading: 1 where the best reply's score is strictly the highest, else -1, and nothing for layout; groups of 4, a penalty
-    of 0.08 to the reference. Before that, as in the paper, imitation of right answers out of three, of questions that
-    are not always answered rightly; and before that, since the bundled model was never asked, a short supervised run.
-    Replies to compare are worked solutions and mistakes that rules make. `spct_votes` asks such a judge several times.
-Left out: Answers with a hint about which reply is best in the second stage.
+Reading: 1 where the best completion's score is strictly the highest, else -1, and nothing for layout; groups of 4, a
+    penalty of 0.08 to the reference. Before that, as in the paper, imitation of right answers out of three, of
+    questions that are not always answered rightly; and before that, since the bundled model was never asked, a short
+    supervised run. Completions to compare are worked solutions and mistakes that rules make. `spct_votes` asks such a
+    judge several times.
+Left out: Answers with a hint about which completion is best in the second stage.
 Acts: reward/graded_answer > -1 and warmup/kept_share < 1 with taught=3, rejected=1
 """
 
@@ -22,7 +23,7 @@ from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_envs
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_standard import GroupStandard
@@ -34,8 +35,8 @@ _DRAWS = 3  # answers of which right ones are imitated
 
 
 def spct(
-    setting: Setting = Setting(world="arithmetic:3", group_size=4),
-    replies: int = 2,  # that a question shows
+    setting: Setting = Setting(env="arithmetic:3", group_size=4),
+    completions: int = 2,  # that a question shows
     taught: int = 12,  # steps of supervised training first
     rejected: int = 4,  # steps of imitation of right answers before RL
     kl: float = 0.08,  # weight of the penalty to the reference
@@ -47,6 +48,6 @@ def spct(
         cold = replace(setting, steps=rejected, group_size=_DRAWS, heldout_every=0)
         start = cold.run("spct", Constant(), (Likelihood(),), gates=(ZeroVariance(), Successes()))
         run.warmup, start.warmup = start, run.warmup
-    wrap_worlds(run, lambda world: (Ranking(world, replies),))
+    wrap_envs(run, lambda env: (Ranking(env, completions),))
     run.rewards = (GradedAnswer(Earned(), right=1.0, wrong=-1.0, missing=-1.0), Earned(weight=0.0))
     return run

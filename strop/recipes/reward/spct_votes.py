@@ -1,8 +1,8 @@
-"""GRPO by a judge that scores all attempts at a task together, several times and in another order each time.
+"""GRPO by a judge that scores all rollouts of a task together, several times and in another order each time.
 
 Reading: SPCT's inference-time scaling: scores of `votes` answers at temperature 0.5 are added up, or of those `kept`
     that another judge trusts most. The judge is what `spct` trains; a rule that checks calculations stands for it, and
-    says the same in every order. What the world would have paid is logged beside it and weighs nothing.
+    says the same in every order. What the environment would have paid is logged beside it and weighs nothing.
 Acts: reward/shuffled_votes > 0
 Papers: spct
 """
@@ -22,7 +22,7 @@ from strop.filter.judges.checklist_items import score_in
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
@@ -32,9 +32,9 @@ from strop.types import Group, Sampling
 
 # A judge that is asked several times, in another order each time, and whose scores are added up (SPCT, 2504.02495).
 #
-# Another adviser may say how far each of its answers can be trusted; only the best are counted then.
+# Another LLM client may say how far each of its answers can be trusted; only the best are counted then.
 
-TRUSTED = "How likely is it that the reply scores these right, from 0 to 100? Answer with the number."
+TRUSTED = "How likely is it that the completion scores these right, from 0 to 100? Answer with the number."
 _VOTING = Sampling(temperature=0.5, max_tokens=512)
 _EXACT = Sampling(temperature=0.0, max_tokens=16)
 _HIGHEST = 10
@@ -42,18 +42,18 @@ _HIGHEST = 10
 
 @dataclass(frozen=True)
 class ShuffledVotes(Reward):
-    """The mean score of each attempt over all answers that count, from 0 to 1.
+    """The mean score of each rollout over all answers that count, from 0 to 1.
 
-    An answer that cannot be read does not count; without any, no attempt has a reward.
+    An answer that cannot be read does not count; without any, no rollout has a reward.
     """
 
-    judge: Adviser
+    judge: LLMClient
     votes: int = 8  # answers of the judge about one group
-    meta: Adviser | None = None  # who says how far an answer can be trusted; None: all count
+    meta: LLMClient | None = None  # who says how far an answer can be trusted; None: all count
     kept: int = 4  # answers that count where somebody says so
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
     is_relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -61,29 +61,29 @@ class ShuffledVotes(Reward):
             raise ConfigurationError(f"ShuffledVotes needs 1 <= kept <= votes, got {self.kept} and {self.votes}")
 
     async def __call__(self, group: Group) -> list[float]:
-        replies = [attempt.reply for attempt in group.trajectories]
-        found = await all_of(self._vote(text_of(group.task), replies, number) for number in range(self.votes))
+        completions = [rollout.completion for rollout in group.rollouts]
+        found = await all_of(self._vote(text_of(group.task), completions, number) for number in range(self.votes))
         read = [vote for vote in found if vote is not None]
         if self.meta is not None:
             read = sorted(read, key=lambda vote: -vote[0])[: self.kept]
-        sums = [sum(scores[place] for _, scores in read) for place in range(len(replies))]
+        sums = [sum(scores[place] for _, scores in read) for place in range(len(completions))]
         return [total / (len(read) * _HIGHEST) if read else math.nan for total in sums]
 
-    async def _vote(self, task: str, replies: Sequence[str], number: int) -> tuple[float, list[int]] | None:
-        """How far an answer can be trusted, and its scores in the order of the attempts."""
-        order = random.Random(f"{key_of(task)}/{number}").sample(range(len(replies)), len(replies))
-        asked = question_about(task, [replies[place] for place in order], form_for(self.judge))
+    async def _vote(self, task: str, completions: Sequence[str], number: int) -> tuple[float, list[int]] | None:
+        """How far an answer can be trusted, and its scores in the order of the rollouts."""
+        order = random.Random(f"{key_of(task)}/{number}").sample(range(len(completions)), len(completions))
+        asked = question_about(task, [completions[place] for place in order], form_for(self.judge))
         said = await verdict_or_none(self.judge, asked, ANYTHING, _VOTING, key_of(f"{asked}/{number}"))
-        scores = scores_in(said, len(replies))
+        scores = scores_in(said, len(completions))
         if scores is None:
             return None
-        back = [scores[order.index(place)] for place in range(len(replies))]
+        back = [scores[order.index(place)] for place in range(len(completions))]
         return await self._trust(asked, said), back
 
     async def _trust(self, asked: str, said: str) -> float:
         if self.meta is None:
             return 0.0
-        text = judgement(TRUSTED, task=asked, reply=said)
+        text = judgement(TRUSTED, task=asked, completion=said)
         return score_in(await verdict_or_none(self.meta, text, NUMBER, _EXACT, key_of(text))) or 0.0
 
 
@@ -101,6 +101,6 @@ def spct_votes(
     """No answers are needed where a judge can compare."""
     run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     second = parse_judge(meta, _RULE) if meta else None
-    run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured(run.worlds))
+    run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured(run.envs))
     run.reward_seconds = max(judge_seconds(judge), judge_seconds(meta or "rules"))
     return run

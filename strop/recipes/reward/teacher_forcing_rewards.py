@@ -4,9 +4,9 @@ Title: Teacher Forcing Recovers Reward Functions for Text Generation
 Paper: arXiv 2210.08708 (2022)
 Claim: A reward that a teacher-forced model implies trains generators on prompts without answers, better than others do.
 Reading: Returns are divided by 100 and held within 1, as released, with its baseline. The next state's plain maximum is
-    taken. One attempt per task, because siblings are not compared. What the world would have paid is logged and weighs
-    nothing.
-Left out: A behaviour policy kept for 5000 updates, with importance weights: each draw is of the current weights.
+    taken. One rollout per task, because siblings are not compared. What the environment would have paid is logged and
+    weighs nothing.
+Left out: A behaviour policy kept for 5000 updates, with importance weights: each batch is of the current weights.
 Acts: teacher_regret < 0 and credit_within > 0 with teacher=MODEL
 """
 
@@ -28,8 +28,8 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
-from strop.training.requirements import Note
-from strop.types import FilePath, Group, Metrics, Trajectory
+from strop.training.requirements import PolicyStatistic
+from strop.types import FilePath, Group, Metrics, Rollout
 
 if TYPE_CHECKING:
     from strop.training.machine.logprobs import PolicyOutput
@@ -53,7 +53,7 @@ class TeacherForced(Advantage):
 
     teacher: FilePath  # model folder
     divisor: float = 100.0  # that returns are divided by
-    limit: float = 1.0  # of the credit of a token
+    limit: float = 1.0  # of the advantage of a token
     has_baseline: bool = True  # b; or none
 
     def __post_init__(self) -> None:
@@ -61,29 +61,29 @@ class TeacherForced(Advantage):
             raise ConfigurationError(f"TeacherForced needs divisor and limit > 0, got {self.divisor} and {self.limit}")
 
     @property
-    def needs(self) -> frozenset[Note]:
+    def needs(self) -> frozenset[PolicyStatistic]:
         return frozenset({self._note})
 
     @property
-    def _note(self) -> Note:
-        return Note("teacher_values", _look, self.teacher)
+    def _note(self) -> PolicyStatistic:
+        return PolicyStatistic("teacher_values", _look, self.teacher)
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            values = self._values(attempt)
-            credit = returns_to_go(values) - (values[:, _EXPECTED] if self.has_baseline else 0.0)
-            attempt.advantages = np.clip(credit / self.divisor, -self.limit, self.limit).astype(np.float32)
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            values = self._values(rollout)
+            advantage = returns_to_go(values) - (values[:, _EXPECTED] if self.has_baseline else 0.0)
+            rollout.advantages = np.clip(advantage / self.divisor, -self.limit, self.limit).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How far the draw's tokens are below those that the teacher likes best, in logits; nothing is remembered."""
-        values = [self._values(attempt) for group in groups for attempt in group.scored]
+        """How far the batch's tokens are below those that the teacher likes best, in logits; nothing is remembered."""
+        values = [self._values(rollout) for group in groups for rollout in group.scored]
         tokens = np.concatenate([*values, np.zeros((0, 3))])
         regret = tokens[:, _TAKEN] - tokens[:, _BEST]
         return {"teacher_regret": float(regret.mean())} if len(regret) else {}
 
-    def _values(self, attempt: Trajectory) -> NDArray[np.float64]:
+    def _values(self, rollout: Rollout) -> NDArray[np.float64]:
         """[N, 3]."""
-        return self._note.of(attempt).astype(np.float64) if attempt.num_tokens else np.zeros((0, 3))
+        return self._note.of(rollout).astype(np.float64) if rollout.num_tokens else np.zeros((0, 3))
 
 
 def returns_to_go(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,5 +114,5 @@ def teacher_forcing_rewards(
     """`teacher` is a folder with a model of the same vocabulary, as runs/NAME/checkpoints/step-100 of recipe sft."""
     advantage = TeacherForced(str(model_folder(teacher)), divisor, has_baseline=has_baseline)
     run = setting.run("teacher_forcing_rewards", advantage, (Reinforce(),))
-    run.rewards = (measured(run.worlds),)
+    run.rewards = (measured(run.envs),)
     return run

@@ -1,13 +1,14 @@
-"""A judge that thinks compares all siblings, and its comparisons are the credit.
+"""A judge that thinks compares all siblings, and its comparisons are the advantage.
 
 Title: Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models
 Paper: arXiv 2505.16265 (2025)
 Claim: 8 % more on RM-Bench than Bradley-Terry reward models and generative ones that are scaled otherwise.
-Reading: The judge is asked once per pair, for a verdict from -3 to 3 without 0, with sides by chance. adviser is rules
-    that check calculations, or a language model behind an address. An unread verdict is missing, and divisors count
-    what is known; the release has none missing. What the world would have paid is logged beside it and weighs nothing.
+Reading: The judge is asked once per pair, for a verdict from -3 to 3 without 0, with sides by chance. LLM client is
+    rules that check calculations, or a language model behind an address. An unread verdict is missing, and divisors
+    count what is known; the release has none missing. What the environment would have paid is logged beside it and
+    weighs nothing.
 Left out: Making the judge: its warm-up on long thoughts and its training by whether its verdict has the right sign.
-Acts: credit > 0 and reward/outcome != 0
+Acts: advantage > 0 and reward/outcome != 0
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.environment_metric import measured
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Adviser, Reward
+from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Sampling, Task
 
-# Think-RM's pairwise RLHF (2505.16265): credit from comparisons of all siblings, without a score for any of them.
+# Think-RM's pairwise RLHF (2505.16265): advantage from comparisons of all siblings, without a score for any of them.
 
 WANTED = (
-    "Think about which of both replies is the better one, [reply] or [other]. End with a line 'verdict: N', N from 3 "
-    "(reply is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
+    "Think about which of both completions is the better one, [completion] or [other]. End with a line 'verdict: N', "
+    "N from 3 "
+    "(completion is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
 )
 _VERDICT = re.compile(r"verdict:\s*([+-]?[1-3])\b(?!\.\d)")
 _BARE = re.compile(rf"[^\n]{{0,80}}\n?{_VERDICT.pattern}\W{{0,9}}")
@@ -51,11 +53,11 @@ class PairwiseLead(Reward):
     """(1/G) sum over j of d_ij, divided by sqrt(sum of d^2 / (2 G (G - 1)) + 1e-6); d_ij is how far i is ahead of j.
 
     One judgement per pair, its sides by chance. What cannot be read is not known: sums are then divided by how many
-    are, and an attempt of which nothing is known has no reward. If d_ij = r_i - r_j, this is GRPO with the unbiased
+    are, and a rollout of which nothing is known has no reward. If d_ij = r_i - r_j, this is GRPO with the unbiased
     spread.
     """
 
-    judge: Adviser
+    judge: LLMClient
     max_tokens: int = 2048  # of a judgement, its thoughts among them
     weight: float = 1.0
 
@@ -63,10 +65,10 @@ class PairwiseLead(Reward):
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
-        replies = [attempt.reply for attempt in group.trajectories]
-        pairs = list(combinations(range(len(replies)), 2))
-        told = await all_of(self._lead(group.task, replies[i], replies[j]) for i, j in pairs)
-        ahead = np.full((len(replies), len(replies)), np.nan)
+        completions = [rollout.completion for rollout in group.rollouts]
+        pairs = list(combinations(range(len(completions)), 2))
+        told = await all_of(self._lead(group.task, completions[i], completions[j]) for i, j in pairs)
+        ahead = np.full((len(completions), len(completions)), np.nan)
         for (i, j), lead in zip(pairs, told, strict=True):
             ahead[i, j], ahead[j, i] = lead, -lead
         return leads(ahead)
@@ -75,11 +77,11 @@ class PairwiseLead(Reward):
         """NaN where the judge does not say."""
         is_turned = bool(key_of(f"{one}\n{other}") & 1)
         first, second = (other, one) if is_turned else (one, other)
-        asked = judgement(WANTED, task=text_of(task), reply=first, other=second)
+        asked = judgement(WANTED, task=text_of(task), completion=first, other=second)
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
         try:
             lead = verdict_in(await verdict(self.judge, asked, _BARE, sampling))
-        except AdviserError:
+        except LLMClientError:
             return math.nan
         return -lead if is_turned else lead
 
@@ -102,31 +104,31 @@ def leads(ahead: NDArray[np.float64]) -> list[float]:
     ]
 
 
-# Rewards that are credit already: nothing is taken off and nothing divided.
+# Rewards that are advantage already: nothing is taken off and nothing divided.
 
 
 @dataclass(frozen=True)
 class Given(Advantage):
-    """A = the attempt's reward, at each of its tokens."""
+    """A = the rollout's reward, at each of its tokens."""
 
     is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            for attempt in group.scored:
-                attempt.set_advantage(attempt.reward)
+            for rollout in group.scored:
+                rollout.set_advantage(rollout.reward)
 
 
 def think_rm(
     setting: Setting = Setting(group_size=4),
-    adviser: str = "rules",  # or http://HOST:PORT/v1#MODEL
+    llm_client: str = "rules",  # or http://HOST:PORT/v1#MODEL
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.001,  # weight of the penalty to the reference
 ) -> Run:
-    """G (G - 1) / 2 judgements per task, and no score of any single reply."""
+    """G (G - 1) / 2 judgements per task, and no score of any single completion."""
     rules = Procedural("strop.standins.judges.pairwise:compared")
-    judge = rules if adviser == "rules" else parse_adviser(adviser)
+    judge = rules if llm_client == "rules" else parse_llm_client(llm_client)
     run = setting.run("think_rm", Given(), (Clip(clip, clip), Kl("k3", kl)), minibatches=2)
-    truth = measured(run.worlds)
+    truth = measured(run.envs)
     run.rewards = (PairwiseLead(judge or rules), truth)
     return run

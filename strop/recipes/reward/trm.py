@@ -5,11 +5,12 @@ Paper: arXiv 2509.25409 (2025)
 Claim: Judging each sentence first by what was given, then by reasoning, finds more errors than one verdict per answer,
     and makes policies more correct and more useful at once.
 Reading: Read in reviews only. A sentence earns 1 where it is judged correct; the preference against the task's own
-    answer, in both orders, goes to all sentences with twice that weight; credit is standardized over all sentences of a
-    group. A rule stands for the judge (`judge=http://...#MODEL` asks one) and the world's check for the preference.
+    answer, in both orders, goes to all sentences with twice that weight; advantage is standardized over all sentences
+    of a group. A rule stands for the judge (`judge=http://...#MODEL` asks one) and the environment's check for the
+    preference.
     `trains=judge` is the judge's own training: 1/2 for faithfulness and for correctness told right, and a bonus of ours
-    for an error caught, on tasks of a file whose answers are true verdicts (`world=FILE.jsonl`).
-Left out: Search results as what has to be kept to: the bundled worlds give the task alone.
+    for an error caught, on tasks of a file whose answers are true verdicts (`env=FILE.jsonl`).
+Left out: Search results as what has to be kept to: the bundled environments give the task alone.
 Acts: reward/sentence_verdicts > 0 and fact/faithful > 0 and credit_within > 0
 """
 
@@ -24,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.errors import AdviserError, ConfigurationError, RewardError
+from strop.errors import ConfigurationError, LLMClientError, RewardError
 from strop.filter.judges.batch_ask import Lines, all_of, text_of, verdict
 from strop.filter.judges.pairwise_judge import Graded
 from strop.filter.paid_text import Paid, Span
@@ -32,25 +33,28 @@ from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.filter.span_rewards import ENDS
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Adviser, Reward
+from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.arithmetic.turn_returns import ends_of, placed_payments
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
-# Sentences of a reply, how a judge is asked about each, and how its verdicts are read (TRM).
+# Sentences of a completion, how a judge is asked about each, and how its verdicts are read (TRM).
 #
 # A line of an answer says first whether the sentence keeps to what was given, then why, then whether it is right: `2:
 # faithful; it adds both numbers; incorrect`.
 
 ASKED = (
-    "Judge each numbered sentence of the reply: does it keep to what the task gives (faithful or unfaithful), why, and "
+    "Judge each numbered sentence of the completion: does it keep to what the task gives (faithful or unfaithful), "
+    "why, and "
     "is it right (correct or incorrect)? One line each, as in 2: faithful; it adds both numbers; incorrect"
 )
-_MOST = 999  # that are judged one by one: what stands behind them is one more, or a long reply keeps everybody waiting
+_MOST = (
+    999  # that are judged one by one: what stands behind them is one more, or a long completion keeps everybody waiting
+)
 # after a full stop, at a new line, at the end of a working, and between two calculations
 _BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+|</?think>|(?<==)\s+|(?<=\d)\s+(?=[\d(-])")
 _LINE = re.compile(
@@ -79,7 +83,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def numbered(text: str) -> str:
-    """The sentences of a reply, one per line with its number."""
+    """The sentences of a completion, one per line with its number."""
     shown = [" ".join(text[start:end].split()) for start, end in sentences(text)]
     return "\n".join(f"{number}: {each}" for number, each in enumerate(shown, start=1))
 
@@ -98,29 +102,29 @@ def verdicts_in(text: str) -> dict[int, SentenceVerdict]:
 
 # TRM's reward for a policy (2509.25409): a judge that thinks about each sentence says whether it is right.
 #
-# Each sentence is paid at its own end, so that credit can stay with it.
+# Each sentence is paid at its own end, so that advantage can stay with it.
 
 
 @dataclass(frozen=True)
 class SentenceVerdicts(Reward):
-    """1 at the end of each sentence of the last reply that is judged correct, divided by how many there are.
+    """1 at the end of each sentence of the last completion that is judged correct, divided by how many there are.
 
-    A reply without any sentence earns 0; an answer that leaves one out is none.
+    A completion without any sentence earns 0; an answer that leaves one out is none.
     """
 
-    judge: Adviser
+    judge: LLMClient
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
 
     async def __call__(self, group: Group) -> list[Paid]:
-        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+        return await all_of(self._mark(rollout) for rollout in group.rollouts)
 
-    async def _mark(self, attempt: Trajectory) -> Paid:
-        places = sentences(attempt.reply)
-        verdicts = await self._verdicts(attempt, len(places)) if places else []
-        turn, count = len(attempt.turns) - 1, max(len(places), 1)
-        attempt.facts["faithful"] = sum(each.is_faithful for each in verdicts) / count
+    async def _mark(self, rollout: Rollout) -> Paid:
+        places = sentences(rollout.completion)
+        verdicts = await self._verdicts(rollout, len(places)) if places else []
+        turn, count = len(rollout.turns) - 1, max(len(places), 1)
+        rollout.facts["faithful"] = sum(each.is_faithful for each in verdicts) / count
         spans = [
             span
             for (start, end), verdict in zip(places, verdicts, strict=True)
@@ -128,12 +132,12 @@ class SentenceVerdicts(Reward):
         ]
         return Paid(0.0, tuple(spans))
 
-    async def _verdicts(self, attempt: Trajectory, count: int) -> list[SentenceVerdict]:
-        asked = judgement(ASKED, task=text_of(attempt.task), reply=numbered(attempt.reply))
+    async def _verdicts(self, rollout: Rollout, count: int) -> list[SentenceVerdict]:
+        asked = judgement(ASKED, task=text_of(rollout.task), completion=numbered(rollout.completion))
         said = await verdict(self.judge, asked, VERDICTS)
         found = verdicts_in(said)
         if sorted(found) != list(range(1, count + 1)):
-            raise AdviserError(f"need one verdict on each of {count} sentences, got {said[:80]!r}")
+            raise LLMClientError(f"need one verdict on each of {count} sentences, got {said[:80]!r}")
         return [found[number] for number in range(1, count + 1)]
 
 
@@ -162,7 +166,7 @@ class VerdictsRight(Reward):
     def __call__(self, group: Group) -> list[float]:
         if not (truth := verdicts_in(group.task.answer)):
             raise RewardError(f"the answer of task {group.task.id} holds no verdicts, as in 1: faithful; why; correct")
-        return [self._mark(truth, verdicts_in(attempt.reply)) for attempt in group.trajectories]
+        return [self._mark(truth, verdicts_in(rollout.completion)) for rollout in group.rollouts]
 
     def _mark(self, truth: dict[int, SentenceVerdict], said: dict[int, SentenceVerdict]) -> float:
         both = [(true, said[number]) for number, true in truth.items() if number in said]
@@ -174,15 +178,16 @@ class VerdictsRight(Reward):
         return halves + self.bonus * (not true.is_correct and not told.is_correct)
 
 
-# Credit by sentence (2509.25409): what a sentence was paid stays with it, what the reply was paid goes to them all.
+# Advantage by sentence (2509.25409): what a sentence was paid stays with it, what the completion was paid goes to them
+# all.
 
 
 @dataclass(frozen=True)
 class SentenceStandard(Advantage):
     """A = (u - mean) / (std + epsilon) over all sentences of a group, u = its pay times their number + the rest.
 
-    Pay per sentence is a share of the reply's, hence the number; the rest was not paid at the end of a sentence.
-    A reply whose sentences are not marked is one sentence; what stands behind the last mark belongs to the last.
+    Pay per sentence is a share of the completion's, hence the number; the rest was not paid at the end of a sentence.
+    A completion whose sentences are not marked is one sentence; what stands behind the last mark belongs to the last.
     """
 
     epsilon: float = 1e-6  # keeps the divisor above 0
@@ -192,20 +197,20 @@ class SentenceStandard(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            found = [_sentences(attempt) for attempt in group.scored]
+            found = [_sentences(rollout) for rollout in group.scored]
             worth = np.concatenate([values for values, _ in found]) if found else np.zeros(0)  # [S]
             spread = worth.std(ddof=1) if len(worth) > 1 and np.ptp(worth) > 0 else 0.0
-            for attempt, (values, lengths) in zip(group.scored, found, strict=True):
-                credit = (values - worth.mean()) / (spread + self.epsilon) if spread else np.zeros_like(values)
-                attempt.advantages = np.repeat(credit, lengths).astype(np.float32)
+            for rollout, (values, lengths) in zip(group.scored, found, strict=True):
+                advantage = (values - worth.mean()) / (spread + self.epsilon) if spread else np.zeros_like(values)
+                rollout.advantages = np.repeat(advantage, lengths).astype(np.float32)
 
 
-def _sentences(attempt: Trajectory) -> tuple[NDArray[np.float64], list[int]]:
+def _sentences(rollout: Rollout) -> tuple[NDArray[np.float64], list[int]]:
     """What each sentence is worth and how many tokens it has: [S]; together they are all written tokens."""
-    paid, ends = placed_payments(attempt), ends_of(attempt)
+    paid, ends = placed_payments(rollout), ends_of(rollout)
     own = np.array([paid[end] for end in ends] or [0.0])
     bounds = [0, *(end + 1 for end in ends[:-1]), len(paid)]
-    rest = attempt.reward - own.sum()
+    rest = rollout.reward - own.sum()
     return own * len(own) + rest, np.diff(bounds).tolist()
 
 
@@ -225,7 +230,7 @@ def trm(
     if trains == "judge":
         run.rewards = (VerdictsRight(bonus),)
         return run
-    adviser = parse_judge(judge, "strop.standins.judges.sentences:judged")
-    run.rewards = (SentenceVerdicts(adviser), Pairwise(Graded(run.worlds), preference))
+    llm_client = parse_judge(judge, "strop.standins.judges.sentences:judged")
+    run.rewards = (SentenceVerdicts(llm_client), Pairwise(Graded(run.envs), preference))
     run.reward_seconds = judge_seconds(judge)
     return run

@@ -1,13 +1,14 @@
-"""One run over several worlds, each with a verifier of its own; nearness counts less and less.
+"""One run over several environments, each with a verifier of its own; nearness counts less and less.
 
 Title: One RL to See Them All: Visual Triple Unified Reinforcement Learning
 Paper: arXiv 2505.18129 (2025)
 Claim: Models of 7B and 32B gain 2.1 to 14.1 points on MEGA-Bench Core over their base.
-Reading: A task's world stands for the reward specification of a sample. Worlds whose answers are numbers are paid for
-    the overlap of intervals around them, which is what the overlap of boxes is in one dimension, with the paper's
-    thresholds: 0.85 for a tenth of the run, 0.95 up to a quarter, then 0.99; all other worlds by their own check. With
+Reading: A task's environment stands for the reward specification of a sample. Environments whose answers are numbers
+    are paid for the overlap of intervals around them, which is what the overlap of boxes is in one dimension, with the
+    paper's thresholds: 0.85 for a tenth of the run, 0.95 up to a quarter, then 0.99; all other environments by their
+    own check. With
     a width of 40 a number that is off by 2 counts at first, by 1 a while longer. Tags of the layout count one by one.
-    Weights of accuracy and layout, and numbers of the optimizer, were not found: 0.9 and 0.1, one step per draw.
+    Weights of accuracy and layout, and numbers of the optimizer, were not found: 0.9 and 0.1, one step per batch.
 Left out: Pictures, several boxes that are matched, the frozen vision tower, and a server for verifiers.
 Acts: threshold > 0.85 and reward_by/arithmetic > 0 and reward_by/countdown > 0
 """
@@ -21,13 +22,13 @@ from typing import ClassVar
 from strop.capabilities import Learns, outermost
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
-from strop.filter.rewards.final_check import LastReply
+from strop.filter.reward_values import plain_scores
+from strop.filter.rewards.final_check import LastCompletion
 from strop.filter.rewards.overlap import Overlap, number_in
 from strop.filter.rewards.tightening import Tightening
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
-from strop.roles import Reward, World
+from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -38,9 +39,9 @@ from strop.types import Group, Metrics
 
 @dataclass(frozen=True)
 class Verifier:
-    """How attempts at tasks of one source are judged: accuracy * (what `check` says) + (1 - accuracy) * layout."""
+    """How rollouts of tasks of one source are judged: accuracy * (what `check` says) + (1 - accuracy) * layout."""
 
-    source: str  # the name of a world
+    source: str  # the name of an environment
     check: Reward  # from 0 to 1
     accuracy: float = 0.9  # the rest is layout's
 
@@ -64,7 +65,7 @@ class PerSource(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         verifier = self._verifier(group.task.source)
-        pairs = zip(plain_marks(self, verifier.check, group), plain_marks(self, self.layout, group), strict=True)
+        pairs = zip(plain_scores(self, verifier.check, group), plain_scores(self, self.layout, group), strict=True)
         return [verifier.accuracy * right + (1 - verifier.accuracy) * layout for right, layout in pairs]
 
     def _verifier(self, source: str) -> Verifier:
@@ -75,26 +76,26 @@ class PerSource(Reward):
         return found
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Rewards of the draw by source, and what verifiers say of their own groups; nothing is remembered here."""
+        """Rewards of the batch by source, and what verifiers say of their own groups; nothing is remembered here."""
         told: Metrics = {}
         for _, part in outermost(self.layout, Learns):
             told |= part.learn(groups)
         for verifier in self.verifiers:
             own = [group for group in groups if group.task.source == verifier.source]
-            marks = [attempt.reward for group in own for attempt in group.scored]
-            if marks:
-                told[f"reward_by/{verifier.source}"] = sum(marks) / len(marks)
+            scores = [rollout.reward for group in own for rollout in group.scored]
+            if scores:
+                told[f"reward_by/{verifier.source}"] = sum(scores) / len(scores)
             for _, part in outermost(verifier, Learns):
                 told |= part.learn(own)
         return told
 
 
-# A reward for the layout of a reply, tag by tag (V-Triune, 2505.18129): a quarter for each of four.
+# A reward for the layout of a completion, tag by tag (V-Triune, 2505.18129): a quarter for each of four.
 
 
 @dataclass(frozen=True)
 class TagShare(Reward):
-    """The share of the tags that stand in the last reply exactly once."""
+    """The share of the tags that stand in the last completion exactly once."""
 
     tags: tuple[str, ...] = (OPEN, CLOSE)
     weight: float = 1.0
@@ -106,25 +107,25 @@ class TagShare(Reward):
             raise ConfigurationError(f"TagShare needs tags, got {self.tags}")
 
     def __call__(self, group: Group) -> list[float]:
-        replies = [attempt.reply for attempt in group.trajectories]
-        return [sum(reply.count(tag) == 1 for tag in self.tags) / len(self.tags) for reply in replies]
+        completions = [rollout.completion for rollout in group.rollouts]
+        return [sum(completion.count(tag) == 1 for tag in self.tags) / len(self.tags) for completion in completions]
 
 
 def v_triune(
-    setting: Setting = Setting(world="arithmetic:5+countdown:3"),
+    setting: Setting = Setting(env="arithmetic:5+countdown:3"),
     accuracy: float = 0.9,  # weight of being right; the rest is the layout's
     width: float = 40.0,  # of the interval around a number
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """What the worlds would have paid is logged beside it and weighs nothing."""
+    """What the environments would have paid is logged beside it and weighs nothing."""
     run = setting.run("v_triune", GroupStandard(), (Clip(clip, clip),))
-    names = dict.fromkeys(world.name for world in run.worlds)
-    verifiers = (_verifier(name, run.worlds, setting.steps, width, accuracy) for name in names)
-    run.rewards = (PerSource(tuple(verifiers), TagShare()), measured(run.worlds))
+    names = dict.fromkeys(env.name for env in run.envs)
+    verifiers = (_verifier(name, run.envs, setting.steps, width, accuracy) for name in names)
+    run.rewards = (PerSource(tuple(verifiers), TagShare()), measured(run.envs))
     return run
 
 
-def _verifier(name: str, worlds: tuple[World, ...], steps: int, width: float, accuracy: float) -> Verifier:
-    own = tuple(world for world in worlds if world.name == name)
-    is_number = all(number_in(world.task(0).answer) is not None for world in own)
-    return Verifier(name, Tightening(Overlap(own, width), steps) if is_number else LastReply(own), accuracy)
+def _verifier(name: str, envs: tuple[Environment, ...], steps: int, width: float, accuracy: float) -> Verifier:
+    own = tuple(env for env in envs if env.name == name)
+    is_number = all(number_in(env.task(0).answer) is not None for env in own)
+    return Verifier(name, Tightening(Overlap(own, width), steps) if is_number else LastCompletion(own), accuracy)

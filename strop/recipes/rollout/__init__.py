@@ -1,1 +1,1 @@
-"""Which attempts are made, and how they unfold."""
+"""Which rollouts are made, and how they unfold."""

@@ -3,7 +3,7 @@
 Title: APRIL: Active Partial Rollouts in Reinforcement Learning to Tame Long-tail Generation
 Paper: arXiv 2509.18521 (2025)
 Claim: Generation is 22.5 % quicker on average, 44 % at most, and accuracy 2.1 % higher.
-Reading: An attempt goes on from its tokens, each with its own version and logprob; the release resumes from text and
+Reading: A rollout goes on from its tokens, each with its own version and logprob; the release resumes from text and
     recomputes them. Generation goes on during a step, which the paper stops for it.
 Acts: lag > 0 and clipped_share > 0
 """
@@ -22,4 +22,4 @@ def april(
     surplus: float = 2.0,  # times the groups of a step are in flight
 ) -> Run:
     """GRPO with DAPO's clip; a step takes the first groups that are done, and none is ever thrown away."""
-    return setting.run("april", GroupStandard(), (Clip(0.2, 0.28),), pace=OverProvision(surplus, setting.lag))
+    return setting.run("april", GroupStandard(), (Clip(0.2, 0.28),), admission=OverProvision(surplus, setting.lag))

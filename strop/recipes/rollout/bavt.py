@@ -5,7 +5,7 @@ Paper: arXiv 2603.12634 (2026)
 Claim: Better than plain searches with four times its budget, on four agent benchmarks.
 Reading: Nothing is trained. Held-out tasks are searched in the same way, so that `strop train bavt` measures it;
     `calls=1` is the policy alone with one turn, and the paper's tiers are 5, 10 and 20 calls. The judge is a rule of
-    the world in place of the same language model.
+    the environment in place of the same language model.
 Left out: Tools. Tokens of the judge, which the paper charges.
 Acts: fact/turns_spent > 1
 """
@@ -29,18 +29,18 @@ from strop.generate.interfaces import Dialogue, Player
 from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Agent, Environment, Strategy
+from strop.roles import Agent, Episode, LLMClient, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory
+from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling, Start, Task
 
 # BAVT's search (2603.12634): a tree of turns, deepened where a judge saw progress, the greedier the less is left.
 #
 # A node is a dialogue after some turns. The judge says by how much the last turn helped; a node's value is its parent's
 # plus that, from 0 to 1, and one that did not help is pruned. The next node to go on from is drawn with probability in
 # proportion to V^(1 / rho), rho the share of the budget that is left, of turns or of tokens, whichever is less.
-# Readings: the first value is one half. The judge is an adviser; what it writes is not charged to the budget.
+# Readings: the first value is one half. The judge is an LLM client; what it writes is not charged to the budget.
 
 _FIRST = 0.5  # the value of a dialogue in which nothing was said
 
@@ -49,34 +49,34 @@ _FIRST = 0.5  # the value of a dialogue in which nothing was said
 class _Node:
     """A dialogue that may go on."""
 
-    attempt: Trajectory | None  # None: nothing was said yet
+    rollout: Rollout | None  # None: nothing was said yet
     value: float
     helped: float = 0.0  # what its last turn added, before the value was held within 0 and 1
 
 
 @dataclass
 class OneTurn(Agent):
-    """Talks for one turn more and hears what the world says to it."""
+    """Talks for one turn more and hears what the environment says to it."""
 
     told: tuple[Message, ...] = field(default=(), init=False)
 
     origin: ClassVar[Origin] = Origin.POLICY
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        answers = await where_it_stands(task, dialogue, environment, must_go_on=True)
-        answers.append(await environment.step(await dialogue.reply()))
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        answers = await where_it_stands(task, dialogue, episode, must_go_on=True)
+        answers.append(await episode.step(await dialogue.completion()))
         self.told = answers[-1].messages
         return tuple(answer.reward or 0.0 for answer in answers)
 
 
 @dataclass(frozen=True)
 class BudgetedTree(Strategy):
-    """Each start is a tree of at most `calls` turns and `tokens` tokens; its best ended dialogue is the attempt.
+    """Each start is a tree of at most `calls` turns and `tokens` tokens; its best ended dialogue is the rollout.
 
     Where none ended, the one of highest value is, as it stands.
     """
 
-    judge: Adviser  # says by how much a turn helped
+    judge: LLMClient  # says by how much a turn helped
     calls: int = 10  # turns of all branches together
     tokens: int = 512  # written in all branches together
 
@@ -84,48 +84,48 @@ class BudgetedTree(Strategy):
         if self.calls < 1 or self.tokens < 1:
             raise ConfigurationError(f"BudgetedTree needs calls >= 1 and tokens >= 1, got {self.calls}, {self.tokens}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return [await self._search(start, play) for start in starts]
 
     def left(self, calls: int, tokens: int) -> float:
         """The smaller share of both budgets that is left after so many."""
         return min(1 - calls / self.calls, 1 - tokens / self.tokens)
 
-    async def _search(self, start: Start, play: Player) -> Trajectory:
+    async def _search(self, start: Start, play: Player) -> Rollout:
         random, spent = np.random.default_rng(start.key), 0
         live, ended, made = [_Node(None, _FIRST)], list[_Node](), list[_Node]()
         for call in range(self.calls):
             left = self.left(call, spent)
             if left <= 0 or not live:
                 break
-            parent = live[int(random.choice(len(live), p=chances([node.value for node in live], left)))]
+            parent = live[int(random.choice(len(live), p=probabilities([node.value for node in live], left)))]
             node = await self._grown(parent, start if not made else play.another(), play)
-            assert node.attempt is not None
-            spent += node.attempt.num_tokens
+            assert node.rollout is not None
+            spent += node.rollout.num_tokens
             made.append(node)
-            is_open = node.attempt.outcome is Outcome.TRUNCATED and node.helped > 0
+            is_open = node.rollout.outcome is Outcome.TRUNCATED and node.helped > 0
             (live if is_open else ended).append(node)
         best = max([node for node in ended if _is_answer(node)] or made, key=lambda node: node.value)
-        assert best.attempt is not None
-        return replace(best.attempt, facts=best.attempt.facts | {"turns_spent": float(len(made)), "value": best.value})
+        assert best.rollout is not None
+        return replace(best.rollout, facts=best.rollout.facts | {"turns_spent": float(len(made)), "value": best.value})
 
     async def _grown(self, parent: _Node, start: Start, play: Player) -> _Node:
         """One turn more."""
-        before = () if parent.attempt is None else parent.attempt.turns
+        before = () if parent.rollout is None else parent.rollout.turns
         turn = OneTurn()
         if before:
             start = replace(start, turns=as_prefix(before), origin=Origin.BRANCHED, parent=_id(parent))
-        attempt = await play(start, turn)
-        if not attempt.turns or attempt.outcome is Outcome.FAILED:
-            return _Node(attempt, 0.0)
-        *earlier, last = frames(attempt, turn.told)
-        asked = question(prompt_of(attempt.task), earlier, last)
+        rollout = await play(start, turn)
+        if not rollout.turns or rollout.outcome is Outcome.FAILED:
+            return _Node(rollout, 0.0)
+        *earlier, last = frames(rollout, turn.told)
+        asked = question(prompt_of(rollout.task), earlier, last)
         said = await verdict_or_none(self.judge, asked, NUMBER, Sampling(temperature=0.0), start.key)
         helped = residual(said) or 0.0
-        return _Node(attempt, min(max(parent.value + helped, 0.0), 1.0), helped)
+        return _Node(rollout, min(max(parent.value + helped, 0.0), 1.0), helped)
 
 
-def chances(values: Sequence[float], left: float) -> NDArray[np.float64]:
+def probabilities(values: Sequence[float], left: float) -> NDArray[np.float64]:
     """In proportion to V^(1 / left), by logarithms; even where all values are 0."""
     with np.errstate(divide="ignore"):
         powers = np.log(np.asarray(values, dtype=np.float64)) / left
@@ -136,20 +136,20 @@ def chances(values: Sequence[float], left: float) -> NDArray[np.float64]:
 
 
 def _is_answer(node: _Node) -> bool:
-    return node.attempt is not None and node.attempt.outcome is Outcome.FINISHED
+    return node.rollout is not None and node.rollout.outcome is Outcome.FINISHED
 
 
 def _id(node: _Node) -> str:
-    return "" if node.attempt is None else node.attempt.id
+    return "" if node.rollout is None else node.rollout.id
 
 
 def bavt(
-    setting: Setting = Setting(world="guess:4", group_size=1, steps=4),
+    setting: Setting = Setting(env="guess:4", group_size=1, steps=4),
     judge: str = "strop.standins.judges.progress:narrowing",  # module:function that says by how much a step helped
     calls: int = 10,  # turns of one search, all branches together
     tokens: int = 512,  # written in one search
 ) -> Run:
-    """group_size searches of each task; its best dialogue is the attempt."""
+    """group_size searches of each task; its best dialogue is the rollout."""
     search = BudgetedTree(Procedural(judge), calls, tokens)
     run = setting.run("bavt", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

@@ -1,11 +1,11 @@
-"""After a while of few attempts at each task, many: what nobody sampled then weighs nothing.
+"""After a while of few rollouts of each task, many: what nobody sampled then weighs nothing.
 
 Title: BroRL: Scaling Reinforcement Learning via Broadened Exploration
 Paper: arXiv 2510.01180 (2025)
-Claim: A model that 3,000 steps had saturated improves again with 512 attempts at each task.
-Reading: From 16 to 512 attempts at each task, a learning rate that grows as the root of the attempts in a step, as many
-    optimizer steps per draw as before, groups of both right and wrong attempts only, rewards minus the group's mean
-    divided by the spread of the draw. The bundled model goes from 8 to 64. Tokens of truncated answers are not masked.
+Claim: A model that 3,000 steps had saturated improves again with 512 attempts of each task.
+Reading: From 16 to 512 rollouts of each task, a learning rate that grows as the root of the rollouts in a step, as many
+    optimizer steps per batch as before, groups of both right and wrong rollouts only, rewards minus the group's mean
+    divided by the spread of the batch. The bundled model goes from 8 to 64. Tokens of truncated answers are not masked.
 Left out: The 3,000 steps of the run that it goes on from, and its penalty to a reference that is renewed.
 Acts: broadness > 1 and step_scale > 1 with after=1, broad=8
 """
@@ -28,7 +28,7 @@ from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# BroRL's step to many attempts (2510.01180): where more steps no longer help, more attempts at each task do.
+# BroRL's step to many rollouts (2510.01180): where more steps no longer help, more rollouts of each task do.
 #
 # The one term of a step that can lower the mass of right answers is that of right answers nobody sampled: p^2 (1 - p)^N
 # for an answer of probability p, which vanishes as N grows.
@@ -36,10 +36,10 @@ from strop.types import Group, Metrics
 
 @dataclass(frozen=True)
 class Broadened(Budget):
-    """`size` attempts at tasks admitted before version `after`, `broad` from then on."""
+    """`size` rollouts of tasks admitted before version `after`, `broad` from then on."""
 
-    size: int = 16  # attempts at first
-    broad: int = 512  # attempts then
+    size: int = 16  # rollouts of first
+    broad: int = 512  # rollouts then
     after: int = 100  # versions of the weights
 
     def __post_init__(self) -> None:
@@ -48,48 +48,48 @@ class Broadened(Budget):
                 f"Broadened needs 1 <= size <= broad and after >= 0, got {self.size}, {self.broad} and {self.after}"
             )
 
-    def attempts(self, group: Group) -> int:
-        if group.trajectories:
+    def rollouts(self, group: Group) -> int:
+        if group.rollouts:
             return 0
         return self.size if group.version < self.after else self.broad
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many attempts a group of the draw has, and how often both kinds are among them."""
+        """Nothing; says how many rollouts a group of the batch has, and how often both kinds are among them."""
         count = max(len(groups), 1)
-        mixed = [0 < sum(attempt.reward > 0 for attempt in group.scored) < len(group.scored) for group in groups]
-        made = sum(len(group.trajectories) for group in groups)
+        mixed = [0 < sum(rollout.reward > 0 for rollout in group.scored) < len(group.scored) for group in groups]
+        made = sum(len(group.rollouts) for group in groups)
         return {
-            "attempts_per_group": made / count,
+            "rollouts_per_group": made / count,
             "broadness": made / count / self.size,
             "mixed_share": sum(mixed) / count,
         }
 
 
-# Longer steps on larger draws (BroRL, 2510.01180): the learning rate grows as the square root of the attempts.
+# Longer steps on larger batches (BroRL, 2510.01180): the learning rate grows as the square root of the rollouts.
 
 
 @dataclass(frozen=True)
-class RootOfAttempts(StepScale):
-    """(N / usual)^0.5 for a step on N attempts."""
+class RootOfRollouts(StepScale):
+    """(N / usual)^0.5 for a step on N rollouts."""
 
-    usual: int  # attempts of a step at which the learning rate is what it says
+    usual: int  # rollouts of a step at which the learning rate is what it says
 
     def __post_init__(self) -> None:
         if self.usual < 1:
-            raise ConfigurationError(f"RootOfAttempts needs usual >= 1, got {self.usual}")
+            raise ConfigurationError(f"RootOfRollouts needs usual >= 1, got {self.usual}")
 
     def __call__(self, log_weights: Tensor) -> float:
         return math.sqrt(len(log_weights) / self.usual)
 
 
 def brorl(
-    setting: Setting = Setting(world="countdown:4"),
-    broad: int = 64,  # attempts at each task, later
-    after: int = 50,  # steps with `group_size` attempts at each task
-    minibatches: int = 4,  # optimizer steps of a draw
+    setting: Setting = Setting(env="countdown:4"),
+    broad: int = 64,  # rollouts of each task, later
+    after: int = 50,  # steps with `group_size` rollouts of each task
+    minibatches: int = 4,  # optimizer steps of a batch
 ) -> Run:
-    """`group_size` attempts at each task for `after` steps, `broad` from then on."""
-    usual = max(setting.groups_per_step // minibatches, 1) * setting.group_size  # attempts of an optimizer step
+    """`group_size` rollouts of each task for `after` steps, `broad` from then on."""
+    usual = max(setting.groups_per_step // minibatches, 1) * setting.group_size  # rollouts of an optimizer step
     return setting.run(
         "brorl",
         BaselineStandard(),
@@ -98,6 +98,6 @@ def brorl(
         gates=(ZeroVariance(),),
         minibatches=minibatches,
         trainer=TorchTrainer(
-            learning_rate=setting.learning_rate, device=setting.device, step_scale=RootOfAttempts(usual)
+            learning_rate=setting.learning_rate, device=setting.device, step_scale=RootOfRollouts(usual)
         ),
     )

@@ -4,9 +4,9 @@ Title: COS(M+O)S: Curiosity and RL-Enhanced MCTS for Exploring Story Space via L
 Paper: arXiv 2501.17104 (2025)
 Claim: 67 to 77 % of readers favour the expansions it rates highest; a 3B model comes within 0.06 SD of one of 70B.
 Reading: Only the abstract and summaries are public: see the mechanism for curve and search; the weight of the odds is
-    ORPO's own. `group_size` counts simulations. Pairs of the current policy each step, one optimizer step per draw; the
-    surprise is that under the first model, which no policy can game.
-Left out: Stories, and a learned value of their coherence: the world's own word on an end stands for it.
+    ORPO's own. `group_size` counts simulations. Pairs of the current policy each step, one optimizer step per batch;
+    the surprise is that under the first model, which no policy can game.
+Left out: Stories, and a learned value of their coherence: the environment's own word on an end stands for it.
 Acts: fact/curiosity > 0 and margin != 0
 """
 
@@ -30,13 +30,14 @@ from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.orpo import Orpo
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import REFERENCE_LOGPROBS
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 # COS(M+O)S' search (2501.17104): a tree of steps that are worth something when they surprise, but not too much.
 #
 # Each simulation goes down by UCB = Q + explore * sqrt(ln N of the parent / N), makes `width` children of the leaf, and
 # backs up the worth of each: coherence + curiosity. Readings, since only the abstract is public: coherence is what the
-# world pays for an end, 0 before it; curiosity is exp(-(s - m)^2 / (2 d^2)), s the mean surprise of the step under the
+# environment pays for an end, 0 before it; curiosity is exp(-(s - m)^2 / (2 d^2)), s the mean surprise of the step
+# under the
 # reference, m and d mean and spread over the steps of the tree so far. Of each node the best child and the worst are a
 # pair. Steps are pieces of so many tokens.
 
@@ -45,13 +46,13 @@ CURIOSITY = "curiosity"  # the fact of how near a step is to the surprise that i
 
 @dataclass(frozen=True)
 class PlotSearch(Strategy):
-    """As many simulations as there are starts; the pairs of all nodes are brought, each a family.
+    """As many simulations as there are starts; the pairs of all nodes are brought, each a comparison group.
 
     Where there is no pair one piece is brought alone, for gates to drop.
     """
 
     tokens: int = 8  # of a step
-    deepest: int = 8  # steps of an attempt; the last is played to the end
+    deepest: int = 8  # steps of a rollout; the last is played to the end
     width: int = 4  # children of a node
     explore: float = 1.4  # weight of what was seldom visited
 
@@ -59,7 +60,7 @@ class PlotSearch(Strategy):
         if min(self.tokens, self.deepest, self.width) < 1 or self.explore < 0:
             raise ConfigurationError(f"PlotSearch needs tokens, deepest and width >= 1 and explore >= 0, got {self}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         root, surprises = TreeNode(), list[float]()
         for _ in starts:
             node = leaf(root, self.upper_bound)
@@ -91,7 +92,7 @@ class PlotSearch(Strategy):
     def upper_bound(self, node: TreeNode) -> float:
         assert node.above is not None
         if not node.visits:
-            return -math.inf  # the world failed it
+            return -math.inf  # the environment failed it
         return quality(node) + self.explore * math.sqrt(math.log(max(node.above.visits, 1)) / node.visits)
 
 
@@ -101,7 +102,7 @@ def curiosity(surprise: float, middle: float, spread: float) -> float:
 
 
 def cosmos(
-    setting: Setting = Setting(world="countdown:4"),
+    setting: Setting = Setting(env="countdown:4"),
     tokens: int = 8,  # of a step
     width: int = 4,  # children of a node
     explore: float = 1.4,  # weight of nodes that were seldom visited

@@ -5,7 +5,7 @@ Paper: arXiv 2409.08642 (2024)
 Claim: After training on mathematics: GSM8K +10.5 %, MATH +6.5 %, and +12.2 % on HumanEval, +8.6 % on GPQA.
 Reading: See the mechanisms. `group_size` counts simulations, of which the paper has 100; its temperature, depth, widths
     and weights. Pairs of the current policy each step, where the paper searches twice for a whole set; the reference is
-    the first model. One optimizer step per draw.
+    the first model. One optimizer step per batch.
 Left out: The value model of the second round and the supervised warm-up to its plan format. Pairs beyond the widest of
     a state.
 Acts: reward_margin > 0 and margin != 0 and dropped_groups > 0
@@ -28,7 +28,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Outcome, Start, Trajectory
+from strop.types import Group, Outcome, Rollout, Start
 
 # CPL's search (2409.08642): a tree of steps, and of each node the best child against the worst as a pair.
 #
@@ -44,13 +44,14 @@ _SOLUTION = 0.3  # of Q, in a pair that holds an end
 
 @dataclass(frozen=True)
 class PlanSearch(Strategy):
-    """As many simulations as there are starts, or until all ended; the pairs of all nodes are brought, each a family.
+    """As many simulations as there are starts, or until all ended; the pairs of all nodes are brought, each a
+    comparison group.
 
     Where there is no pair one piece is brought alone, for gates to drop.
     """
 
     tokens: int = 8  # of a step
-    deepest: int = 6  # steps of an attempt; the last is played to the end
+    deepest: int = 6  # steps of a rollout; the last is played to the end
     first: int = 5  # children of the root
     width: int = 3  # of every other node
     explore: float = 1.5  # weight of what is likely and seldom visited
@@ -61,7 +62,7 @@ class PlanSearch(Strategy):
                 f"PlanSearch needs tokens, deepest, first and width >= 1 and explore >= 0, got {self}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         root = TreeNode()
         for _ in starts:
             node = growing(root, self.puct)

@@ -1,13 +1,14 @@
-"""First attempts branch anew from uncertain tokens, which keeps entropy up; then DAPO from the plain prompt.
+"""First rollouts branch anew from uncertain tokens, which keeps entropy up; then DAPO from the plain prompt.
 
 Title: CURE: Critical-Token-Guided Re-Concatenation for Entropy-Collapse Prevention
 Paper: arXiv 2508.11016 (2025)
 Claim: 5 % better on average over six mathematics benchmarks than other RLVR methods, with entropy kept up.
 Reading: As released. `group_size` counts the roots of the first stage, with their branches one group of 16, and the
     second stage has groups of 16, too. The first stage is this run's warm-up; how long it lasts is not said: as long as
-    the second. The paper draws one of the 20 most uncertain tokens of replies of thousands; replies here have 25, so
+    the second. The paper draws one of the 20 most uncertain tokens of completions of thousands; completions here have
+    25, so
     one of 4, and a token of one letter may be critical, since all are. The price of length is of written tokens, as in
-    the release, where what a branch was given is its prompt. Of the release's 16 optimizer steps per draw four fit.
+    the release, where what a branch was given is its prompt. Of the release's 16 optimizer steps per batch four fit.
 Left out: The release's limit of 1500 tokens for a prompt with its beginning.
 Acts: warmup/share/branched > 0 and warmup/fact/shared > 0 and clipped_share > 0 with first=3
 """
@@ -33,9 +34,9 @@ from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.requirements import ENTROPY
-from strop.types import FloatArray, Group, Start, Trajectory
+from strop.types import FloatArray, Group, Rollout, Start
 
-# CURE's branches (2508.11016): each attempt is written anew from one of the tokens that it was least certain of.
+# CURE's branches (2508.11016): each rollout is written anew from one of the tokens that it was least certain of.
 #
 # As released: the first token, special tokens and tokens of a single letter are no candidates; of the `candidates`
 # others of highest entropy one is drawn evenly, and with it all behind it is sampled again. What stands before is
@@ -44,7 +45,7 @@ from strop.types import FloatArray, Group, Start, Trajectory
 
 @dataclass
 class CriticalTokens(Strategy):
-    """Each start is a root; from one critical token of it `branches` attempts go on: M starts, M * (1 + branches)."""
+    """Each start is a root; from one critical token of it `branches` rollouts go on: M starts, M * (1 + branches)."""
 
     branches: int = 3  # from the critical token of a root
     candidates: int = 20  # tokens of highest entropy, of which one is drawn
@@ -62,7 +63,7 @@ class CriticalTokens(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         roots = await together(play(start) for start in starts)
         whole = [(root, start.key) for root, start in zip(roots, starts, strict=True) if root.is_scored]
         written = [(root, key) for root, key in whole if root.num_tokens]
@@ -75,7 +76,7 @@ class CriticalTokens(Strategy):
                 forks += [branch_of(root, at, play.another()) for _ in range(self.branches)]
         return [*roots, *await together(branched(start, play) for start in forks)]
 
-    def _places(self, root: Trajectory, entropy: FloatArray) -> list[int]:
+    def _places(self, root: Rollout, entropy: FloatArray) -> list[int]:
         """Critical tokens, the most uncertain first; of equals the earlier."""
         tokens = [int(token) for turn in root.turns for token in turn.tokens]
         ranked: list[int] = np.argsort(-entropy, kind="stable").tolist()
@@ -96,7 +97,7 @@ def cure(
     candidates: int = 4,  # most uncertain tokens, of which one is drawn
     shortest: int = 1,  # letters of a token that may be critical; the paper's have 2
 ) -> Run:
-    """group_size roots with their branches, then as many attempts from the start."""
+    """group_size roots with their branches, then as many rollouts from the start."""
     run = _stage(replace(setting, group_size=setting.group_size * (1 + branches)), Independent())
     run.warmup = _stage(replace(setting, steps=first), CriticalTokens(branches, candidates, shortest))
     return run

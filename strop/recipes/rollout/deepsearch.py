@@ -1,13 +1,14 @@
-"""A search tree in place of independent attempts; each token is worth what was found below it.
+"""A search tree in place of independent rollouts; each token is worth what was found below it.
 
 Title: DeepSearch: Overcome the Bottleneck of Reinforcement Learning with Verifiable Rewards via Monte Carlo Tree Search
 Paper: arXiv 2509.25454 (2025)
 Claim: 62.95 % on average over six mathematics benchmarks at 1.5B, with 5.7 times fewer GPU hours than longer training.
 Reading: As released, with the bonus on uncertainty that the paper has and the release switches off; see the mechanisms.
-    `group_size` counts recorded attempts. Nodes have 8 of a reply's 64 tokens, where the paper's have 256 of 16384. Of
-    the release's eight optimizer steps per draw four fit. Recorded attempts are chosen by what came of them: they count
-    in no pass rate. Tokens that attempts share are credited once for each.
-Left out: Rounds: a filter of tasks by earlier attempts, and right answers to hard tasks that the next round is shown
+    `group_size` counts recorded rollouts. Nodes have 8 of a completion's 64 tokens, where the paper's have 256 of
+    16384. Of
+    the release's eight optimizer steps per batch four fit. Recorded rollouts are chosen by what came of them: they
+    count in no pass rate. Tokens that rollouts share are credited once for each.
+Left out: Rounds: a filter of tasks by earlier rollouts, and right answers to hard tasks that the next round is shown
     instead of a search. The price of overlong answers.
 Acts: fact/expansions > 1 and credit_within > 0 and clipped_share > 0
 """
@@ -31,9 +32,9 @@ from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.training.arithmetic.tree_lineage import counts
 from strop.training.losses.clip import Clip
-from strop.types import Group, Outcome, Start, Trajectory
+from strop.types import Group, Outcome, Rollout, Start
 
-# DeepSearch's tree (2509.25454): pieces of an attempt, deepened until some end, then from the best open one of all.
+# DeepSearch's tree (2509.25454): pieces of a rollout, deepened until some end, then from the best open one of all.
 #
 # As released, where it is not said otherwise. An expansion makes `width` children. None of them ended: the child of the
 # highest q + explore * sqrt(ln N(parent) / N) is next, q = value / N. Some ended: one is recorded, a right one before a
@@ -48,15 +49,15 @@ _LEAST = 0.1  # weight of an end's worth far above it
 
 @dataclass(frozen=True)
 class Frontier(Strategy):
-    """Searches until as many attempts ended as there are starts, or nothing is open; the recorded ones are brought.
+    """Searches until as many rollouts ended as there are starts, or nothing is open; the recorded ones are brought.
 
-    What attempts share is written in the one that was recorded first. Each token holds the worth of its node, tanh of
+    What rollouts share is written in the one that was recorded first. Each token holds the worth of its node, tanh of
     it but for ends; the others that were made are given up.
     """
 
     width: int = 8  # children of a node
     tokens: int = 256  # of a node
-    deepest: int = 64  # nodes of an attempt; the last one is played to the end
+    deepest: int = 64  # nodes of a rollout; the last one is played to the end
     explore: float = 2.0  # weight of nodes that were seldom visited
     uncertainty: float = 0.4  # weight of surprise in the global choice
 
@@ -66,7 +67,7 @@ class Frontier(Strategy):
                 f"Frontier needs width, tokens and deepest >= 1, explore and uncertainty >= 0, got {self}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         root, ends = TreeNode(), list[TreeNode]()
         current: TreeNode | None = root
         while current is not None and len(ends) < len(starts):
@@ -80,7 +81,7 @@ class Frontier(Strategy):
             current = (None if ended else self._next_below(current)) or self._next_anywhere(root)
         size = sum(1 for node in root.walk() if node.below)
         failed = [node.piece for node in root.walk() if node.piece and node.piece.outcome is Outcome.FAILED]
-        return [*(_attempt(end, {"expansions": float(size)}, play) for end in ends), *failed]
+        return [*(_rollout(end, {"expansions": float(size)}, play) for end in ends), *failed]
 
     async def _recorded(self, ended: Sequence[TreeNode], play: Player) -> TreeNode:
         """The one of these that counts; its worth goes up to the root."""
@@ -126,8 +127,8 @@ def back_up(end: TreeNode, worth: float) -> None:
         node = node.above
 
 
-def _attempt(end: TreeNode, facts: dict[str, float], play: Player) -> Trajectory:
-    """From the first node that no attempt has yet to the end, as one."""
+def _rollout(end: TreeNode, facts: dict[str, float], play: Player) -> Rollout:
+    """From the first node that no rollout has yet to the end, as one."""
     own = [node for node in line(end) if node.piece is not None]
     values = [math.tanh(node.value) if node is not end else node.value for node in own]
     pieces = [node.piece for node in own if node.piece is not None]
@@ -138,45 +139,45 @@ def _attempt(end: TreeNode, facts: dict[str, float], play: Player) -> Trajectory
     return replace(whole, turns=noted(whole.turns, VALUE, kept), facts=whole.facts | facts)
 
 
-# DeepSearch's credit (2509.25454): each token has the worth of its node, less the mean worth of the group's ends.
+# DeepSearch's advantage (2509.25454): each token has the worth of its node, less the mean worth of the group's ends.
 
 _VALUE = "value"  # under which a search notes the worth of each token's node
 
 
 @dataclass(frozen=True)
 class SearchValues(Advantage):
-    """Worth - mean worth of the last tokens, not divided by anything; an attempt alone is compared with 0.
+    """Worth - mean worth of the last tokens, not divided by anything; a rollout alone is compared with 0.
 
-    A token that several attempts share counts once for each of them: every attempt is trained whole.
+    A token that several rollouts share counts once for each of them: every rollout is trained whole.
     """
 
     is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            worth = {attempt.id: _worth(attempt) for attempt in group.scored}
+            worth = {rollout.id: _worth(rollout) for rollout in group.scored}
             ends = [values[-1] for values in worth.values() if len(values)]
             middle = float(np.mean(ends)) if len(ends) > 1 else 0.0
             times = counts(group)
-            for attempt in group.scored:
-                credit = (worth[attempt.id] - middle) * times[attempt.id]
-                attempt.advantages = credit.astype(np.float32)
+            for rollout in group.scored:
+                advantage = (worth[rollout.id] - middle) * times[rollout.id]
+                rollout.advantages = advantage.astype(np.float32)
 
 
-def _worth(attempt: Trajectory) -> NDArray[np.float64]:
+def _worth(rollout: Rollout) -> NDArray[np.float64]:
     """[N]."""
-    if any(_VALUE not in turn.aux for turn in attempt.turns if len(turn.tokens)):
-        raise ConfigurationError(f"attempt {attempt.id} comes from no search: SearchValues needs the strategy Frontier")
-    found = [turn.aux[_VALUE][len(turn.prompt) :] for turn in attempt.turns if len(turn.tokens)]
+    if any(_VALUE not in turn.aux for turn in rollout.turns if len(turn.tokens)):
+        raise ConfigurationError(f"rollout {rollout.id} comes from no search: SearchValues needs the strategy Frontier")
+    found = [turn.aux[_VALUE][len(turn.prompt) :] for turn in rollout.turns if len(turn.tokens)]
     return np.concatenate([np.zeros(0), *found])
 
 
 def deepsearch(
-    setting: Setting = Setting(world="arithmetic:6"),
+    setting: Setting = Setting(env="arithmetic:6"),
     width: int = 8,  # children of a node
     tokens: int = 8,  # of a node
     uncertainty: float = 0.4,  # weight of surprise in the choice of the next node; 0: as released
-    minibatches: int = 4,  # optimizer steps per draw
+    minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
     """group_size ends of one tree, the surest right ones first."""
     deepest = max(setting.max_tokens // tokens, 1)

@@ -3,9 +3,10 @@
 Title: Dataset Reset Policy Optimization for RLHF
 Paper: arXiv 2404.08495 (2024)
 Claim: Better win rates than PPO and DPO on TL;DR summaries and Anthropic's HH data, under GPT-4's judgement.
-Reading: Demonstrations of the world stand for preferred replies, and its outcome for the reward model; every attempt is
-    reset, as released. Credit, critic and penalty see what the policy wrote; the release's value loss sees given tokens
-    as well. A k2 loss to the reference stands for the KL within the reward. Weight of the penalty, epochs and
+Reading: Demonstrations of the environment stand for preferred completions, and its outcome for the reward model; every
+    rollout is
+    reset, as released. Advantage, critic and penalty see what the policy wrote; the release's value loss sees given
+    tokens as well. A k2 loss to the reference stands for the KL within the reward. Weight of the penalty, epochs and
     minibatches are not in the sources read: 0.05, one and two.
 Left out: The reward model that is fitted to preferences first.
 Acts: share/branched > 0 and fact/shared > 0
@@ -30,29 +31,30 @@ from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
-# DR-PO's resets (2404.08495): attempts begin in a state that a demonstration went through, chosen at random.
+# DR-PO's resets (2404.08495): rollouts begin in a state that a demonstration went through, chosen at random.
 #
 # What is given is a state and no action: read, never trained, credited or counted. The demonstration stands for the
-# preferred reply of a data set.
+# preferred completion of a data set.
 
 
 @dataclass(frozen=True)
 class ResetToDemonstration(Strategy):
-    """With probability `share` an attempt is given the first k of the L tokens of what `expert` does, 0 < k < L.
+    """With probability `share` a rollout is given the first k of the L tokens of what `expert` does, 0 < k < L.
 
-    The demonstration itself is not brought. Where it has fewer than 2 tokens or the world fails it, nothing is reset.
+    The demonstration itself is not brought. Where it has fewer than 2 tokens or the environment fails it, nothing is
+    reset.
     """
 
     expert: Agent
-    share: float = 1.0  # of attempts that are reset
+    share: float = 1.0  # of rollouts that are reset
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise ConfigurationError(f"ResetToDemonstration needs 0 <= share <= 1, got {self.share}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         rngs = [np.random.default_rng(start.key) for start in starts]
         is_reset = [rng.random() < self.share for rng in rngs]
         if not any(is_reset):
@@ -69,11 +71,11 @@ class ResetToDemonstration(Strategy):
 
 
 def dr_po(
-    setting: Setting = Setting(world="countdown:4"),
-    share: float = 1.0,  # of attempts that are reset; 0 is PPO
+    setting: Setting = Setting(env="countdown:4"),
+    share: float = 1.0,  # of rollouts that are reset; 0 is PPO
     kl: float = 0.05,  # weight of the penalty to the reference
 ) -> Run:
-    """Each attempt is given the beginning of a demonstration, of random length."""
+    """Each rollout is given the beginning of a demonstration, of random length."""
     return setting.run(
         "dr_po",
         Gae(trace=0.95),

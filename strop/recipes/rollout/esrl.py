@@ -1,9 +1,9 @@
-"""PPO on the attempts that the policy was least sure of.
+"""PPO on the rollouts that the policy was least sure of.
 
 Title: ESRL: Efficient Sampling-based Reinforcement Learning for Sequence Generation
 Paper: arXiv 2308.02223 (2023)
 Claim: Less time and memory for sampling at equal quality, in translation, summaries and RLHF.
-Reading: The rule of the release, in its RLHF: 30 % of attempts, the surest ones, are left out; see the mechanism for
+Reading: The rule of the release, in its RLHF: 30 % of rollouts, the surest ones, are left out; see the mechanism for
     what differs. Its other stage, sampling without a graph and one forward pass for the gradient, is what every trainer
     here does.
 Left out: The paper's adaptation of the sampling size and temperature to the policy's capability, whose formula was not
@@ -26,20 +26,20 @@ from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
-from strop.types import Group, Metrics, Trajectory, Verdict
+from strop.types import GateResult, Group, Metrics, Rollout
 
-# ESRL's dynamic sampling (2308.02223): the attempts that the policy was surest of teach least, and are left out.
+# ESRL's dynamic sampling (2308.02223): the rollouts that the policy was surest of teach least, and are left out.
 #
-# Readings: as released, u = 1 + mean of q * exp(q) over an attempt's tokens, which rises with confidence though it is
+# Readings: as released, u = 1 + mean of q * exp(q) over a rollout's tokens, which rises with confidence though it is
 # called an entropy there. q is the probability of the token that was sampled, not of the likeliest one, and the share
-# is left out of each group, not of a whole draw.
+# is left out of each group, not of a whole batch.
 
 KEPT, LEFT = "confidence", "confidence_left"
 
 
 @dataclass(frozen=True)
 class LeastConfident(Gate):
-    """Leave out the share `share` of a group's attempts, rounded up, with the largest u; of equals the last."""
+    """Leave out the share `share` of a group's rollouts, rounded up, with the largest u; of equals the last."""
 
     share: float = 0.3
 
@@ -47,35 +47,37 @@ class LeastConfident(Gate):
         if not 0 < self.share < 1:
             raise ConfigurationError(f"LeastConfident needs a share between 0 and 1, got {self.share}")
 
-    def __call__(self, group: Group) -> Verdict:
-        attempts = group.scored
-        certain = [confidence(attempt) for attempt in attempts]
-        out = math.ceil(self.share * len(attempts) - 1e-9)
-        order = sorted(range(len(attempts)), key=lambda place: certain[place])
-        kept, left = sorted(order[: len(attempts) - out]), order[len(attempts) - out :]
+    def __call__(self, group: Group) -> GateResult:
+        rollouts = group.scored
+        certain = [confidence(rollout) for rollout in rollouts]
+        out = math.ceil(self.share * len(rollouts) - 1e-9)
+        order = sorted(range(len(rollouts)), key=lambda place: certain[place])
+        kept, left = sorted(order[: len(rollouts) - out]), order[len(rollouts) - out :]
         if not kept:
-            return Verdict(None, f"{len(attempts)} attempts count, and {self.share:.0%} of them are left out")
+            return GateResult(None, f"{len(rollouts)} rollouts count, and {self.share:.0%} of them are left out")
         told = {LEFT: float(np.mean([certain[place] for place in left]))}
-        chosen = [replace(attempts[p], facts=attempts[p].facts | told | {KEPT: certain[p]}) for p in kept]
-        return Verdict(replace(group, trajectories=chosen), f"left out the {out} surest of {len(attempts)} attempts")
+        chosen = [replace(rollouts[p], facts=rollouts[p].facts | told | {KEPT: certain[p]}) for p in kept]
+        return GateResult(replace(group, rollouts=chosen), f"left out the {out} surest of {len(rollouts)} rollouts")
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says by how much those left out were surer than those kept."""
-        told = [t.facts for group in groups for t in group.trajectories if KEPT in t.facts]
+        told = [t.facts for group in groups for t in group.rollouts if KEPT in t.facts]
         return {"confidence_gap": float(np.mean([f[LEFT] - f[KEPT] for f in told])) if told else 0.0}
 
 
-def confidence(attempt: Trajectory) -> float:
-    """1 + mean(q * exp(q)): 1 + e where nothing was left to chance; an attempt without tokens has left all to it."""
-    chances = np.exp(np.concatenate([np.zeros(0), *(turn.logprobs for turn in attempt.turns)]).astype(np.float64))
-    return 1 + float(np.mean(chances * np.exp(chances))) if len(chances) else 1.0
+def confidence(rollout: Rollout) -> float:
+    """1 + mean(q * exp(q)): 1 + e where nothing was left to probability; a rollout without tokens has left all to
+    it.
+    """
+    probabilities = np.exp(np.concatenate([np.zeros(0), *(turn.logprobs for turn in rollout.turns)]).astype(np.float64))
+    return 1 + float(np.mean(probabilities * np.exp(probabilities))) if len(probabilities) else 1.0
 
 
 def esrl(
     setting: Setting = Setting(),
     share: float = 0.3,  # of each group, that is left out
 ) -> Run:
-    """A critic says what was expected; the rest is PPO with one step per draw."""
+    """A critic says what was expected; the rest is PPO with one step per batch."""
     return setting.run(
         "esrl",
         Gae(),

@@ -4,11 +4,11 @@ Title: Lookahead Tree-Based Rollouts for Enhanced Trajectory-Level Exploration i
     Rewards
 Paper: arXiv 2510.24302 (2025)
 Claim: Policies learn 131 % faster on average and end 4.2 % better in pass@1, under GRPO and DAPO.
-Reading: The release's GRPO for countdown: thresholds 0.25 and 0.15, groups of 8, one optimizer step per draw, a KL of
-    0.01. The share of the tree falls in the release's steps. Replies here have 25 tokens, not 1024: paths are compared
-    4 and 8 tokens after their birth, not 20, 30 and 50, and trees have at most 16 tokens. Ratios are to the policy
-    before the step, as there, and tokens of the tree are no draws from it, which the paper does not correct. Tokens
-    that attempts share are credited with the sum.
+Reading: The release's GRPO for countdown: thresholds 0.25 and 0.15, groups of 8, one optimizer step per batch, a KL of
+    0.01. The share of the tree falls in the release's steps. Completions here have 25 tokens, not 1024: paths are
+    compared 4 and 8 tokens after their birth, not 20, 30 and 50, and trees have at most 16 tokens. Ratios are to the
+    policy before the step, as there, and tokens of the tree are no draws from it, which the paper does not correct.
+    Tokens that rollouts share are credited with the sum.
 Left out: The mathematics variant with common suffixes and ROUGE-L. The share of prompts whose trees must be full, since
     each tree ends by itself.
 Acts: share/branched > 0 and fact/lookalikes > 0
@@ -36,7 +36,7 @@ from strop.training.corrections.clamped import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.top_k_stats import top
-from strop.types import Group, IntArray, Origin, Sampling, Start, Trajectory
+from strop.types import Group, IntArray, Origin, Rollout, Sampling, Start
 
 # LATR's tree (2510.24302): greedy paths, from which runners-up that are about as likely branch off; look-alikes go.
 #
@@ -44,7 +44,7 @@ from strop.types import Group, IntArray, Origin, Sampling, Start, Trajectory
 # - p2 < relative, as long as fewer than round(n * share) paths live, the earlier places first. Some tokens after its
 # birth a path is compared with its parent over the same tokens and dropped where edits / tokens is too small, unless
 # one of them ended. Once all places are taken and the youngest is older than the last comparison, or at a length, every
-# path is sampled to its end; so are the attempts that the tree does not hold, and places that stayed empty go on from
+# path is sampled to its end; so are the rollouts that the tree does not hold, and places that stayed empty go on from
 # the first path. Readings: paths go on `piece` tokens between two looks, and comparisons are made there. The tokens of
 # the tree are no draws from the policy, which is not corrected; a runner-up that opens a path was sampled by nobody.
 
@@ -60,7 +60,7 @@ class Lookahead(Strategy):
     relative: float = 0.15  # by which it may be less likely than the first
     edits: float = 0.4  # least edit distance to the parent, per token
     ages: tuple[int, ...] = (20, 30, 50)  # tokens after birth, at which a path is compared
-    longest: int = 512  # tokens of replies in the tree
+    longest: int = 512  # tokens of completions in the tree
     piece: int = 8  # tokens between two looks
     shares: tuple[tuple[int, float], ...] = ((0, 1.0), (10, 0.75), (20, 0.5), (80, 0.25), (200, 0.0))  # from a step on
 
@@ -76,7 +76,7 @@ class Lookahead(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         capacity = round(len(starts) * self.share(group.version))
         tree = await self._tree(starts[:capacity], play) if capacity else []
         return [*tree, *await together(play(start) for start in starts[capacity:])]
@@ -84,8 +84,8 @@ class Lookahead(Strategy):
     def share(self, version: int) -> float:
         return next(share for step, share in reversed(self.shares) if version >= step)
 
-    async def _tree(self, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        trunk = replace(starts[0], origin=Origin.BRANCHED)  # half of it greedy: no plain attempt of the policy
+    async def _tree(self, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        trunk = replace(starts[0], origin=Origin.BRANCHED)  # half of it greedy: no plain rollout of the policy
         root, spare, size, dropped = LivePath(trunk), list(starts[1:]), 0, 0
         live = [root]
         while size < self.longest and any(path.is_open for path in live):
@@ -117,9 +117,9 @@ class Lookahead(Strategy):
         self, paths: Sequence[LivePath], since: int, play: Player
     ) -> list[tuple[int, LivePath, int, int]]:
         """Places from here on where a runner-up opens a path: place, path, written tokens before, token."""
-        played = [path for path in paths if path.attempt is not None and path.attempt.num_tokens]
-        attempts = [path.attempt for path in played if path.attempt is not None]
-        looks = await play.look(attempts, frozenset({_TOP})) if attempts else []
+        played = [path for path in paths if path.rollout is not None and path.rollout.num_tokens]
+        rollouts = [path.rollout for path in played if path.rollout is not None]
+        looks = await play.look(rollouts, frozenset({_TOP})) if rollouts else []
         found = []
         for path, look in zip(played, looks, strict=True):
             first, second, _, token = look[_TOP.name].T  # [N] each
@@ -154,9 +154,9 @@ def _next(spare: list[Start], play: Player) -> Start:
 
 def _copy(root: LivePath, start: Start) -> LivePath:
     """A place that stayed empty goes on from the first path, or from the start where that ended."""
-    if root.attempt is None or not root.is_open:
+    if root.rollout is None or not root.is_open:
         return LivePath(start)
-    begun = branch_of(root.attempt, root.attempt.num_tokens, start)
+    begun = branch_of(root.rollout, root.rollout.num_tokens, start)
     return LivePath(begun, begun.turns)
 
 
@@ -174,13 +174,13 @@ _AGES, _LONGEST, _PIECE = (4, 8), 16, 4  # tokens
 
 
 def latr(
-    setting: Setting = Setting(world="countdown:4"),
+    setting: Setting = Setting(env="countdown:4"),
     absolute: float = 0.25,  # least probability of a runner-up that opens a path
     relative: float = 0.15,  # by which it may be less likely than the first
     edits: float = 0.4,  # least edit distance to the parent, per token
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
-    """group_size attempts, at first all of one tree, from step 200 on none."""
+    """group_size rollouts, at first all of one tree, from step 200 on none."""
     run = setting.run(
         "latr",
         AlongTree(GroupStandard()),

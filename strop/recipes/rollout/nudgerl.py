@@ -1,13 +1,14 @@
-"""Attempts are nudged by short contexts, credit is divided within and between them, and a term teaches it without any.
+"""Rollouts are nudged by short contexts, advantage is divided within and between them, and a term teaches it without
+any.
 
 Title: Nudging Beyond the Comfort Zone: Efficient Strategy-Guided Exploration for RLVR
 Paper: arXiv 2605.15726 (2026)
 Claim: Better than GRPO with up to 8 times as many attempts, over five mathematics benchmarks.
-Reading: Two contexts of four attempts each, of which every one is dropped with probability 0.5, are the release's
-    configuration (its classes say 0.25, and 0.01 for the last term). The clipped loss reads each attempt behind the
+Reading: Two contexts of four rollouts each, of which every one is dropped with probability 0.5, are the release's
+    configuration (its classes say 0.25, and 0.01 for the last term). The clipped loss reads each rollout behind the
     prompt it was sampled with; the last term, -A times the mean logprob with neither ratio nor clip and for both signs
-    of A, reads all of them behind the plain one. So a nudged attempt is trained twice, the second time as a twin
-    whose tokens are counted once. Two optimizer steps per draw, of whole tasks. Words before the question stand for
+    of A, reads all of them behind the plain one. So a nudged rollout is trained twice, the second time as a twin
+    whose tokens are counted once. Two optimizer steps per batch, of whole tasks. Words before the question stand for
     the contexts that a larger model writes for each problem.
 Left out: Adapters, top_p 0.95, cosine and warm-up of the learning rate.
 Acts: share/replayed > 0 and between_contexts > 0
@@ -35,9 +36,9 @@ from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.with_twins import WithTwins
-from strop.types import Group, Metrics, Origin, Start, Task, Trajectory
+from strop.types import Group, Metrics, Origin, Rollout, Start, Task
 
-# NudgeRL's attempts (2605.15726): each is nudged by a short context that names a way to go about the task, or by none.
+# NudgeRL's rollouts (2605.15726): each is nudged by a short context that names a way to go about the task, or by none.
 #
 # Reading: contexts are words before the question, the same for every task, as the bundled model knows them. The paper
 # has a larger model write five for each problem, of which its release takes the first two.
@@ -47,12 +48,12 @@ from strop.types import Group, Metrics, Origin, Start, Task, Trajectory
 class Nudged(Strategy):
     """Starts are dealt to the words in turn; each loses its word with probability `dropout` and is then a plain one.
 
-    The fact `context` is the word's number, from 1, and 0 for none. An attempt with a word is followed by a twin that
+    The fact `context` is the word's number, from 1, and 0 for none. A rollout with a word is followed by a twin that
     reads the task without it.
     """
 
     words: tuple[str, ...]  # one before the question
-    dropout: float = 0.5  # chance of an attempt to have none
+    dropout: float = 0.5  # probability of a rollout to have none
 
     def __post_init__(self) -> None:
         if not self.words or not all(self.words) or not 0 <= self.dropout <= 1:
@@ -60,14 +61,14 @@ class Nudged(Strategy):
                 f"Nudged needs words that are not empty and 0 <= dropout <= 1, got {self.words} and {self.dropout}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         contexts = [self._drawn(place, start) for place, start in enumerate(starts)]
         begun = [self._begun(group.task, start, context) for start, context in zip(starts, contexts, strict=True)]
-        attempts = await together(play(start) for start in begun)
-        for attempt, context in zip(attempts, contexts, strict=True):
-            attempt.facts["context"] = float(context)
-        nudged = [each for each in attempts if each.origin is Origin.GUIDED and each.is_scored and each.turns]
-        return [*attempts, *(twin(each, group.task.messages, play) for each in nudged)]
+        rollouts = await together(play(start) for start in begun)
+        for rollout, context in zip(rollouts, contexts, strict=True):
+            rollout.facts["context"] = float(context)
+        nudged = [each for each in rollouts if each.origin is Origin.GUIDED and each.is_scored and each.turns]
+        return [*rollouts, *(twin(each, group.task.messages, play) for each in nudged)]
 
     def _drawn(self, place: int, start: Start) -> int:
         is_plain = np.random.default_rng(start.key).random() < self.dropout
@@ -79,9 +80,9 @@ class Nudged(Strategy):
         return replace(start, messages=worded(task, self.words[context - 1]), origin=Origin.GUIDED)
 
 
-# NudgeRL's credit (2605.15726): what an attempt does within its context, and what the context does for the task.
+# NudgeRL's advantage (2605.15726): what a rollout does within its context, and what the context does for the task.
 
-_NAME = "context"  # the fact that holds an attempt's context; 0: none
+_NAME = "context"  # the fact that holds a rollout's context; 0: none
 
 
 @dataclass(frozen=True)
@@ -101,30 +102,30 @@ class ByContext(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            attempts = made(group.scored)
-            within, between = _parts(attempts)
-            credit = within + self.between * between
-            centred = credit - credit.mean() if len(credit) else credit
-            whitened = centred / (centred.std() + self.epsilon) if len(credit) else credit
-            given = {attempt.id: float(value) for attempt, value in zip(attempts, whitened, strict=True)}
-            for attempt in group.scored:
-                attempt.set_advantage(given.get(attempt.parent, 0.0) if is_twin(attempt) else given[attempt.id])
+            rollouts = made(group.scored)
+            within, between = _parts(rollouts)
+            advantage = within + self.between * between
+            centred = advantage - advantage.mean() if len(advantage) else advantage
+            whitened = centred / (centred.std() + self.epsilon) if len(advantage) else advantage
+            given = {rollout.id: float(value) for rollout, value in zip(rollouts, whitened, strict=True)}
+            for rollout in group.scored:
+                rollout.set_advantage(given.get(rollout.parent, 0.0) if is_twin(rollout) else given[rollout.id])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how far contexts are apart, and what their attempts earn beyond those without."""
-        attempts = [attempt for group in groups for attempt in made(group.scored)]
+        """Nothing; says how far contexts are apart, and what their rollouts earn beyond those without."""
+        rollouts = [rollout for group in groups for rollout in made(group.scored)]
         apart = [abs(float(each)) for group in groups for each in _parts(made(group.scored))[1]]
-        nudged = [attempt.reward for attempt in attempts if _context(attempt)]
-        plain = [attempt.reward for attempt in attempts if not _context(attempt)]
+        nudged = [rollout.reward for rollout in rollouts if _context(rollout)]
+        plain = [rollout.reward for rollout in rollouts if not _context(rollout)]
         gain = float(np.mean(nudged) - np.mean(plain)) if nudged and plain else 0.0
         return {"between_contexts": sum(apart) / max(len(apart), 1), "context_gain": gain}
 
 
-def _parts(attempts: Sequence[Trajectory]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _parts(rollouts: Sequence[Rollout]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """r - the mean of its context, and that mean - the mean of all: [N], [N]. Without a context: r - mean, and 0."""
-    rewards = np.array([attempt.reward for attempt in attempts], dtype=np.float64)
+    rewards = np.array([rollout.reward for rollout in rollouts], dtype=np.float64)
     rewards = rewards - rewards[:1]  # equal ones give exactly 0
-    contexts = np.array([_context(attempt) for attempt in attempts])
+    contexts = np.array([_context(rollout) for rollout in rollouts])
     mean = rewards.mean() if len(rewards) else 0.0
     own = np.full(len(rewards), mean)
     for context in set(contexts.tolist()) - {0.0}:
@@ -132,18 +133,18 @@ def _parts(attempts: Sequence[Trajectory]) -> tuple[NDArray[np.float64], NDArray
     return rewards - own, own - mean
 
 
-def _context(attempt: Trajectory) -> float:
-    return attempt.facts.get(_NAME, 0.0)
+def _context(rollout: Rollout) -> float:
+    return rollout.facts.get(_NAME, 0.0)
 
 
 def nudgerl(
-    setting: Setting = Setting(world="guess:4"),
+    setting: Setting = Setting(env="guess:4"),
     words: str = "half+up",  # one before the question, joined by +
-    dropout: float = 0.5,  # chance of an attempt to have none
-    between: float = 1.1,  # weight of what a context does for the task, in its attempts' credit
-    distilled: float = 0.1,  # weight of the term that reads all attempts without a context
+    dropout: float = 0.5,  # probability of a rollout to have none
+    between: float = 1.1,  # weight of what a context does for the task, in its rollouts' advantage
+    distilled: float = 0.1,  # weight of the term that reads all rollouts without a context
 ) -> Run:
-    """A group is group_size attempts dealt to the words, some of which lose theirs."""
+    """A group is group_size rollouts dealt to the words, some of which lose theirs."""
     plain = (Origin.POLICY, Origin.REPLAYED)
     return setting.run(
         "nudgerl",

@@ -1,13 +1,13 @@
-"""GRPO on attempts that think on several paths at once where they choose to; some steps pay for that.
+"""GRPO on rollouts that think on several paths at once where they choose to; some steps pay for that.
 
 Title: Parallel-R1: Towards Parallel Thinking via Reinforcement Learning
 Paper: arXiv 2509.07980 (2025)
 Claim: 8.4 % better than sequential thinking under RL on three mathematics benchmarks; as a scaffold, 42.9 % on AIME25.
-Reading: First supervised training on traces of easier worlds too, then RL with the alternating reward: of every ten
-    steps eight pay 1 for right and -1 for wrong, two 1.2 for right in parallel. Paths do not see each other (the
+Reading: First supervised training on traces of easier environments too, then RL with the alternating reward: of every
+    ten steps eight pay 1 for right and -1 for wrong, two 1.2 for right in parallel. Paths do not see each other (the
     structured variant); the position of what follows them is after all of them, not after the longest. Forced tags are
-    given, not trained. Two paths, at most four blocks, 8 attempts, clip 0.2 and 0.28, no KL, as released. `scaffold`
-    ends the bonus after so many versions (200 there). Two optimizer steps per draw. Tags are one character each. In
+    given, not trained. Two paths, at most four blocks, 8 rollouts, clip 0.2 and 0.28, no KL, as released. `scaffold`
+    ends the bonus after so many versions (200 there). Two optimizer steps per batch. Tags are one character each. In
     supervised training a trace is one text: there a path reads those before it.
 Left out: The stage of RL on easy tasks that pays for valid blocks alone; the variant whose paths see those before.
 Acts: turns > 1 and warmup/nll > 0 with warmup_steps=12, easy=arithmetic:1
@@ -27,7 +27,7 @@ from strop.filter.rewards.parallel_bonus import ParallelBonus
 from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -35,21 +35,21 @@ from strop.types import Message, Origin, Sampling, Task
 
 # Parallel-R1's cold start (2509.07980): demonstrations whose working is found on several paths and summed up.
 #
-# Reading: the paper has traces written by a larger model; here the world's own working stands on every path.
+# Reading: the paper has traces written by a larger model; here the environment's own working stands on every path.
 
 
 @dataclass(frozen=True)
 class DemonstrateParallel(Agent):
-    """`inner` shows what the world demonstrates, its working in a block of `paths` paths."""
+    """`inner` shows what the environment demonstrates, its working in a block of `paths` paths."""
 
     inner: Agent
     paths: int = 2  # of a block
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         rewrite = partial(in_parallel, paths=self.paths)
-        return await self.inner.attempt(task, dialogue, Rewritten(environment, rewrite))
+        return await self.inner.rollout(task, dialogue, Rewritten(episode, rewrite))
 
 
 # Parallel-R1's decoding (2509.07980): where the policy opens a block, several paths go on side by side.
@@ -63,14 +63,15 @@ STOPS = (OPEN_BLOCK, CLOSE_PATH)
 
 @dataclass(frozen=True)
 class ParallelPaths(Agent):
-    """One reply of a world, in pieces: up to a block, `paths` paths at once, their summary and on.
+    """One completion of an environment, in pieces: up to a block, `paths` paths at once, their summary and on.
 
-    Needs a sampling that stops at what opens a block and at what closes a path (`STOPS`). The world hears the pieces of
-    the main stream as one reply, paths included. After `blocks` blocks one that is opened ends the reply.
+    Needs a sampling that stops at what opens a block and at what closes a path (`STOPS`). The environment hears the
+    pieces of
+    the main stream as one completion, paths included. After `blocks` blocks one that is opened ends the completion.
     """
 
     paths: int = 2  # of a block
-    blocks: int = 4  # of a reply at most
+    blocks: int = 4  # of a completion at most
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -78,16 +79,16 @@ class ParallelPaths(Agent):
         if self.paths < 2 or self.blocks < 1:
             raise ConfigurationError(f"ParallelPaths needs paths >= 2 and blocks >= 1, got {self.paths}, {self.blocks}")
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("ParallelPaths cannot take up an attempt in its middle: give its starts no turns")
-        await environment.reset(task)
-        pieces = [(await dialogue.reply()).content]
+            raise ConfigurationError("ParallelPaths cannot take up a rollout in its middle: give its starts no turns")
+        await episode.reset(task)
+        pieces = [(await dialogue.completion()).content]
         while len(pieces) <= self.blocks and pieces[-1].endswith(OPEN_BLOCK) and not dialogue.is_cut:
             found = await together(self._path(dialogue.beside()) for _ in range(self.paths))
             dialogue.begin(block(found))
             pieces.append(await _rest(dialogue))
-        answer = await environment.step(Message("assistant", "".join(pieces)))
+        answer = await episode.step(Message("assistant", "".join(pieces)))
         return () if answer.reward is None else (*[0.0] * (len(dialogue.turns) - 1), answer.reward)
 
     async def _path(self, path: Dialogue) -> str:
@@ -97,21 +98,21 @@ class ParallelPaths(Agent):
 
 
 async def _rest(dialogue: Dialogue) -> str:
-    """The next reply; nothing where there is no room for one."""
-    return "" if dialogue.is_cut else (await dialogue.reply()).content
+    """The next completion; nothing where there is no room for one."""
+    return "" if dialogue.is_cut else (await dialogue.completion()).content
 
 
 def parallel_r1(
-    setting: Setting = Setting(world="arithmetic:4"),
+    setting: Setting = Setting(env="arithmetic:4"),
     paths: int = 2,  # of a block
-    blocks: int = 4,  # of a reply at most
-    bonus: float = 0.2,  # for a right attempt in parallel
+    blocks: int = 4,  # of a completion at most
+    bonus: float = 0.2,  # for a right rollout in parallel
     plain: int = 8,  # of every ten versions, without a bonus
     scaffold: int = 0,  # last version with a bonus; 0: all
-    easy: str = "arithmetic:3+arithmetic:4",  # worlds of the supervised training before
+    easy: str = "arithmetic:3+arithmetic:4",  # environments of the supervised training before
     warmup_steps: int = 40,  # of that training
 ) -> Run:
-    """Held-out attempts may think in parallel, too."""
+    """Held-out rollouts may think in parallel, too."""
     agent = ParallelPaths(paths, blocks)
     sampling = Sampling(temperature=setting.temperature, max_tokens=setting.max_tokens, stop=STOPS)
     run = setting.run("parallel_r1", GroupStandard(), (Clip(0.2, 0.28),), agent=agent, sampling=sampling, minibatches=2)
@@ -119,6 +120,6 @@ def parallel_r1(
     measured = replace(judged, weight=0.0)  # type: ignore[type-var]
     run.rewards = (ParallelBonus(judged, bonus, plain=plain, last=scaffold), measured)
     run.evaluation = replace(run.evaluation, agent=agent)
-    if (taught := shown(replace(setting, world=easy), "parallel_r1", warmup_steps)) is not None:
+    if (taught := shown(replace(setting, env=easy), "parallel_r1", warmup_steps)) is not None:
         run.warmup = replace(taught, agent=DemonstrateParallel(taught.agent, paths))
     return run

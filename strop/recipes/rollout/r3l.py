@@ -1,18 +1,18 @@
-"""After an attempt a reflection, then a second try from where it went wrong, trained without what helped it.
+"""After a rollout a reflection, then a second try from where it went wrong, trained without what helped it.
 
 Title: R^3L: Reflect-then-Retry Reinforcement Learning with Language-Guided Exploration, Pivotal Credit, and Positive
     Amplification
 Paper: arXiv 2601.03715 (2026)
 Claim: Relative improvements of 5 to 52 % over baselines on agentic and reasoning tasks.
-Reading: Half of group_size are first attempts. A reflection says in JSON whether one is good, and else from which turn
+Reading: Half of group_size are first rollouts. A reflection says in JSON whether one is good, and else from which turn
     to try again and what to do differently; one that is not valid, or points behind the end, is no reflection. What
-    both attempts share is not trained, in neither. Credit is the release's: 1 for every success, three times what
+    both rollouts share is not trained, in neither. Advantage is the release's: 1 for every success, three times what
     another is above the mean, and what is below it as it is; the paper multiplies successes, too (success=0). No ratio
-    and no clip, the mean over tokens after the pivot, divided by 1 + 1, one optimizer step per draw. Where a retry
+    and no clip, the mean over tokens after the pivot, divided by 1 + 1, one optimizer step per batch. Where a retry
     helped, itself behind its guidance and the reflection are trained as groups of one. The bundled model writes no
     JSON: its reflections are canned, that what earned nothing is wrong, which it has learned to take to heart; with
     reflects=itself a model reflects by itself, and with reflects=http://HOST:PORT/v1#MODEL another one does.
-Left out: A reflection that rightly finds an attempt good is not trained; random replay of earlier attempts.
+Left out: A reflection that rightly finds a rollout good is not trained; random replay of earlier rollouts.
 Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 """
 
@@ -27,51 +27,51 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.interfaces import Player
 from strop.generate.llm_clients.canned import Canned
-from strop.generate.strategies.support.ask_policy import OneReply
+from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.generate.strategies.support.rollout_twins import twin
 from strop.generate.turn_ops import as_prefix
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Adviser, Reduction, Strategy
+from strop.roles import Advantage, LLMClient, Reduction, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.text.sanitize import set_in
 from strop.training.losses.reinforce import Reinforce
-from strop.types import FloatArray, Group, Message, Metrics, Origin, Sampling, Start, Trajectory
+from strop.types import FloatArray, Group, Message, Metrics, Origin, Rollout, Sampling, Start
 
-# What is asked about an attempt after it, and what the answer says: good as it is, or from which turn to try again.
+# What is asked about a rollout after it, and what the answer says: good as it is, or from which turn to try again.
 
-REWARD = "[reward]"  # before what an attempt earned
+REWARD = "[reward]"  # before what a rollout earned
 _ASKED = (
-    'Look back at this attempt. Answer in JSON: "outcome" (success, inefficient or failure), "retry_from_step" (how '
+    'Look back at this rollout. Answer in JSON: "outcome" (success, inefficient or failure), "retry_from_step" (how '
     'many of its steps are good), "guidance" (what to do differently from there).'
 )
 
 
 @dataclass(frozen=True)
 class Reflection:
-    """What was said about an attempt."""
+    """What was said about a rollout."""
 
     is_perfect: bool  # nothing is to be tried again
     turns: int = 0  # that are good and are kept
     guidance: str = ""
 
 
-def question(attempt: Trajectory, reward: float) -> str:
+def question(rollout: Rollout, reward: float) -> str:
     """What whoever reflects reads: the task, each turn, and what it earned."""
-    lines = [f"task: {set_in(prompt_of(attempt.task))}"]
-    for number, turn in enumerate(attempt.turns):
-        lines += [f"[world] {set_in(message.content)}" for message in turn.told]
+    lines = [f"task: {set_in(prompt_of(rollout.task))}"]
+    for number, turn in enumerate(rollout.turns):
+        lines += [f"[env] {set_in(message.content)}" for message in turn.told]
         lines.append(f"[step {number}] {set_in(turn.message.content)}")
     return "\n".join([*lines, f"{REWARD} {reward:g}", "", _ASKED])
 
 
 def read(text: str, num_turns: int) -> Reflection | None:
-    """None: it is no reflection, or wants to go on from behind the end of an attempt of so many turns."""
+    """None: it is no reflection, or wants to go on from behind the end of a rollout of so many turns."""
     try:
         said = json.loads(text[text.find("{") : text.rfind("}") + 1])
     except (ValueError, RecursionError):
@@ -85,39 +85,39 @@ def read(text: str, num_turns: int) -> Reflection | None:
     return None
 
 
-# R3L's attempts (2601.03715): half of them are first ones; each is reflected on, and tried again from where it failed.
+# R3L's rollouts (2601.03715): half of them are first ones; each is reflected on, and tried again from where it failed.
 #
 # Reading: what a second try is guided by stands before its first turn, behind the task and the last thing that the
-# first attempt said, also where it goes on from a later one; the release has it there.
+# first rollout said, also where it goes on from a later one; the release has it there.
 
 
 @dataclass(frozen=True)
 class _Second:
-    """What followed a first attempt."""
+    """What followed a first rollout."""
 
-    first: Trajectory
-    thought: Trajectory | None = None  # its reflection, where the policy wrote it
-    retry: Trajectory | None = None  # behind its guidance, as it was sampled
+    first: Rollout
+    thought: Rollout | None = None  # its reflection, where the policy wrote it
+    retry: Rollout | None = None  # behind its guidance, as it was sampled
     read: tuple[Message, ...] = ()  # by the retry, in place of the task's
 
 
 @dataclass(frozen=True)
 class ReflectRetry(Strategy):
-    """A first attempt, a reflection on it, and unless that finds it good a second one, told as if nobody had helped.
+    """A first rollout, a reflection on it, and unless that finds it good a second one, told as if nobody had helped.
 
-    A second attempt is given the turns before the one it begins with; the fact `pivot` of the first is their number.
+    A second rollout is given the turns before the one it begins with; the fact `pivot` of the first is their number.
     Where it is right, and the first was not or needed more turns, reflection and guided retry are brought, too, as
     groups of one.
     """
 
-    adviser: Adviser | None = None  # who reflects; None: the policy itself
+    llm_client: LLMClient | None = None  # who reflects; None: the policy itself
     strips: bool = True  # whether guidance is taken out of what a retry reads, before it is trained
-    right: float = 1.0  # reward of a right attempt
+    right: float = 1.0  # reward of a right rollout
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         half = len(starts) // 2
         if len(starts) != 2 * half or not half:
-            raise ConfigurationError(f"ReflectRetry pairs attempts: need an even number per group, got {len(starts)}")
+            raise ConfigurationError(f"ReflectRetry pairs rollouts: need an even number per group, got {len(starts)}")
         firsts = await together(play(start) for start in starts[:half])
         scores = await play.score(firsts)
         asking = [play.another() for _ in firsts]  # ids do not depend on who is done first
@@ -125,16 +125,14 @@ class ReflectRetry(Strategy):
         seconds = await together(self._second(*each, play) for each in rest)
         again = await play.score([each.retry for each in seconds if each.retry is not None])
         scores_after = iter(again)
-        extra: list[Trajectory] = []
+        extra: list[Rollout] = []
         for second, score in zip(seconds, scores, strict=True):
             if second.retry is not None and self._has_helped(second, score, next(scores_after)):
                 extra += self._extra(second, play)
         retries = [self._told(each, play) for each in seconds if each.retry is not None]
         return [*firsts, *retries, *extra]
 
-    async def _second(
-        self, first: Trajectory, score: float | None, asking: Start, start: Start, play: Player
-    ) -> _Second:
+    async def _second(self, first: Rollout, score: float | None, asking: Start, start: Start, play: Player) -> _Second:
         if score is None or not first.turns:
             return _Second(first)  # it failed: nobody knows how good it was
         text, thought = await self._reflected(question(first, score), asking, play)
@@ -149,12 +147,12 @@ class ReflectRetry(Strategy):
             begun = replace(begun, turns=play.retold(kept, messages).turns)
         return _Second(first, thought, await play(begun), messages)
 
-    async def _reflected(self, asked: str, start: Start, play: Player) -> tuple[str, Trajectory | None]:
+    async def _reflected(self, asked: str, start: Start, play: Player) -> tuple[str, Rollout | None]:
         messages = (Message("user", asked),)
-        if self.adviser is not None:
-            return await _advised(self.adviser, messages, start.key), None
-        thought = await play(replace(start, messages=messages), OneReply())
-        return thought.reply, thought
+        if self.llm_client is not None:
+            return await _advised(self.llm_client, messages, start.key), None
+        thought = await play(replace(start, messages=messages), OneCompletion())
+        return thought.completion, thought
 
     def _has_helped(self, second: _Second, before: float | None, after: float | None) -> bool:
         assert second.retry is not None
@@ -162,59 +160,60 @@ class ReflectRetry(Strategy):
             return False
         return after > before or len(second.retry.turns) < len(second.first.turns)
 
-    def _told(self, second: _Second, play: Player) -> Trajectory:
+    def _told(self, second: _Second, play: Player) -> Rollout:
         retry = second.retry
         assert retry is not None
         return play.retold(retry, retry.task.messages) if self.strips and retry.turns else retry
 
-    def _extra(self, second: _Second, play: Player) -> list[Trajectory]:
+    def _extra(self, second: _Second, play: Player) -> list[Rollout]:
         """The reflection and the retry behind its guidance, each compared with nobody."""
         found = []
         if second.thought is not None:
             thought = second.thought
-            found.append(replace(thought, family=f"reflection {thought.id}", facts={"noted": self.right}))
+            found.append(replace(thought, comparison_group=f"reflection {thought.id}", facts={"noted": self.right}))
         if self.strips and second.retry is not None:
             again = twin(second.retry, second.read, play)
-            found.append(replace(again, family=f"guided {again.id}"))
+            found.append(replace(again, comparison_group=f"guided {again.id}"))
         return found
 
 
-async def _advised(adviser: Adviser, messages: Sequence[Message], key: int) -> str:
+async def _advised(llm_client: LLMClient, messages: Sequence[Message], key: int) -> str:
     """What was said; nothing where nobody answers, which is no reflection."""
     try:
-        return await adviser.ask(messages, Sampling(max_tokens=512), key)
-    except AdviserError:
+        return await llm_client.ask(messages, Sampling(max_tokens=512), key)
+    except LLMClientError:
         return ""
 
 
-def _guided(first: Trajectory, reflection: Reflection) -> tuple[Message, ...]:
-    tried = Message("assistant", first.reply, is_completion=True)
+def _guided(first: Rollout, reflection: Reflection) -> tuple[Message, ...]:
+    tried = Message("assistant", first.completion, is_completion=True)
     return (*first.task.messages, tried, Message("user", reflection.guidance))
 
 
-# Where two attempts part: what the first of them wrote before that is nobody's merit and nobody's fault.
+# Where two rollouts part: what the first of them wrote before that is nobody's merit and nobody's fault.
 
 _NAME = "pivot"  # the fact that holds the number of turns before
 
 
-def num_before(attempt: Trajectory) -> int:
-    """Tokens that it wrote before the turn at which another attempt took another way; 0: nobody did."""
-    turns = int(attempt.facts.get(_NAME, 0.0))
-    return sum(len(turn.tokens) for turn in attempt.turns[:turns])
+def num_before(rollout: Rollout) -> int:
+    """Tokens that it wrote before the turn at which another rollout took another way; 0: nobody did."""
+    turns = int(rollout.facts.get(_NAME, 0.0))
+    return sum(len(turn.tokens) for turn in rollout.turns[:turns])
 
 
-# R3L's credit (2601.03715): what did better than its siblings weighs more, and nothing before the pivot weighs at all.
+# R3L's advantage (2601.03715): what did better than its siblings weighs more, and nothing before the pivot weighs at
+# all.
 
 
 @dataclass(frozen=True)
 class Amplified(Advantage):
     """A = r - mean, times `factor` where it is positive; `success` for a reward of 1, whatever its siblings did.
 
-    A group of one is compared with 0. Tokens before an attempt's pivot get 0.
+    A group of one is compared with 0. Tokens before a rollout's pivot get 0.
     """
 
     factor: float = 3.0  # of what is better than the mean
-    success: float = 1.0  # credit of a full success, as released; 0: it is amplified as any other, as the paper says
+    success: float = 1.0  # advantage of a full success, as released; 0: it is amplified as any other, as the paper says
 
     is_local: ClassVar[bool] = True
 
@@ -226,45 +225,45 @@ class Amplified(Advantage):
         for group in groups:
             rewards = group.rewards
             mean = float(rewards.mean()) if len(rewards) > 1 else 0.0
-            for attempt in group.scored:
-                attempt.set_advantage(self._credit(attempt.reward, mean))
-                assert attempt.advantages is not None
-                attempt.advantages[: num_before(attempt)] = 0.0
+            for rollout in group.scored:
+                rollout.set_advantage(self._advantage(rollout.reward, mean))
+                assert rollout.advantages is not None
+                rollout.advantages[: num_before(rollout)] = 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which share of tokens stands before a pivot, and which share of attempts gets more than 0."""
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        before = sum(num_before(attempt) for attempt in attempts)
-        raised = [bool(np.any(attempt.advantages > 0)) for attempt in attempts if attempt.advantages is not None]
-        tokens = sum(attempt.num_tokens for attempt in attempts)
+        """Nothing; says which share of tokens stands before a pivot, and which share of rollouts gets more than 0."""
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        before = sum(num_before(rollout) for rollout in rollouts)
+        raised = [bool(np.any(rollout.advantages > 0)) for rollout in rollouts if rollout.advantages is not None]
+        tokens = sum(rollout.num_tokens for rollout in rollouts)
         return {"before_pivot": before / max(tokens, 1), "raised_share": sum(raised) / max(len(raised), 1)}
 
-    def _credit(self, reward: float, mean: float) -> float:
+    def _advantage(self, reward: float, mean: float) -> float:
         if self.success and is_right(reward):
             return self.success
         difference = reward - mean
         return self.factor * difference if difference > 0 else difference
 
 
-# R3L's token mean (2601.03715): tokens before the turn at which two attempts part are not counted.
+# R3L's token mean (2601.03715): tokens before the turn at which two rollouts part are not counted.
 
 
 @dataclass(frozen=True)
 class AfterPivot(Reduction):
-    """1 / tokens of the whole draw from each attempt's pivot on; 0 before it."""
+    """1 / tokens of the whole batch from each rollout's pivot on; 0 before it."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         count = max(self.mass(groups), 1.0)
-        attempts = [attempt for group in groups for attempt in group.scored]
+        rollouts = [rollout for group in groups for rollout in group.scored]
         return {
-            attempt.id: (np.arange(attempt.num_tokens) >= num_before(attempt)).astype(np.float32) / np.float32(count)
-            for attempt in attempts
+            rollout.id: (np.arange(rollout.num_tokens) >= num_before(rollout)).astype(np.float32) / np.float32(count)
+            for rollout in rollouts
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a draw that they are only a part of."""
-        attempts = [attempt for group in groups for attempt in group.scored]
-        return float(sum(attempt.num_tokens - num_before(attempt) for attempt in attempts))
+        """What these weigh in a batch that they are only a part of."""
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        return float(sum(rollout.num_tokens - num_before(rollout) for rollout in rollouts))
 
 
 _CANNED = {
@@ -274,19 +273,19 @@ _CANNED = {
 
 
 def r3l(
-    setting: Setting = Setting(world="arithmetic:6"),
+    setting: Setting = Setting(env="arithmetic:6"),
     reflects: str = "canned",  # or itself, or http://HOST:PORT/v1#MODEL
     strips: bool = True,  # whether guidance is taken out of what a retry reads, before it is trained
-    factor: float = 3.0,  # of credit above the mean
-    success: float = 1.0,  # credit of a full success; 0: times the factor, as any other
+    factor: float = 3.0,  # of advantage above the mean
+    success: float = 1.0,  # advantage of a full success; 0: times the factor, as any other
 ) -> Run:
-    """A group is group_size / 2 first attempts, and for each that its reflection finds wanting a second one."""
-    adviser = Canned(_CANNED) if reflects == "canned" else parse_adviser(reflects)
+    """A group is group_size / 2 first rollouts, and for each that its reflection finds wanting a second one."""
+    llm_client = Canned(_CANNED) if reflects == "canned" else parse_llm_client(reflects)
     run = setting.run(
         "r3l",
         Amplified(factor, success),
         (Reinforce(weight=0.5),),
-        strategy=ReflectRetry(adviser, strips),
+        strategy=ReflectRetry(llm_client, strips),
         reduction=AfterPivot(),
     )
     (judged,) = run.rewards

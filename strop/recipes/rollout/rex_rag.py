@@ -1,14 +1,14 @@
-"""GRPO with probes: failed attempts are taken up before their answer, and what that changes in sampling is corrected.
+"""GRPO with probes: failed rollouts are taken up before their answer, and what that changes in sampling is corrected.
 
 Title: REX-RAG: Reasoning Exploration with Policy Correction in Retrieval-Augmented Generation
 Paper: arXiv 2508.08149 (2025)
 Claim: 5.1 % better on average over seven question answering benchmarks than strong baselines at 3B, 3.6 % at 7B.
-Reading: A store behind tool calls stands for retrieval. What a probe has from the failed attempt is given to it and
-    trained there alone, so of the release's mixture the words that are inserted, the sampled rest and plain attempts
-    remain. Each group keeps its own part of a batch's probes. Five attempts, a fifth of failures probed, 8 % kept at
-    first, clip 0.2, KL 0.001, as released; the list of words is ours, shorter, and optimizer steps per draw are two.
+Reading: A store behind tool calls stands for retrieval. What a probe has from the failed rollout is given to it and
+    trained there alone, so of the release's mixture the words that are inserted, the sampled rest and plain rollouts
+    remain. Each group keeps its own part of a batch's probes. Five rollouts, a fifth of failures probed, 8 % kept at
+    first, clip 0.2, KL 0.001, as released; the list of words is ours, shorter, and optimizer steps per batch are two.
 Left out: Search engines, and the setting with DAPO (12 % at first).
-Acts: fact/probes > 0 and share/branched > 0 with chance=0.9, success=0.9
+Acts: fact/probes > 0 and share/branched > 0 with probability=0.9, success=0.9
 """
 
 from __future__ import annotations
@@ -35,30 +35,31 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.mixed_behavior import MixedBehavior
 from strop.training.requirements import LOGPROBS, PROBES
-from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Start, Trajectory
+from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Rollout, Start
 
-# REX-RAG's probes (2508.08149): a failed attempt is taken up before its answer, with words that ask to think again.
+# REX-RAG's probes (2508.08149): a failed rollout is taken up before its answer, with words that ask to think again.
 #
-# Readings: a probe is given what the failed attempt wrote before its answer, so that this is trained once, in that
-# attempt. The words are said and trained, with the chance that their list gives each token after those before it. How
+# Readings: a probe is given what the failed rollout wrote before its answer, so that this is trained once, in that
+# rollout. The words are said and trained, with the probability that their list gives each token after those before it.
+# How
 # many probes stay is the group's own share of what the release keeps of a batch: a fraction is rounded by chance. The
 # average of their success moves once with each version, and counts all that were made.
 
 PROMPTS = ("wait, ", "once more: ", "let me see: ", "let me look again: ", "is that right? ", "another way: ")
-_MADE, _WERE_RIGHT = "probes", "probes_right"  # facts of a group's first attempt
+_MADE, _WERE_RIGHT = "probes", "probes_right"  # facts of a group's first rollout
 _WINDOW = 64  # versions whose probes are counted apart: groups may come late
 
 
 @dataclass
 class Probes(Strategy):
-    """Plain attempts; each that failed is probed with probability `chance`, and of n attempts n * q probes stay.
+    """Plain rollouts; each that failed is probed with probability `probability`, and of n rollouts n * q probes stay.
 
     Those stay whose words the policy itself finds likeliest. q is the running average of their success. A probe is
-    BRANCHED, its parent the attempt that failed.
+    BRANCHED, its parent the rollout that failed.
     """
 
-    prompts: tuple[str, ...] = PROMPTS  # one of them is said, left to chance
-    chance: float = 0.2  # that a failed attempt is probed
+    prompts: tuple[str, ...] = PROMPTS  # one of them is said, left to probability
+    probability: float = 0.2  # that a failed rollout is probed
     success: float = 0.08  # of probes, before any was made
     rate: float = 0.1  # at which the average of their success follows
 
@@ -69,30 +70,34 @@ class Probes(Strategy):
     def __post_init__(self) -> None:
         if not self.prompts or not all(self.prompts):
             raise ConfigurationError(f"Probes needs at least 1 prompt and no empty one, got {self.prompts}")
-        if not all(0 <= share <= 1 for share in (self.chance, self.success, self.rate)):
+        if not all(0 <= share <= 1 for share in (self.probability, self.success, self.rate)):
             raise ConfigurationError(
-                f"Probes needs chance, success and rate from 0 to 1, got {self.chance}, {self.success} and {self.rate}"
+                f"Probes needs probability, success and rate from 0 to 1, got {self.probability}, {self.success} and "
+                f"{self.rate}"
             )
         self._average = self.success
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await together(play(start) for start in starts)
-        marks = await play.score(made)
-        chance = np.random.default_rng(starts[0].key)
+        scores = await play.score(made)
+        probability = np.random.default_rng(starts[0].key)
         lost = [
             each
-            for each, mark, number in zip(made, marks, chance.random(len(made)), strict=True)
-            if each.outcome is Outcome.FINISHED and mark is not None and not is_right(mark) and number < self.chance
+            for each, score, number in zip(made, scores, probability.random(len(made)), strict=True)
+            if each.outcome is Outcome.FINISHED
+            and score is not None
+            and not is_right(score)
+            and number < self.probability
         ]
-        chosen = chance.integers(len(self.prompts), size=len(lost)).tolist()
+        chosen = probability.integers(len(self.prompts), size=len(lost)).tolist()
         begun = [self._begun(root, number, play.another()) for root, number in zip(lost, chosen, strict=True)]
         probes = await together(play(start) for start in begun)
-        right = sum(mark is not None and is_right(mark) for mark in (await play.score(probes) if probes else []))
+        right = sum(score is not None and is_right(score) for score in (await play.score(probes) if probes else []))
         made[0] = replace(made[0], facts=made[0].facts | {_MADE: float(len(probes)), _WERE_RIGHT: float(right)})
-        count = int(len(starts) * self.share(group.version) + chance.random())
+        count = int(len(starts) * self.share(group.version) + probability.random())
         return [*made, *await self._likeliest(probes, chosen, count, play)]
 
     def share(self, version: int) -> float:
@@ -103,25 +108,25 @@ class Probes(Strategy):
         return average
 
     def frequencies(self, number: int) -> FloatArray:
-        """Log-chance of each token of a prompt after those before it, among all prompts; of the first one 0."""
+        """Log-probability of each token of a prompt after those before it, among all prompts; of the first one 0."""
         words = [self._words(each) for each in range(len(self.prompts))]
         own = words[number]
         alike = [sum(each[:size] == own[:size] for each in words) for size in range(1, len(own) + 1)]
         return np.log(np.array([1.0, *(now / before for before, now in pairwise(alike))], np.float32))
 
-    def _begun(self, root: Trajectory, number: int, start: Start) -> Start:
+    def _begun(self, root: Rollout, number: int, start: Start) -> Start:
         """What was written before the answer as given, then the words."""
         *before, last = root.turns
         places = self._known().template.places(last.whole)
-        size = max(int((places <= max(root.reply.rfind(CLOSE), 0)).sum()) - last.num_prefix, 0)
+        size = max(int((places <= max(root.completion.rfind(CLOSE), 0)).sum()) - last.num_prefix, 0)
         (open_,) = as_prefix((shortened(last, size),))
         words = said(open_, np.array(self._words(number), np.int64))
         turn = replace(words, logprobs=self.frequencies(number))
         return replace(start, turns=(*as_prefix(before), turn), origin=Origin.BRANCHED, parent=root.id)
 
     async def _likeliest(
-        self, probes: Sequence[Trajectory], chosen: Sequence[int], count: int, play: Player
-    ) -> list[Trajectory]:
+        self, probes: Sequence[Rollout], chosen: Sequence[int], count: int, play: Player
+    ) -> list[Rollout]:
         scored = [
             (each, len(self._words(number))) for each, number in zip(probes, chosen, strict=True) if each.is_scored
         ]
@@ -134,7 +139,7 @@ class Probes(Strategy):
 
     def observe(self, group: Group) -> None:
         """Count the group's probes under its version."""
-        facts = group.trajectories[0].facts if group.trajectories else {}
+        facts = group.rollouts[0].facts if group.rollouts else {}
         if not facts.get(_MADE):
             return
         right, made = self._told.get(group.version, (0.0, 0.0))
@@ -148,7 +153,7 @@ class Probes(Strategy):
         return average + self.rate * (right / made - average)
 
     def _words(self, number: int) -> list[int]:
-        tokens: IntArray = self._known().template.encode_reply(self.prompts[number])
+        tokens: IntArray = self._known().template.encode_completion(self.prompts[number])
         return [int(token) for token in tokens]
 
     def _known(self) -> Policy:
@@ -164,9 +169,9 @@ class Probes(Strategy):
         self._told = {int(at): (float(right), float(made)) for at, right, made in state["told"]}
 
 
-# REX-RAG's share of probes (2508.08149): over the whole draw, told to every turn for the loss that mixes by it.
+# REX-RAG's share of probes (2508.08149): over the whole batch, told to every turn for the loss that mixes by it.
 #
-# Over a group of five and one probe it would be 1/6: its plain attempts would begin at the ratio 1.2, which is the
+# Over a group of five and one probe it would be 1/6: its plain rollouts would begin at the ratio 1.2, which is the
 # bound of the clip, and with two probes beyond it, so that the right ones would teach nothing.
 
 
@@ -178,20 +183,20 @@ class ProbesCounted(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        probes = sum(attempt.origin is Origin.BRANCHED for attempt in attempts)
-        share = np.array([probes / max(len(attempts), 1)], np.float32)  # one row for a whole turn
-        for attempt in attempts:
-            attempt.turns = tuple(replace(turn, aux={**turn.aux, PROBES.name: share}) for turn in attempt.turns)
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        probes = sum(rollout.origin is Origin.BRANCHED for rollout in rollouts)
+        share = np.array([probes / max(len(rollouts), 1)], np.float32)  # one row for a whole turn
+        for rollout in rollouts:
+            rollout.turns = tuple(replace(turn, aux={**turn.aux, PROBES.name: share}) for turn in rollout.turns)
 
 
 def rex_rag(
-    setting: Setting = Setting(world="keyvalue:4", group_size=5),
-    chance: float = 0.2,  # that a failed attempt is probed
+    setting: Setting = Setting(env="keyvalue:4", group_size=5),
+    probability: float = 0.2,  # that a failed rollout is probed
     success: float = 0.08,  # of probes, before any was made: how many stay
     kl: float = 0.001,  # weight of the penalty to the reference
 ) -> Run:
-    """group_size plain attempts and a few probes are compared with each other."""
+    """group_size plain rollouts and a few probes are compared with each other."""
     losses = (MixedBehavior(Clip(0.2, 0.2)), Kl("k3", kl))
-    strategy = Probes(chance=chance, success=success)
+    strategy = Probes(probability=probability, success=success)
     return setting.run("rex_rag", ProbesCounted(GroupStandard()), losses, strategy=strategy, minibatches=2)

@@ -1,4 +1,4 @@
-"""PPO from states that a guide reaches: it begins an attempt and the policy goes on, or the policy begins and it ends.
+"""PPO from states that a guide reaches: it begins a rollout and the policy goes on, or the policy begins and it ends.
 
 Title: Learning to Generate Better Than Your LLM
 Paper: arXiv 2306.11816 (2023)
@@ -36,31 +36,32 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.own_token_mean import OwnTokenMean
 from strop.training.values.critic import Critic
-from strop.types import Group, Origin, Outcome, Start, Trajectory
+from strop.types import Group, Origin, Outcome, Rollout, Start
 
-# RLGF's attempts (2306.11816): a guide begins some of them and the policy goes on, or the other way round.
+# RLGF's rollouts (2306.11816): a guide begins some of them and the policy goes on, or the other way round.
 #
 # PPO++ rolls in with the guide and out with the policy, AggreVaTeD the other way round. LOLS takes PPO++ in a share of
 # the versions, by chance, and D2LOLS after a number of them; before that, and else, AggreVaTeD. Reading: the cut is
-# drawn before anything is written, uniformly within `length` tokens; what ends before its cut is a plain attempt. The
+# drawn before anything is written, uniformly within `length` tokens; what ends before its cut is a plain rollout. The
 # release lets the one who rolls in write to the end and cuts that.
 
-Shared: TypeAlias = Callable[[Start, Start, int, Player], Coroutine[Any, Any, list[Trajectory]]]
+Shared: TypeAlias = Callable[[Start, Start, int, Player], Coroutine[Any, Any, list[Rollout]]]
 RULES = ("ppo++", "aggrevated", "lols", "d2lols")
 
 
 @dataclass(frozen=True)
 class RolledWithGuide(Strategy):
-    """Each attempt is shared with the guide with probability `mixed`; needs the engine `WithReference`, its voice.
+    """Each rollout is shared with the guide with probability `mixed`; needs the engine `WithReference`, its policy
+    name.
 
     What the policy writes after the guide is BRANCHED. What it writes before is GUIDED: its worth, the fact `noted`, is
     that of the whole, and the guide's part is brought beside it, as a TEACHER's, for a critic to learn from.
     """
 
-    seed: int  # of the chance that decides for a version
+    seed: int  # of the probability that decides for a version
     rule: str = "ppo++"  # aggrevated, lols, d2lols
-    mixed: float = 0.8  # chance of an attempt to be shared with the guide
-    length: int = 24  # tokens within which an attempt is cut
+    mixed: float = 0.8  # probability of a rollout to be shared with the guide
+    length: int = 24  # tokens within which a rollout is cut
     share: float = 0.8  # of versions in which the guide rolls in, under lols
     switch: int = 20  # the first version in which the guide rolls in, under d2lols
 
@@ -73,40 +74,42 @@ class RolledWithGuide(Strategy):
                 f"{self.share} and {self.length}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         others = [play.another() for _ in starts]  # ids do not depend on who is done first
         shared = self._guide_begins if self.rolls_in(group.version) else self._guide_ends
         pairs = zip(starts, others, strict=True)
         made = await together(self._made(start, other, shared, play) for start, other in pairs)
-        return [attempt for attempts in made for attempt in attempts]
+        return [rollout for rollouts in made for rollout in rollouts]
 
     def rolls_in(self, version: int) -> bool:
-        """Whether the guide begins attempts at this version, and not the policy."""
+        """Whether the guide begins rollouts of this version, and not the policy."""
         if self.rule == "lols":
             return bool(np.random.default_rng((self.seed, version)).random() < self.share)
         return self.rule == "ppo++" or (self.rule == "d2lols" and version >= self.switch)
 
-    async def _made(self, start: Start, other: Start, shared: Shared, play: Player) -> list[Trajectory]:
-        chance = np.random.default_rng(start.key)
-        if chance.random() >= self.mixed:
+    async def _made(self, start: Start, other: Start, shared: Shared, play: Player) -> list[Rollout]:
+        probability = np.random.default_rng(start.key)
+        if probability.random() >= self.mixed:
             return [await play(start)]
-        return await shared(start, other, int(chance.integers(1, self.length)), play)
+        return await shared(start, other, int(probability.integers(1, self.length)), play)
 
-    async def _guide_begins(self, start: Start, other: Start, cut: int, play: Player) -> list[Trajectory]:
-        begun = await play(replace(other, voice=REFERENCE, origin=Origin.TEACHER, pause=cut))
+    async def _guide_begins(self, start: Start, other: Start, cut: int, play: Player) -> list[Rollout]:
+        begun = await play(replace(other, policy_name=REFERENCE, origin=Origin.TEACHER, pause=cut))
         if begun.outcome is not Outcome.PRUNED:
             return [await play(start)]
         return [await play(replace(start, turns=as_prefix(begun.turns), origin=Origin.BRANCHED, parent=begun.id))]
 
-    async def _guide_ends(self, start: Start, other: Start, cut: int, play: Player) -> list[Trajectory]:
+    async def _guide_ends(self, start: Start, other: Start, cut: int, play: Player) -> list[Rollout]:
         begun = await play(replace(start, pause=cut))
         if begun.outcome is not Outcome.PRUNED:
             return [begun]
-        taken = replace(other, voice=REFERENCE, origin=Origin.TEACHER, turns=as_prefix(begun.turns), parent=begun.id)
+        taken = replace(
+            other, policy_name=REFERENCE, origin=Origin.TEACHER, turns=as_prefix(begun.turns), parent=begun.id
+        )
         rest = await play(taken)
         (worth,) = await play.score([rest])
         if worth is None:
-            return [rest]  # the world failed it: nobody knows what its beginning was worth
+            return [rest]  # the environment failed it: nobody knows what its beginning was worth
         whole = replace(begun, outcome=Outcome.TRUNCATED, origin=Origin.GUIDED, facts={"noted": worth})
         return [whole, rest]
 
@@ -115,12 +118,12 @@ def rlgf(
     setting: Setting = Setting(),
     guide: str = "",  # folder of another model; empty: the one that training begins with
     rule: str = "ppo++",  # aggrevated, lols, d2lols
-    mixed: float = 0.8,  # chance of an attempt to be shared with the guide
-    length: int = 24,  # tokens within which an attempt is cut
+    mixed: float = 0.8,  # probability of a rollout to be shared with the guide
+    length: int = 24,  # tokens within which a rollout is cut
     share: float = 0.8,  # of versions in which the guide rolls in, under lols
     switch: int = 20,  # the first version in which the guide rolls in, under d2lols
 ) -> Run:
-    """Some attempts are shared with a guide, whose part is not trained."""
+    """Some rollouts are shared with a guide, whose part is not trained."""
     run = setting.run(
         "rlgf",
         Gae(),

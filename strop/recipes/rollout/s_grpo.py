@@ -3,11 +3,11 @@
 Title: S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models
 Paper: arXiv 2505.07686 (2025)
 Claim: Replies shorter by 35 to 61 %, accuracy better by 0.7 to 6.1 points.
-Reading: Rewards minus their mean, one mean per attempt, no KL. The n-th right answer earns 1 / 2^(n - 1), counted from
+Reading: Rewards minus their mean, one mean per rollout, no KL. The n-th right answer earns 1 / 2^(n - 1), counted from
     the earliest exit. group_size counts the whole thought and its exits; their number was not found (a port has 4).
-    The thought is trained once, in the whole attempt. The inducer is the end of a thought alone: the bundled model
+    The thought is trained once, in the whole rollout. The inducer is the end of a thought alone: the bundled model
     does not read the paper's sentence before it, "Time is limited, stop thinking and start answering." Optimizer steps
-    per draw are not known: one.
+    per batch are not known: one.
 Acts: share/branched > 0 and reward/decaying > 0
 """
 
@@ -32,12 +32,12 @@ from strop.success import EXIT
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Origin, Start, Trajectory
+from strop.types import Group, Origin, Rollout, Start
 
 # S-GRPO's serial group (2505.07686): one whole thought, and answers forced after some of its first tokens.
 #
 # Readings: an early exit is given the thought as far as its cut and what induces the answer, so that it is trained on
-# its answer alone, and the thought once, in the whole attempt. Cuts are uniform over the tokens of the thought.
+# its answer alone, and the thought once, in the whole rollout. Cuts are uniform over the tokens of the thought.
 
 
 @dataclass
@@ -55,7 +55,7 @@ class SerialExits(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         first, *others = starts
         whole = await play(first)
         size = self._thought(whole)
@@ -65,20 +65,20 @@ class SerialExits(Strategy):
         exits = zip(others, sorted(places.tolist()), strict=True)
         return [whole, *await together(self._exit(whole, start, at, play) for start, at in exits)]
 
-    async def _exit(self, whole: Trajectory, start: Start, at: int, play: Player) -> Trajectory:
+    async def _exit(self, whole: Rollout, start: Start, at: int, play: Player) -> Rollout:
         begun = as_prefix(cut(whole.turns[:1], at))
-        begin = replace(start, turns=begun, begins=self.inducer, origin=Origin.BRANCHED, parent=whole.id)
-        attempt = await play(begin)
-        return replace(attempt, facts=attempt.facts | {EXIT: float(at)})
+        begin = replace(start, turns=begun, prefill=self.inducer, origin=Origin.BRANCHED, parent=whole.id)
+        rollout = await play(begin)
+        return replace(rollout, facts=rollout.facts | {EXIT: float(at)})
 
-    def _thought(self, attempt: Trajectory) -> int:
-        """Tokens of the first reply before the end of its thought; without one it is all thought."""
+    def _thought(self, rollout: Rollout) -> int:
+        """Tokens of the first completion before the end of its thought; without one it is all thought."""
         if self._policy is None:
-            raise ConfigurationError("SerialExits does not know how replies are written: call meet(policy) first")
-        if not attempt.turns:
+            raise ConfigurationError("SerialExits does not know how completions are written: call meet(policy) first")
+        if not rollout.turns:
             return 0
-        reply = attempt.turns[0]
-        text, tokens = self._policy.template.text(reply.tokens), self._policy.template.places(reply.tokens)
+        completion = rollout.turns[0]
+        text, tokens = self._policy.template.text(completion.tokens), self._policy.template.places(completion.tokens)
         end = text.find(CLOSE)
         return int((tokens <= end).sum()) if end >= 0 else max(len(tokens) - 1, 0)
 
@@ -87,7 +87,7 @@ def s_grpo(
     setting: Setting = Setting(group_size=4),
     inducer: str = "</think>",  # said after a cut; the next token begins the answer
 ) -> Run:
-    """A group is one whole attempt and group_size - 1 early exits from it."""
+    """A group is one whole rollout and group_size - 1 early exits from it."""
     run = setting.run(
         "s_grpo",
         GroupMean(),

@@ -1,4 +1,4 @@
-"""PPO from the prompt and from earlier attempts that the policy is asked to look over, right ones and wrong ones.
+"""PPO from the prompt and from earlier rollouts that the policy is asked to look over, right ones and wrong ones.
 
 Title: Satori: Reinforcement Learning with Chain-of-Action-Thought Enhances LLM Reasoning via Autoregressive Search
 Paper: arXiv 2502.02508 (2025)
@@ -7,7 +7,7 @@ Reading: First a little supervised training on the marker, on demonstrations in 
     bonus of 0.5 for restarts, no KL, temperature 0.6. Prompts, right and wrong beginnings are equally likely where all
     are known. The release's wrong and right beginnings are made before the run; here they are the run's own, so tasks
     have to come back: a pool of them, from step 9 on with 8 tasks a step. Two steps are dropped at most; the release's
-    number was not found. Optimizer steps per draw are not known: two. The marker is one character, which the bundled
+    number was not found. Optimizer steps per batch are not known: two. The marker is one character, which the bundled
     model learns in a few steps.
 Left out: The outcome reward model, whose mark between 0 and 1 is added. The markers to continue and to explore. A
     second round on the base model after the policy was distilled into it.
@@ -36,33 +36,34 @@ from strop.success import RESTART, success
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
-from strop.types import Group, Origin, Start, Trajectory
+from strop.types import Group, Origin, Rollout, Start
 
-# Satori's restarts (2502.02508): attempts begin at the prompt, or where an earlier attempt at the task is looked over.
+# Satori's restarts (2502.02508): rollouts begin at the prompt, or where an earlier rollout of the task is looked over.
 #
 # Readings: the beginnings come from this run, not from samples made before it: of each task the newest right and the
-# newest wrong attempt of the policy's own in one turn. Steps are what stands between two `separator`s. Versions that a
+# newest wrong rollout of the policy's own in one turn. Steps are what stands between two `separator`s. Versions that a
 # group began with decide what it may know, so that it does not matter who was scored first.
 
-_REPLIES = 4  # of each task and kind that are remembered: a group that began earlier may not know the newest
+_COMPLETIONS = 4  # of each task and kind that are remembered: a group that began earlier may not know the newest
 _TASKS = 1024  # that are remembered, the last ones
-_LONGEST = 2000  # characters of a reply that is remembered
+_LONGEST = 2000  # characters of a completion that is remembered
 
 
 @dataclass
 class Restarts(Strategy):
-    """Each attempt begins at the prompt, within a right reply or within a wrong one, whichever of them are known.
+    """Each rollout begins at the prompt, within a right completion or within a wrong one, whichever of them are known.
 
-    Of a reply the last 1 to `dropped` steps are left out, and `reflect` is said in their place; both are given, so that
-    the policy is trained on what it makes of them. A restart is BRANCHED, its parent the attempt of which it has the
+    Of a completion the last 1 to `dropped` steps are left out, and `reflect` is said in their place; both are given, so
+    that
+    the policy is trained on what it makes of them. A restart is BRANCHED, its parent the rollout of which it has the
     beginning.
     """
 
-    reflect: str = "?"  # said where an earlier reply is cut
+    reflect: str = "?"  # said where an earlier completion is cut
     dropped: int = 2  # steps that are left out at most
     separator: str = " "  # between two steps
 
-    # by task: version, number of the group, whether it was right, id of the attempt, its reply
+    # by task: version, number of the group, whether it was right, id of the rollout, its completion
     _known: dict[str, list[tuple[int, int, bool, str, str]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -74,42 +75,42 @@ class Restarts(Strategy):
                 f"{self.reflect!r}, {self.separator!r} and {self.dropped}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         known = self.known(group.task.id, group.version)
         return await together(self._played(start, known, play) for start in starts)
 
     def known(self, task: str, version: int) -> dict[bool, tuple[str, str]]:
-        """The newest right and the newest wrong attempt of earlier versions: id and reply."""
+        """The newest right and the newest wrong rollout of earlier versions: id and completion."""
         earlier = [each for each in self._known.get(task, []) if each[0] < version]
         return {is_right: (id_, text) for _, _, is_right, id_, text in earlier}  # the last one of each kind stays
 
-    def begins(self, reply: str, steps: int) -> str:
-        """The reply without its last `steps` steps, and what is said then."""
-        parts = reply.split(self.separator)
+    def begins(self, completion: str, steps: int) -> str:
+        """The completion without its last `steps` steps, and what is said then."""
+        parts = completion.split(self.separator)
         return "".join(part + self.separator for part in parts[: max(len(parts) - steps, 0)]) + self.reflect
 
-    async def _played(self, start: Start, known: dict[bool, tuple[str, str]], play: Player) -> Trajectory:
+    async def _played(self, start: Start, known: dict[bool, tuple[str, str]], play: Player) -> Rollout:
         rng = np.random.default_rng(start.key)
         choice = [None, *sorted(known)][int(rng.integers(1 + len(known)))]
         if choice is None:
-            attempt = await play(start)
-            return replace(attempt, facts=attempt.facts | {RESTART: 0.0})
-        parent, reply = known[choice]
-        begins = self.begins(reply, int(rng.integers(1, self.dropped + 1)))
-        attempt = await play(replace(start, begins=begins, origin=Origin.BRANCHED, parent=parent))
-        return replace(attempt, facts=attempt.facts | {RESTART: 1.0 if choice else -1.0})
+            rollout = await play(start)
+            return replace(rollout, facts=rollout.facts | {RESTART: 0.0})
+        parent, completion = known[choice]
+        begins = self.begins(completion, int(rng.integers(1, self.dropped + 1)))
+        rollout = await play(replace(start, prefill=begins, origin=Origin.BRANCHED, parent=parent))
+        return replace(rollout, facts=rollout.facts | {RESTART: 1.0 if choice else -1.0})
 
     def observe(self, group: Group) -> None:
-        """Remember the first right and the first wrong reply of the policy's own."""
+        """Remember the first right and the first wrong completion of the policy's own."""
         told: dict[bool, tuple[str, str]] = {}
-        for attempt in group.own:
-            if len(attempt.turns) == 1 and len(attempt.reply) <= _LONGEST:
-                told.setdefault(success(attempt) >= 1, (attempt.id, attempt.reply))
+        for rollout in group.own:
+            if len(rollout.turns) == 1 and len(rollout.completion) <= _LONGEST:
+                told.setdefault(success(rollout) >= 1, (rollout.id, rollout.completion))
         if not told:
             return
         rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in told.items())]
         kinds = [[row for row in sorted(rows) if row[2] is is_right] for is_right in (False, True)]
-        self._known[group.task.id] = sorted(row for kind in kinds for row in kind[-_REPLIES:])
+        self._known[group.task.id] = sorted(row for kind in kinds for row in kind[-_COMPLETIONS:])
         while len(self._known) > _TASKS:
             del self._known[next(iter(self._known))]
 
@@ -126,14 +127,14 @@ class Restarts(Strategy):
 
 
 def satori(
-    setting: Setting = Setting(world="arithmetic:6", temperature=0.6),
-    pool: int = 64,  # tasks of each world, which come back
-    dropped: int = 2,  # steps of an earlier reply that are left out at most
-    reflect: str = "?",  # the marker: said where an earlier reply is cut
+    setting: Setting = Setting(env="arithmetic:6", temperature=0.6),
+    pool: int = 64,  # tasks of each environment, which come back
+    dropped: int = 2,  # steps of an earlier completion that are left out at most
+    reflect: str = "?",  # the marker: said where an earlier completion is cut
     bonus: float = 0.5,  # for a wrong beginning that was mended; a right one that was spoiled costs as much
     warmup_steps: int = 20,  # of supervised training first
 ) -> Run:
-    """An attempt may begin with an earlier one's first steps and a marker, on which it is not trained."""
+    """A rollout may begin with an earlier one's first steps and a marker, on which it is not trained."""
     run = setting.run(
         "satori",
         Gae(trace=0.95),
@@ -142,7 +143,7 @@ def satori(
         strategy=Restarts(reflect, dropped),
         minibatches=2,
     )
-    run.sampler = Few(run.worlds, pool)
+    run.sampler = Few(run.envs, pool)
     (judged,) = run.rewards
     run.rewards = (RestartBonus(judged, bonus), replace(judged, weight=0.0))  # type: ignore[type-var]
     if (taught := shown(setting, "satori", warmup_steps)) is not None:

@@ -1,12 +1,12 @@
-"""Failed attempts whose first steps are right are finished by an expert and trained on.
+"""Failed rollouts whose first steps are right are finished by an expert and trained on.
 
 Title: Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance
 Paper: arXiv 2602.24110 (2026)
 Claim: 13.5 % more diversity, 46.6 % average accuracy on mathematics and 53.4 % out of distribution.
 Reading: Only the abstract is known. Steps are judged by whether their calculations hold, in place of a process reward
-    model, and finished by the world's own demonstration. At most half of a group's failures are salvaged, so that wrong
-    attempts remain. Kept tokens are clipped at 0.2, an expert's weighed by p / (p + 0.1), as others have it; rewards
-    are standardized over the mixed group; two optimizer steps per draw.
+    model, and finished by the environment's own demonstration. At most half of a group's failures are salvaged, so that
+    wrong rollouts remain. Kept tokens are clipped at 0.2, an expert's weighed by p / (p + 0.1), as others have it;
+    rewards are standardized over the mixed group; two optimizer steps per batch.
 Left out: A trained judge of steps.
 Acts: share/guided > 0 and said/share > 0 and fact/kept > 0
 """
@@ -33,13 +33,14 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.outside.shaped_probability import ShapedProbability
-from strop.types import Group, IntArray, Message, Origin, Outcome, Start, Trajectory
+from strop.types import Group, IntArray, Message, Origin, Outcome, Rollout, Start
 
-# SCOPE's salvage (2602.24110): a failed attempt keeps its right steps, and an expert writes the rest.
+# SCOPE's salvage (2602.24110): a failed rollout keeps its right steps, and an expert writes the rest.
 #
 # Readings, as only the abstract is known: steps are what `judge` finds, the first wrong one the first below 0.5. The
-# rest is that of the world's own demonstration, where that begins with the same steps: another right way is not joined
-# to it. The salvaged attempt takes the failed one's place in its group and has the tokens that it kept; the failed one
+# rest is that of the environment's own demonstration, where that begins with the same steps: another right way is not
+# joined
+# to it. The salvaged rollout takes the failed one's place in its group and has the tokens that it kept; the failed one
 # is given up, with the others. At most half of a group's failures are salvaged.
 
 _DOUBTFUL = 0.5  # a step of a lower value is wrong
@@ -47,10 +48,10 @@ _DOUBTFUL = 0.5  # a step of a lower value is wrong
 
 @dataclass
 class Salvaged(Strategy):
-    """Plain attempts; those that failed after a right step are finished by what `expert` does, and checked again.
+    """Plain rollouts; those that failed after a right step are finished by what `expert` does, and checked again.
 
-    A salvaged attempt is GUIDED, its parent the one that failed; its fact `kept` is the share of its tokens that are
-    the policy's own. With one turn only: what a world answered cannot be joined.
+    A salvaged rollout is GUIDED, its parent the one that failed; its fact `kept` is the share of its tokens that are
+    the policy's own. With one turn only: what an environment answered cannot be joined.
     """
 
     expert: Agent
@@ -66,10 +67,10 @@ class Salvaged(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await together(play(start) for start in starts)
-        marks = await play.score(made)
-        lost = [each for each, mark in zip(made, marks, strict=True) if mark is not None and not is_right(mark)]
+        scores = await play.score(made)
+        lost = [each for each, score in zip(made, scores, strict=True) if score is not None and not is_right(score)]
         allowed = int(self.most * len(lost))
         if not allowed or not any(self._kept(each) for each in lost):
             return made
@@ -81,51 +82,53 @@ class Salvaged(Strategy):
         given_up = {each.id: _given_up(each, at) for each, at in begun}
         return [*(given_up.get(each.id, each) for each in made), *saved]
 
-    def _kept(self, attempt: Trajectory) -> str:
+    def _kept(self, rollout: Rollout) -> str:
         """Its text before the first wrong step; empty where that is the first, or where none is wrong."""
-        steps = self.judge.steps(attempt) if len(attempt.turns) == 1 else []
+        steps = self.judge.steps(rollout) if len(rollout.turns) == 1 else []
         wrong = next((index for index, step in enumerate(steps) if step.value < _DOUBTFUL), 0)
-        return attempt.reply[: steps[wrong].start] if wrong else ""
+        return rollout.completion[: steps[wrong].start] if wrong else ""
 
-    def _joins(self, attempt: Trajectory, shown: Trajectory) -> int:
+    def _joins(self, rollout: Rollout, shown: Rollout) -> int:
         """How many of its tokens are kept: all before its first wrong step, if the demonstration has the same there."""
-        kept = self._kept(attempt)
-        if not kept or not shown.reply.startswith(kept):
+        kept = self._kept(rollout)
+        if not kept or not shown.completion.startswith(kept):
             return 0
-        turn = attempt.turns[0]
+        turn = rollout.turns[0]
         places = self._known().template.places(turn.whole)
         return max(int((places <= len(kept)).sum()) - turn.num_prefix, 0)
 
-    async def _saved(self, attempt: Trajectory, at: int, shown: Trajectory, play: Player) -> Trajectory:
-        (begun,) = cut(attempt.turns, at)
+    async def _saved(self, rollout: Rollout, at: int, shown: Rollout, play: Player) -> Rollout:
+        (begun,) = cut(rollout.turns, at)
         text = self._known().template.text(begun.whole)
-        turn = replace(said(begun, self._rest(shown.reply[len(text) :])), message=Message("assistant", shown.reply))
-        start = play.another(turns=(turn,), origin=Origin.GUIDED, parent=attempt.id)
+        turn = replace(
+            said(begun, self._rest(shown.completion[len(text) :])), message=Message("assistant", shown.completion)
+        )
+        start = play.another(turns=(turn,), origin=Origin.GUIDED, parent=rollout.id)
         saved = await play(start)
         return replace(saved, facts=saved.facts | {"kept": at / max(saved.num_tokens, 1)})
 
     def _rest(self, text: str) -> IntArray:
         template = self._known().template
-        return np.append(template.encode_reply(text), template.end)
+        return np.append(template.encode_completion(text), template.end)
 
     def _known(self) -> Policy:
         if self._policy is None:
-            raise ConfigurationError("Salvaged does not know how replies are written: call meet(policy) first")
+            raise ConfigurationError("Salvaged does not know how completions are written: call meet(policy) first")
         return self._policy
 
 
-def _given_up(attempt: Trajectory, at: int) -> Trajectory:
-    """What was sampled behind the kept tokens; those are the salvaged attempt's now."""
-    return replace(attempt, turns=(handed_on(attempt.turns[0], at),), outcome=Outcome.PRUNED)
+def _given_up(rollout: Rollout, at: int) -> Rollout:
+    """What was sampled behind the kept tokens; those are the salvaged rollout's now."""
+    return replace(rollout, turns=(handed_on(rollout.turns[0], at),), outcome=Outcome.PRUNED)
 
 
 def scope(
-    setting: Setting = Setting(world="arithmetic:6"),
+    setting: Setting = Setting(env="arithmetic:6"),
     most: float = 0.5,  # of a group's failures, that are salvaged
     gamma: float = 0.1,  # the probability at which an expert's token counts most
     clip: float = 0.2,  # a sampled token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """A salvaged attempt takes the failed one's place in its group."""
+    """A salvaged rollout takes the failed one's place in its group."""
     return setting.run(
         "scope",
         GroupStandard(),

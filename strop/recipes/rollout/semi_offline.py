@@ -4,11 +4,11 @@ Title: Semi-Offline Reinforcement Learning for Optimized Text Generation
 Paper: arXiv 2306.09712 (2023)
 Claim: As good as the best offline and online methods at a small part of the cost of online ones.
 Reading: A share of 0.4 of tokens are gaps; 64 fillings and the weight 20 of the reward's loss beside imitation are the
-    release's for news summaries. Demonstrations are the world's own and stand for target texts. The release encodes a
-    source and decodes with gaps; here one model reads both. Its log-probabilities give tokens that were not drawn a
-    logit of 0; these are of the whole distribution. The loss is summed over fillings there and averaged here, so its
-    weight is 64 times 20. A filling's log-probability is divided by its number of gaps to a power that was not found: 1
-    here, the mean over gaps.
+    release's for news summaries. Demonstrations are the environment's own and stand for target texts. The release
+    encodes a source and decodes with gaps; here one model reads both. Its log-probabilities give tokens that were not
+    drawn a logit of 0; these are of the whole distribution. The loss is summed over fillings there and averaged here,
+    so its weight is 64 times 20. A filling's log-probability is divided by its number of gaps to a power that was not
+    found: 1 here, the mean over gaps.
 Left out: Gaps of whole words, and none after commas and full stops. ROUGE-L. Rewards other than overlap.
 Acts: overlap < 1 and overlap_spread > 0 and gaps > 0
 """
@@ -36,7 +36,8 @@ from strop.types import Metrics
 # Semi-offline RL (2306.09712): a demonstration with gaps, and one pass in which many fillings of them are drawn.
 #
 # Readings: gaps are single tokens, not whole words; in a model that reads from left to right a gap shows `mask` to all
-# that follows. A filled reply earns the mean of ROUGE-1 and ROUGE-2 over its tokens; the release adds ROUGE-L. Fillings
+# that follows. A filled completion earns the mean of ROUGE-1 and ROUGE-2 over its tokens; the release adds ROUGE-L.
+# Fillings
 # are averaged and not added up, so that `weight` does not depend on their number.
 
 
@@ -44,7 +45,7 @@ from strop.types import Metrics
 class Filled(Loss):
     """-(mean over fillings of (r - mean r) * log-probability of the filling, per gap); nothing at other tokens.
 
-    Each written token is a gap with probability `rate`. Which ones, and what is drawn, depends on seed, step, attempt
+    Each written token is a gap with probability `rate`. Which ones, and what is drawn, depends on seed, step, rollout
     and position only, however a step is split. However many fillings there are, the model is read once.
     """
 
@@ -54,7 +55,7 @@ class Filled(Loss):
     seed: int = 0  # of gaps and fillings
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate <= 1 or self.fillings < 2 or self.mask < 0:
@@ -69,12 +70,12 @@ class Filled(Loss):
         read = output.reread(torch.where(gaps, self.mask, batch.tokens), 1.0)
         both = read.over_logits(self._draw, keys, where=gaps).view(-1, 2, self.fillings)  # [T, 2, F]
         rewards = self._rewards(both[:, 0].detach().long(), gaps, batch)  # [A, F]
-        credit = (rewards - rewards.mean(1, keepdim=True)) / self.fillings  # [A, F]
-        gain = (both[:, 1] * batch.on_tokens(credit)).sum(1)  # [T]
+        advantage = (rewards - rewards.mean(1, keepdim=True)) / self.fillings  # [A, F]
+        gain = (both[:, 1] * batch.on_tokens(advantage)).sum(1)  # [T]
         loss = torch.where(gaps, -gain * batch.on_tokens(self._per_gap(gaps, batch)), 0.0)
         told = {"gaps": gaps.to(loss.dtype), "overlap": batch.on_tokens(rewards.mean(1))}
         told |= {"overlap_spread": batch.on_tokens(rewards.std(1))}
-        return loss, {name: batch.figure(values.to(loss.dtype)) for name, values in told.items()}
+        return loss, {name: batch.metric(values.to(loss.dtype)) for name, values in told.items()}
 
     def _draw(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
         """Fillings of each gap, and their log-probabilities: [C, 2 F]."""
@@ -84,17 +85,17 @@ class Filled(Loss):
         return torch.cat([found.to(logprobs.dtype), logprobs.gather(1, found).clamp(min=-1e4)], 1)
 
     def _rewards(self, found: Tensor, gaps: Tensor, batch: Batch) -> Tensor:
-        """How much each filled reply has in common with the demonstration: [A, F]."""
+        """How much each filled completion has in common with the demonstration: [A, F]."""
         texts = torch.where(gaps.unsqueeze(1), found, batch.tokens.unsqueeze(1))  # [T, F]
-        rewards = batch.share.new_zeros(batch.num_attempts, self.fillings)
-        for index in batch.attempts[batch.trainable].unique().tolist():  # type: ignore[no-untyped-call]
-            own = batch.trainable & (batch.attempts == index)
+        rewards = batch.share.new_zeros(batch.num_rollouts, self.fillings)
+        for index in batch.rollouts[batch.trainable].unique().tolist():  # type: ignore[no-untyped-call]
+            own = batch.trainable & (batch.rollouts == index)
             rewards[index] = overlap(texts[own].T, batch.tokens[own])
         return rewards
 
     def _per_gap(self, gaps: Tensor, batch: Batch) -> Tensor:
-        """Written tokens over gaps of each attempt: under a mean over tokens, what is left is a mean over gaps: [A]."""
-        counts = [batch.per_attempt(each.to(batch.share.dtype)) for each in (batch.trainable, gaps)]
+        """Written tokens over gaps of each rollout: under a mean over tokens, what is left is a mean over gaps: [A]."""
+        counts = [batch.per_rollout(each.to(batch.share.dtype)) for each in (batch.trainable, gaps)]
         return counts[0] / counts[1].clamp(min=1.0)
 
 
@@ -113,7 +114,7 @@ def _shared(texts: Tensor, target: Tensor) -> Tensor:
 
 
 def semi_offline(
-    setting: Setting = Setting(world="countdown:4", group_size=1, groups_per_step=64),
+    setting: Setting = Setting(env="countdown:4", group_size=1, groups_per_step=64),
     rate: float = 0.4,  # of tokens that are gaps; 0 is imitation alone
     fillings: int = 64,  # of each demonstration
     reinforced: float = 1280.0,  # weight of what fillings teach beside imitation

@@ -1,10 +1,10 @@
-"""Attempts branch off where a value head expects much; the token at each fork is credited against its alternatives.
+"""Rollouts branch off where a value head expects much; the token at each fork is credited against its alternatives.
 
 Title: Spend Search Where It Pays: Value-Guided Structured Sampling and Optimization for Generative Recommendation
 Paper: arXiv 2602.10699 (2026)
 Claim: Better and more diverse items under one budget of latency than beam search and GRPO, on recommendation data.
 Reading: Half of a group is played plainly, the other half branches off from it; the paper begins with a beam of 8. GRPO
-    beside the credit at forks, with weight 1, and a KL of 0.001, one optimizer step per draw. Tokens that attempts
+    beside the advantage at forks, with weight 1, and a KL of 0.001, one optimizer step per batch. Tokens that rollouts
     share are credited with the sum. See the mechanism for nodes and values.
 Left out: The dense reward of similarity between items. A beam search that is no sample of the policy.
 Acts: share/branched > 0 and fork_credit > 0 and node_gain > 0
@@ -35,30 +35,31 @@ from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.requirements import ENTROPY, HIDDEN
-from strop.types import Group, Metrics, Origin, Start, Trajectory
+from strop.types import Group, Metrics, Origin, Rollout, Start
 
-# V-STAR's search (2602.10699): new attempts branch off where a value head expects much and the policy is undecided.
+# V-STAR's search (2602.10699): new rollouts branch off where a value head expects much and the policy is undecided.
 #
-# Readings: nodes are the beginnings of attempts at every `stride` tokens, where the paper's are the few tokens of an
-# item's name. The next one is chosen among all of them at once, where the paper descends from the root. All attempts
+# Readings: nodes are the beginnings of rollouts of every `stride` tokens, where the paper's are the few tokens of an
+# item's name. The next one is chosen among all of them at once, where the paper descends from the root. All rollouts
 # are played to their end and all are candidates. The head is a ridge regression on the hidden state with targets of one
-# temporal difference, r + 0.99 V(next node); r is the world's outcome at the end, since no dense reward is known here,
+# temporal difference, r + 0.99 V(next node); r is the environment's outcome at the end, since no dense reward is known
+# here,
 # and never enters the policy's loss. The entropy of a node is that of its next token, of the weights at hand.
 
 _NEEDS = frozenset({HIDDEN, ENTROPY})
 _DISCOUNT = 0.99
 _WINDOW = 64  # groups that the head is fitted on
 _FILE = "values.safetensors"
-GAIN = "node_gain"  # the fact of how far above the mean of its depth the node was that an attempt branched from
+GAIN = "node_gain"  # the fact of how far above the mean of its depth the node was that a rollout branched from
 
 
 @dataclass
 class Node:
-    """A beginning of an attempt."""
+    """A beginning of a rollout."""
 
-    owner: Trajectory
+    owner: Rollout
     size: int  # written tokens of the owner
-    depth: int  # tokens from the start of the reply, given ones included
+    depth: int  # tokens from the start of the completion, given ones included
     worth: float  # value + entropy
     visits: int = 1
     above: Node | None = None  # from which its owner branched off
@@ -68,11 +69,11 @@ class Node:
 class ValueTree(Strategy):
     """`beam` starts are played plainly; each further one goes on from the node with the highest worth + bonus.
 
-    worth = V + entropy * H, bonus = explore * sqrt(ln(attempts + 1) / (visits + 1)); nodes below the mean worth of
+    worth = V + entropy * H, bonus = explore * sqrt(ln(rollouts + 1) / (visits + 1)); nodes below the mean worth of
     their depth are passed over. What is learned from a group serves groups of later versions.
     """
 
-    beam: int = 4  # attempts before the search begins
+    beam: int = 4  # rollouts before the search begins
     stride: int = 8  # tokens between two nodes
     entropy: float = 0.1  # weight of the policy's indecision
     explore: float = 1.0  # weight of the bonus for nodes that were seldom visited
@@ -89,17 +90,17 @@ class ValueTree(Strategy):
                 f"ValueTree needs beam >= 1, stride >= 1, entropy >= 0 and explore >= 0, got {self}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self._catch_up(group.version)
-        attempts = await together(play(start) for start in starts[: self.beam])
-        nodes = await self._nodes(attempts, play)
+        rollouts = await together(play(start) for start in starts[: self.beam])
+        nodes = await self._nodes(rollouts, play)
         for start in starts[self.beam :]:
-            node = chosen(nodes, len(attempts), self.explore)
-            attempts.append(await self._branch(node, start, nodes, play))
-            nodes += await self._nodes(attempts[-1:], play, node)
-        return attempts
+            node = chosen(nodes, len(rollouts), self.explore)
+            rollouts.append(await self._branch(node, start, nodes, play))
+            nodes += await self._nodes(rollouts[-1:], play, node)
+        return rollouts
 
-    async def _branch(self, node: Node | None, start: Start, nodes: list[Node], play: Player) -> Trajectory:
+    async def _branch(self, node: Node | None, start: Start, nodes: list[Node], play: Player) -> Rollout:
         if node is None:  # nothing is long enough to branch from
             return await play(start)
         visit(nodes, node)
@@ -108,17 +109,17 @@ class ValueTree(Strategy):
         branch.facts[GAIN] = node.worth - _mean_at(nodes, node.depth)
         return branch
 
-    async def _nodes(self, attempts: Sequence[Trajectory], play: Player, above: Node | None = None) -> list[Node]:
-        whole = [t for t in attempts if t.is_scored and t.num_tokens and len(t.turns) == 1]
+    async def _nodes(self, rollouts: Sequence[Rollout], play: Player, above: Node | None = None) -> list[Node]:
+        whole = [t for t in rollouts if t.is_scored and t.num_tokens and len(t.turns) == 1]
         looks = await play.look(whole, _NEEDS) if whole else []
         found = []
-        for attempt, look in zip(whole, looks, strict=True):
-            sizes = _sizes(attempt, self.stride)
+        for rollout, look in zip(whole, looks, strict=True):
+            sizes = _sizes(rollout, self.stride)
             states = look[HIDDEN.name][sizes].astype(np.float64)  # in which the token after the node was chosen
-            self._states[attempt.id] = states
+            self._states[rollout.id] = states
             for size, state in zip(sizes, states, strict=True):
                 worth = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
-                found.append(Node(attempt, size, size + attempt.turns[0].num_prefix, worth, above=above))
+                found.append(Node(rollout, size, size + rollout.turns[0].num_prefix, worth, above=above))
         return found
 
     # ---- the head
@@ -127,7 +128,7 @@ class ValueTree(Strategy):
         return 0.0 if self._fit is None else float(np.clip(self._fit(state), 0.0, 1.0))
 
     def observe(self, group: Group) -> None:
-        tables = [(t, self._states.pop(t.id)) for t in group.trajectories if t.id in self._states]
+        tables = [(t, self._states.pop(t.id)) for t in group.rollouts if t.id in self._states]
         told = [(states, self._targets(states, success(t))) for t, states in tables if t.is_scored and len(states)]
         if told:
             states, targets = zip(*told, strict=True)
@@ -140,7 +141,7 @@ class ValueTree(Strategy):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing: `observe` does; says how far above their depth's mean the nodes were that were chosen."""
-        gains = [t.facts[GAIN] for group in groups for t in group.trajectories if GAIN in t.facts]
+        gains = [t.facts[GAIN] for group in groups for t in group.rollouts if GAIN in t.facts]
         return {"node_gain": float(np.mean(gains)) if gains else 0.0, "branched_from_nodes": float(len(gains))}
 
     def _catch_up(self, version: int) -> None:
@@ -156,15 +157,15 @@ class ValueTree(Strategy):
         self._batches, self._version = read_batches(folder / _FILE), -1
 
 
-def chosen(nodes: Sequence[Node], attempts: int, explore: float) -> Node | None:
+def chosen(nodes: Sequence[Node], rollouts: int, explore: float) -> Node | None:
     """The node of highest worth and bonus among those not below their depth's mean; of equals the first."""
     open_ = [node for node in nodes if node.worth >= _mean_at(nodes, node.depth) - 1e-12]
-    bonus = math.log(attempts + 1)
+    bonus = math.log(rollouts + 1)
     return max(open_, key=lambda node: node.worth + explore * math.sqrt(bonus / (node.visits + 1)), default=None)
 
 
 def visit(nodes: Sequence[Node], node: Node | None) -> None:
-    """Once more at every node from the start to this one, whichever attempts wrote what lies between."""
+    """Once more at every node from the start to this one, whichever rollouts wrote what lies between."""
     while node is not None:
         for other in nodes:
             other.visits += other.owner is node.owner and other.size <= node.size
@@ -175,27 +176,29 @@ def _mean_at(nodes: Sequence[Node], depth: int) -> float:
     return float(np.mean([node.worth for node in nodes if node.depth == depth]))
 
 
-def _sizes(attempt: Trajectory, stride: int) -> list[int]:
-    """Written tokens before each node: where the reply as a whole has a multiple of `stride`, beyond its beginning."""
-    begun = attempt.turns[0].num_prefix
+def _sizes(rollout: Rollout, stride: int) -> list[int]:
+    """Written tokens before each node: where the completion as a whole has a multiple of `stride`, beyond its
+    beginning.
+    """
+    begun = rollout.turns[0].num_prefix
     first = stride - begun % stride
-    return list(range(first, attempt.num_tokens, stride))
+    return list(range(first, rollout.num_tokens, stride))
 
 
-# Sibling-GRPO (V-STAR, 2602.10699): where attempts part ways, the next token is credited against its alternatives.
+# Sibling-GRPO (V-STAR, 2602.10699): where rollouts part ways, the next token is credited against its alternatives.
 #
-# Each alternative counts once, by the mean reward of the attempts that go through it, however many those are. The
-# credit is added to that of `inner` at the token itself and nowhere else.
+# Each alternative counts once, by the mean reward of the rollouts that go through it, however many those are. The
+# advantage is added to that of `inner` at the token itself and nowhere else.
 
 _FLAT = 1e-4  # added to the spread, as in the release
-Fork: TypeAlias = dict[int, list[Trajectory]]  # attempts by the token that they go on with
+Fork: TypeAlias = dict[int, list[Rollout]]  # rollouts by the token that they go on with
 
 
 @dataclass(frozen=True)
 class SiblingTokens(Advantage):
     """A + (R - mean R) / (sd R + 1e-4) over the tokens that follow one beginning, at least two of them.
 
-    Attempts that share a beginning by chance are compared as those that were branched from each other are.
+    Rollouts that share a beginning by chance are compared as those that were branched from each other are.
     """
 
     inner: Advantage
@@ -206,17 +209,17 @@ class SiblingTokens(Advantage):
         self.inner(groups)
         for group in groups:
             for depth, fork in forks(group.scored):
-                for token, credit in credits_of_sibling_tokens(fork).items():
-                    for attempt in fork[token]:
-                        _add(attempt, depth, credit)
+                for token, advantage in advantages_of_sibling_tokens(fork).items():
+                    for rollout in fork[token]:
+                        _add(rollout, depth, advantage)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many forks a group has, and how large the credit at them is."""
+        """How many forks a group has, and how large the advantage at them is."""
         found = [
-            credit
+            advantage
             for group in groups
             for _, fork in forks(group.scored)
-            for credit in credits_of_sibling_tokens(fork).values()
+            for advantage in advantages_of_sibling_tokens(fork).values()
         ]
         count = sum(1 for group in groups for _ in forks(group.scored))
         return {
@@ -225,43 +228,45 @@ class SiblingTokens(Advantage):
         }
 
 
-def forks(attempts: Sequence[Trajectory]) -> list[tuple[int, Fork]]:
-    """Beginnings of the first reply after which attempts go on differently: how long each is, and who goes on how."""
+def forks(rollouts: Sequence[Rollout]) -> list[tuple[int, Fork]]:
+    """Beginnings of the first completion after which rollouts go on differently: how long each is, and who goes on
+    how.
+    """
     found: list[tuple[int, Fork]] = []
-    waiting: list[tuple[int, list[Trajectory]]] = [(0, [attempt for attempt in attempts if attempt.turns])]
+    waiting: list[tuple[int, list[Rollout]]] = [(0, [rollout for rollout in rollouts if rollout.turns])]
     while waiting:
         depth, together = waiting.pop()
         nexts: Fork = defaultdict(list)
-        for attempt in together:
-            if depth < len(path := attempt.turns[0].whole):
-                nexts[int(path[depth])].append(attempt)
+        for rollout in together:
+            if depth < len(path := rollout.turns[0].whole):
+                nexts[int(path[depth])].append(rollout)
         if len(nexts) > 1:
             found.append((depth, dict(nexts)))
         waiting += [(depth + 1, group) for group in nexts.values() if len(group) > 1]
     return found
 
 
-def credits_of_sibling_tokens(fork: Fork) -> dict[int, float]:
-    """Of each token that follows: its attempts' mean reward, standardised over the tokens."""
-    means = {token: float(np.mean([attempt.reward for attempt in group])) for token, group in fork.items()}
+def advantages_of_sibling_tokens(fork: Fork) -> dict[int, float]:
+    """Of each token that follows: its rollouts' mean reward, standardised over the tokens."""
+    means = {token: float(np.mean([rollout.reward for rollout in group])) for token, group in fork.items()}
     values = np.array(list(means.values()))
     return {token: float((mean - values.mean()) / (values.std() + _FLAT)) for token, mean in means.items()}
 
 
-def _add(attempt: Trajectory, depth: int, credit: float) -> None:
-    """To the token at this depth, if the attempt wrote it itself."""
-    place = depth - attempt.turns[0].num_prefix
-    if attempt.advantages is not None and place >= 0:
-        attempt.advantages[place] += np.float32(credit)
+def _add(rollout: Rollout, depth: int, advantage: float) -> None:
+    """To the token at this depth, if the rollout wrote it itself."""
+    place = depth - rollout.turns[0].num_prefix
+    if rollout.advantages is not None and place >= 0:
+        rollout.advantages[place] += np.float32(advantage)
 
 
 def v_star(
     setting: Setting = Setting(group_size=8),
-    stride: int = 8,  # tokens between two places from which attempts may branch off
+    stride: int = 8,  # tokens between two places from which rollouts may branch off
     entropy: float = 0.1,  # weight of the policy's indecision beside the value
     explore: float = 1.0,  # weight of the bonus for places that were seldom visited
 ) -> Run:
-    """group_size attempts, half of them branches."""
+    """group_size rollouts, half of them branches."""
     return setting.run(
         "v_star",
         SiblingTokens(AlongTree(GroupStandard())),

@@ -1,12 +1,13 @@
-"""RL on mathematics with longer and longer replies, then on code, then on mathematics again; solved tasks drop out.
+"""RL on mathematics with longer and longer completions, then on code, then on mathematics again; solved tasks drop out.
 
 Title: AceReason-Nemotron: Advancing Math and Code Reasoning through Reinforcement Learning
 Paper: arXiv 2505.16400 (2025)
 Claim: Mathematics alone gives 14.6 and 17.2 % on AIME 2025 and 6.8 and 5.8 % on LiveCodeBench (7B and 14B).
 Reading: Six runs, each from the model of the one before: mathematics at 8K, 16K and 24K tokens, code at 24K and 32K,
-    mathematics at 32K; here these are 3/8 (a quarter would cut every reply short), 1/2, 3/4 and all of `max_tokens`.
+    mathematics at 32K; here these are 3/8 (a quarter would cut every completion short), 1/2, 3/4 and all of
+    `max_tokens`.
     Groups of 8 in the first stage of each and 16 after, rewards divided by the group's spread, strictly on-policy, no
-    KL and no entropy. From mathematics at 24K and code at 32K on, tasks that more than 6 of 16 attempts solve are not
+    KL and no entropy. From mathematics at 24K and code at 32K on, tasks that more than 6 of 16 rollouts solve are not
     tried again; for code the share was not found. Sums stand for mathematics, and expressions that reach a target for
     code.
 Left out: Rates of teachers by which code tasks are chosen, and code's changes of temperature and learning rate.
@@ -22,9 +23,9 @@ from typing import Any
 from strop.control.samplers.few import Few
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
@@ -33,7 +34,7 @@ from strop.types import Group, Metrics, Task
 
 # AceReason-Nemotron's filter (2505.16400): what the policy solves too often is not tried again.
 #
-# Reading: the paper drops tasks before a stage by 16 attempts of the model that begins it; here a task is dropped by
+# Reading: the paper drops tasks before a stage by 16 rollouts of the model that begins it; here a task is dropped by
 # its own group, the first time that solves it too often, as the paper's last code stage does after each epoch.
 
 _KNOWN = 100_000  # solved tasks remembered, the latest
@@ -49,7 +50,7 @@ class Unsolved(Sampler):
     """
 
     inner: Sampler
-    most: float = 6 / 16  # share of right attempts up to which a task is tried again
+    most: float = 6 / 16  # share of right rollouts up to which a task is tried again
     _solved: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _passed_over: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -57,11 +58,11 @@ class Unsolved(Sampler):
         if not 0 <= self.most <= 1:
             raise ConfigurationError(f"Unsolved needs 0 <= most <= 1, got {self.most}")
 
-    def next(self, step: int, belief: Belief) -> Task:
-        task, passed = self.inner.next(step, belief), set[str]()
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        task, passed = self.inner.next(step, estimator), set[str]()
         while task.id in self._solved and task.id not in passed and len(passed) < _TRIES:
             passed.add(task.id)
-            task = self.inner.next(step, belief)
+            task = self.inner.next(step, estimator)
         self._passed_over += len(passed)
         return task
 
@@ -83,7 +84,8 @@ class Unsolved(Sampler):
         self._solved, self._passed_over = dict.fromkeys(state["solved"]), int(state["passed_over"])
 
 
-# of each stage: whether it is code, share of the longest reply, factor of attempts, and whether solved tasks drop out
+# of each stage: whether it is code, share of the longest completion, factor of rollouts, and whether solved tasks drop
+# out
 _STAGES = (
     (False, 0.375, 1, False),
     (False, 0.5, 2, False),
@@ -96,24 +98,22 @@ _STAGES = (
 
 def acereason_nemotron(
     setting: Setting = Setting(steps=30),
-    code: str = "countdown:4",  # the world of the stages on code
+    code: str = "countdown:4",  # the environment of the stages on code
     tasks: int = 64,  # of a stage in which solved ones drop out
-    most: float = 0.375,  # share of right attempts up to which a task is tried again
+    most: float = 0.375,  # share of right rollouts up to which a task is tried again
 ) -> Run:
-    """Six stages of `steps` steps each; `group_size` attempts in the first of both kinds, twice as many after."""
+    """Six stages of `steps` steps each; `group_size` rollouts in the first of both kinds, twice as many after."""
     run: Run | None = None
     for is_code, share, factor, is_filtered in _STAGES:
         stage = replace(
             setting,
-            world=code if is_code else setting.world,
+            env=code if is_code else setting.env,
             max_tokens=max(int(share * setting.max_tokens), 1),
             group_size=setting.group_size * factor,
         )
         made = stage.run("acereason_nemotron", GroupStandard(), (Clip(),))
-        made.sampler = Unsolved(Few(made.worlds, tasks), most) if is_filtered else Uniform(made.worlds)
-        made.evaluation = replace(
-            made.evaluation, unseen=parse_worlds(setting.world if is_code else code, setting.seed)
-        )
+        made.sampler = Unsolved(Few(made.envs, tasks), most) if is_filtered else Uniform(made.envs)
+        made.evaluation = replace(made.evaluation, unseen=parse_envs(setting.env if is_code else code, setting.seed))
         made.warmup, run = run, made
     assert run is not None
     return run

@@ -3,11 +3,11 @@
 Title: CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning
 Paper: arXiv 2509.25004 (2025)
 Claim: 6.96 points more pass@1 on average over eight benchmarks.
-Reading: As released: 4 attempts, one rewrite of each task with the same answer, simpler up to a success of 0.3 and in
+Reading: As released: 4 rollouts, one rewrite of each task with the same answer, simpler up to a success of 0.3 and in
     other words up to 0.7, groups without contrast dropped, half of the penalty on hard tasks. The release tries and
-    trains rewrites in the draw of their originals; here they are tried in the next ones, half of each draw. Rules of
-    the bundled worlds rewrite in place of the policy, since the bundled model writes no problems: adviser=itself is
-    the paper's. A text that says its answer is refused.
+    trains rewrites in the batch of their originals; here they are tried in the next ones, half of each batch. Rules of
+    the bundled environments rewrite in place of the policy, since the bundled model writes no problems:
+    llm_client=itself is the paper's. A text that says its answer is refused.
 Left out: Hard rewrites first where a batch is cut to the number of machines.
 Acts: written > 0 and written_share > 0 and hard_share > 0
 """
@@ -26,9 +26,9 @@ from strop.control.task_generators.support.prompts import advice
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Loss, Writer
+from strop.roles import LLMClient, Loss, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import successes
@@ -46,15 +46,16 @@ if TYPE_CHECKING:
 # CLPO's rewrites (2509.25004): hard tasks in simpler words, those of medium difficulty in others; the answer stays.
 #
 # Whoever rewrites is shown the answer, as in the release, so what says it is refused
-# (`control/task_generators/support/validation.py`). A rewrite is not rewritten again, and is tried in a later draw than
+# (`control/task_generators/support/validation.py`). A rewrite is not rewritten again, and is tried in a later batch
+# than
 # its parent, where the release has both in one.
 
 
 @dataclass(frozen=True)
-class Reworded(Writer):
-    """One rewrite of each task that at most `medium` of its attempts solved; simpler where at most `hard` did."""
+class Reworded(TaskGenerator):
+    """One rewrite of each task that at most `medium` of its rollouts solved; simpler where at most `hard` did."""
 
-    adviser: Adviser | None = None  # who rewrites; None: the policy itself
+    llm_client: LLMClient | None = None  # who rewrites; None: the policy itself
     hard: float = 0.3  # success of a task up to which a simpler one is asked for
     medium: float = 0.7  # success up to which another wording is asked for; above, none
 
@@ -67,7 +68,7 @@ class Reworded(Writer):
         if is_written(group.task) or not count or right > self.medium * count:
             return []
         wanted = "simpler" if right <= self.hard * count else "reworded"
-        said = await advice(self.adviser, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
+        said = await advice(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
         return [child(group.task, said.get("task", ""), group.task.answer)]
 
 
@@ -94,19 +95,19 @@ class KlBySuccess(Loss):
         is_hard = batch.on_tokens(group_mean(batch.rewards, batch) <= self.hard + _ROUNDING)  # [T]
         penalty = torch.expm1(-distance) + distance
         loss = torch.where(batch.trainable, torch.where(is_hard, self.relief, 1.0) * penalty, 0.0)
-        return loss, {"reference_kl": batch.figure(distance), "hard_share": batch.figure(is_hard.to(distance.dtype))}
+        return loss, {"reference_kl": batch.metric(distance), "hard_share": batch.metric(is_hard.to(distance.dtype))}
 
 
 def clpo(
-    setting: Setting = Setting(world="arithmetic:5+countdown:3", group_size=4, groups_per_step=16),
-    adviser: str = "rules",  # who rewrites: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    setting: Setting = Setting(env="arithmetic:5+countdown:3", group_size=4, groups_per_step=16),
+    llm_client: str = "rules",  # who rewrites: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
     hard: float = 0.3,  # success of a task up to which a simpler one is asked for
     medium: float = 0.7,  # success up to which another wording is asked for
-    share: float = 0.5,  # of the draws that rewrites may have
+    share: float = 0.5,  # of the batches that rewrites may have
     kl: float = 0.001,  # weight of the penalty to the reference
 ) -> Run:
     """The policy's own successes say what is rewritten, and how."""
     run = setting.run("clpo", GroupStandard(), (Clip(0.2, 0.2), KlBySuccess(hard, 0.5, kl)), gates=(ZeroVariance(),))
-    run.writer = Reworded(parse_adviser(adviser), hard, medium)
-    run.sampler = WithWritten(Uniform(run.worlds), share)
+    run.task_generator = Reworded(parse_llm_client(llm_client), hard, medium)
+    run.sampler = WithWritten(Uniform(run.envs), share)
     return run

@@ -1,13 +1,13 @@
-"""Tasks are drawn by how uncertain their outcome is, and have attempts in the same proportion; the rest is GRPO.
+"""Tasks are drawn by how uncertain their outcome is, and have rollouts in the same proportion; the rest is GRPO.
 
 Title: CurES: From Gradient Analysis to Efficient Curriculum Learning for Reasoning LLMs
 Paper: arXiv 2510.01037 (2025)
 Claim: 3.3 points more than GRPO with a model of 1.5B and 4.8 with one of 7B, and faster.
 Reading: Success rates are Beta counts that forget nothing, as released. The first visit of a task is its probe, where
-    the paper has a pass of 4 attempts over all of them. Gradients are taken as equally long. The release's temperature
-    makes the choice even; 0.1 is ours. A price keeps the mean of 8 attempts, where the paper divides each draw.
-Left out: REINFORCE++ as the learner, which the paper has beside GRPO. Norms of gradients in the number of attempts.
-Acts: preference > 0 and attempts_spread > 0 with tasks=16
+    the paper has a pass of 4 rollouts over all of them. Gradients are taken as equally long. The release's temperature
+    makes the choice even; 0.1 is ours. A price keeps the mean of 8 rollouts, where the paper divides each batch.
+Left out: REINFORCE++ as the learner, which the paper has beside GRPO. Norms of gradients in the number of rollouts.
+Acts: preference > 0 and rollouts_spread > 0 with tasks=16
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Budget, Sampler, World
+from strop.roles import Budget, Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -35,22 +35,23 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Metrics, Task
 
-# CurES's attempts (2510.01037): a task has them in proportion to how uncertain its outcome is.
+# CurES's rollouts (2510.01037): a task has them in proportion to how uncertain its outcome is.
 #
-# For a fixed total this makes the variance of the gradient least. Readings: gradients of all attempts are taken as
-# equally long, which leaves sqrt(p (1 - p)) of the paper's deviation; p is what the run's belief foresaw, so that a
+# For a fixed total this makes the variance of the gradient least. Readings: gradients of all rollouts are taken as
+# equally long, which leaves sqrt(p (1 - p)) of the paper's deviation; p is what the run's pass-rate estimator foresaw,
+# so that a
 # task of which nothing is known has the most, and its first visit is its probe. The total is kept by a price and not
-# within each draw, so nobody waits for the draw to be known.
+# within each batch, so nobody waits for the batch to be known.
 
 _UNKNOWN = (0.5, 1 / 12)
 
 
 @dataclass
 class ByDeviation(Budget):
-    """mean * 2 sqrt(p (1 - p)) / price attempts, from `least` to `most`; the price keeps their mean at `mean`."""
+    """mean * 2 sqrt(p (1 - p)) / price rollouts, from `least` to `most`; the price keeps their mean at `mean`."""
 
-    mean: float = 8.0  # attempts of a group, on average
-    least: int = 2  # one attempt alone is compared with nothing
+    mean: float = 8.0  # rollouts of a group, on average
+    least: int = 2  # one rollout alone is compared with nothing
     most: int = 32
     _price: Price = field(init=False, repr=False, compare=False)
 
@@ -61,20 +62,20 @@ class ByDeviation(Budget):
             )
         self._price = Price(self.mean)
 
-    def attempts(self, group: Group) -> int:
-        if group.trajectories:
+    def rollouts(self, group: Group) -> int:
+        if group.rollouts:
             return 0
-        chance = (group.foreseen or _UNKNOWN)[0]
-        wanted = self.mean * 2 * math.sqrt(chance * (1 - chance)) / self._price.value
+        probability = (group.predicted or _UNKNOWN)[0]
+        wanted = self.mean * 2 * math.sqrt(probability * (1 - probability)) / self._price.value
         return min(max(math.floor(wanted + 0.5), self.least), self.most)
 
     def observe(self, group: Group) -> None:
-        self._price.pay(len(group.trajectories))
+        self._price.pay(len(group.rollouts))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what an attempt costs now, and how unevenly they were allotted."""
-        sizes = [len(group.trajectories) for group in groups]
-        return {"price": self._price.value, "attempts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
+        """Nothing; says what a rollout costs now, and how unevenly they were allotted."""
+        sizes = [len(group.rollouts) for group in groups]
+        return {"price": self._price.value, "rollouts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
 
     def state(self) -> dict[str, Any]:
         return {"price": self._price.state()}
@@ -85,7 +86,8 @@ class ByDeviation(Budget):
 
 # CurES's choice of tasks (2510.01037): each is drawn the more often, the less its outcome is certain.
 #
-# Reading: success rates are those that the run's belief expects; with `TaskCounts` that forget nothing they are the
+# Reading: success rates are those that the run's pass-rate estimator expects; with `TaskCounts` that forget nothing
+# they are the
 # paper's. The release divides by a temperature so high that all tasks are drawn alike within half a percent; here it is
 # a setting that bites.
 
@@ -97,8 +99,8 @@ class VarianceWeighted(Sampler):
     The order is that of draws without replacement, so that no task is tried twice under the same weights.
     """
 
-    worlds: tuple[World, ...]
-    tasks: int = 256  # of each world, to choose from
+    envs: tuple[Environment, ...]
+    tasks: int = 256  # of each environment, to choose from
     temperature: float = 0.1  # the lower, the more the most uncertain tasks are preferred
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
@@ -108,20 +110,20 @@ class VarianceWeighted(Sampler):
     def __post_init__(self) -> None:
         if self.temperature <= 0:
             raise ConfigurationError(f"VarianceWeighted needs temperature > 0, got {self.temperature}")
-        self._pool = Pool(self.worlds, self.tasks)
+        self._pool = Pool(self.envs, self.tasks)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        return self._pool.task(self._hand.next(step, lambda number: self._ordered(step, belief, number)))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        return self._pool.task(self._hand.next(step, lambda number: self._ordered(step, estimator, number)))
 
-    def chances(self, step: int, belief: Belief) -> Doubles:
+    def probabilities(self, step: int, estimator: PassRateEstimator) -> Doubles:
         """Of each task to be drawn first: [N]."""
-        means = belief.foresee(self._pool.tasks(range(len(self._pool))), step)[0].astype(np.float64)
+        means = estimator.predict(self._pool.tasks(range(len(self._pool))), step)[0].astype(np.float64)
         return softmax(np.sqrt(means * (1 - means)), self.temperature)
 
-    def _ordered(self, step: int, belief: Belief, number: int) -> list[int]:
-        chances = self.chances(step, belief)
-        self._preference = preference(chances)
-        return drawn(chances, len(chances), (self.seed, number))
+    def _ordered(self, step: int, estimator: PassRateEstimator, number: int) -> list[int]:
+        probabilities = self.probabilities(step, estimator)
+        self._preference = preference(probabilities)
+        return drawn(probabilities, len(probabilities), (self.seed, number))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how far the last choice was from an even one."""
@@ -136,20 +138,20 @@ class VarianceWeighted(Sampler):
 
 
 def cures(
-    setting: Setting = Setting(world="countdown:4"),
-    tasks: int = 256,  # of each world, to choose from
+    setting: Setting = Setting(env="countdown:4"),
+    tasks: int = 256,  # of each environment, to choose from
     softness: float = 0.1,  # temperature of the choice: the lower, the more uncertain tasks are preferred
-    least: int = 2,  # attempts at one task
-    most: int = 32,  # attempts at one task; `group_size` is their mean
+    least: int = 2,  # rollouts of one task
+    most: int = 32,  # rollouts of one task; `group_size` is their mean
 ) -> Run:
-    """GRPO with draws and attempts where outcomes are least certain."""
+    """GRPO with draws and rollouts where outcomes are least certain."""
     run = setting.run(
         "cures",
         GroupStandard(),
         (Clip(0.2, 0.2), Kl("k3", 0.001)),
-        belief=TaskCounts(per_version=1.0, per_visit=1.0),
+        estimator=TaskCounts(per_version=1.0, per_visit=1.0),
         budget=ByDeviation(setting.group_size, least, most),
         reduction=SequenceMean(),
     )
-    run.sampler = VarianceWeighted(run.worlds, tasks, softness, setting.seed)
+    run.sampler = VarianceWeighted(run.envs, tasks, softness, setting.seed)
     return run

@@ -6,8 +6,8 @@ Claim: A model of 3B parameters does as well as those of 32B.
 Reading: The three stages are GRPO runs with groups of 4 in a row, here one run in three equal parts. The first two ask
     about the tasks of the third: whether an answer is right, and which of four is. The bundled model has seen neither
     question, so a short supervised run on their demonstrations comes before; the paper's model needs none. Rejection
-    sampling keeps what the world calls right, where the paper asks a judge.
-Left out: Images, overlap of boxes as a reward, and the reward of a format, which no world here has.
+    sampling keeps what the environment calls right, where the paper asks a judge.
+Left out: Images, overlap of boxes as a reward, and the reward of a format, which no environment here has.
 Acts: warmup/stage > 0 and kept_share < 1 with taught=4, improved=2
 """
 
@@ -46,18 +46,18 @@ def curr_reft(
     run.warmup = curriculum
     _widen(run)
     third = max(setting.steps // 3, 1)
-    judged, choice, plain = (Uniform(curriculum.worlds[kind::3]) for kind in range(3))
+    judged, choice, plain = (Uniform(curriculum.envs[kind::3]) for kind in range(3))
     curriculum.sampler = Staged((judged, choice, plain), (third, third))
-    run.sampler = Uniform(run.worlds[2::3])
+    run.sampler = Uniform(run.envs[2::3])
     return run
 
 
 def _widen(run: Run) -> None:
-    """Put three worlds in place of each, in warm-ups too: judged, choice and plain."""
+    """Put three environments in place of each, in warm-ups too: judged, choice and plain."""
     if run.warmup is not None:
         _widen(run.warmup)
-    run.worlds = tuple(each for world in run.worlds for each in (Judged(world), Choice(world), world))
-    run.sampler = Uniform(run.worlds)
-    if not all(world.pays for world in run.worlds):
-        run.rewards = (Checked(run.worlds),)
+    run.envs = tuple(each for env in run.envs for each in (Judged(env), Choice(env), env))
+    run.sampler = Uniform(run.envs)
+    if not all(env.pays for env in run.envs):
+        run.rewards = (Checked(run.envs),)
         run.evaluation = replace(run.evaluation, rewards=run.rewards)

@@ -4,8 +4,8 @@ Title: DeReason: A Difficulty-Aware Curriculum Improves Decoupled SFT-then-RL Tr
 Paper: arXiv 2603.11193 (2026)
 Claim: 43.8 on average, against 42.9 with a random split of the same sizes.
 Reading: The paper has a model score each task from 1 to 5 with the answer hidden; 4 and more go to RL, the rest to
-    supervised training. Here a score is read from a file, or is the number of steps in the world's working, of which 3
-    and more go to RL.
+    supervised training. Here a score is read from a file, or is the number of steps in the environment's working, of
+    which 3 and more go to RL.
 Left out: The judge itself. A control whose split is matched by domain, which the scores are confounded with.
 Acts: passed_over > 0 and warmup/passed_over > 0 with warmup_steps=2
 """
@@ -22,12 +22,12 @@ from strop.capabilities import Hints
 from strop.control.samplers.uniform import Uniform
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.data.json_rows import json_rows
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.environments.format.hints import without_hints
 from strop.errors import ConfigurationError, DataError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -35,7 +35,8 @@ from strop.types import FilePath, Group, Metrics, Task
 
 # Only tasks whose score lies in a range: DeReason's two sets (2603.11193), broad ones to imitate, hard ones for RL.
 #
-# Reading: a score is read from a file that a judge has written, or is the number of steps in the world's own working.
+# Reading: a score is read from a file that a judge has written, or is the number of steps in the environment's own
+# working.
 
 _TRIES = 1000  # tasks in a row that may be passed over
 _ALL = 1000  # steps: more than any working has
@@ -49,7 +50,7 @@ class Where(Sampler):
     """
 
     inner: Sampler
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     low: float | None = None  # least score; None: no limit
     high: float | None = None  # score from which a task is left out; None: no limit
     scores: FilePath = ""  # JSONL with a prompt and a score in each line; empty: steps of the working
@@ -59,9 +60,9 @@ class Where(Sampler):
         if self.low is not None and self.high is not None and not self.low < self.high:
             raise ConfigurationError(f"Where needs low < high, got {self.low} and {self.high}")
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         for _ in range(_TRIES):
-            task = self.inner.next(step, belief)
+            task = self.inner.next(step, estimator)
             if self._is_within(self.score(task)):
                 return task
             self._passed_over += 1
@@ -72,17 +73,17 @@ class Where(Sampler):
             if (prompt := prompt_of(task)) not in self._read:
                 raise DataError(f"{self.scores} has no score of {prompt!r}")
             return self._read[prompt]
-        world = world_of(self.worlds, task)
-        assert isinstance(world, Hints)
-        return float(len(world.hint(task, _ALL).split()))
+        env = env_of(self.envs, task)
+        assert isinstance(env, Hints)
+        return float(len(env.hint(task, _ALL).split()))
 
     def problems(self, run: Run) -> list[str]:
         if not self.scores:
-            return without_hints(self.worlds)
+            return without_hints(self.envs)
         return [] if Path(self.scores).is_file() else [f"{self.scores} does not exist"]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing itself; says which scores the draw has, and how many tasks were passed over so far."""
+        """Nothing itself; says which scores the batch has, and how many tasks were passed over so far."""
         known = [self.score(group.task) for group in groups]
         return {"task_score": sum(known) / max(len(known), 1), "passed_over": float(self._passed_over)}
 
@@ -107,15 +108,15 @@ class Where(Sampler):
 
 
 def dereason(
-    setting: Setting = Setting(world="arithmetic:3+arithmetic:4+arithmetic:5"),
+    setting: Setting = Setting(env="arithmetic:3+arithmetic:4+arithmetic:5"),
     warmup_steps: int = 20,  # of supervised training on what needs little reasoning
     least: float = 3.0,  # score from which a task is for RL
-    scores: str = "",  # JSONL with a prompt and a score in each line; empty: steps of the worlds' working
+    scores: str = "",  # JSONL with a prompt and a score in each line; empty: steps of the environments' working
 ) -> Run:
-    """Two runs on the same worlds that share no task."""
+    """Two runs on the same environments that share no task."""
     run = setting.run("dereason", GroupStandard(), (Clip(),))
-    run.sampler = Where(Uniform(run.worlds), run.worlds, low=least, scores=scores)
+    run.sampler = Where(Uniform(run.envs), run.envs, low=least, scores=scores)
     run.warmup = shown(setting, "dereason", warmup_steps)
     if run.warmup is not None:
-        run.warmup.sampler = Where(Uniform(run.worlds), run.worlds, high=least, scores=scores)
+        run.warmup.sampler = Where(Uniform(run.envs), run.envs, high=least, scores=scores)
     return run

@@ -6,7 +6,7 @@ Paper: arXiv 2506.05316 (2025)
 Claim: The results of GRPO in 23 to 62 % less time, over 6 pairs of models and data sets.
 Reading: Likeness is that of the first model's own states, without a trained encoder, see the mechanism; the release's
     256 references, temperature 1/1000, choices for 2 steps and 512 groups kept. A quarter of the tasks is drawn
-    uniformly and serves as references, in place of attempts that are thrown away. The release trains on 512 groups a
+    uniformly and serves as references, in place of rollouts that are thrown away. The release trains on 512 groups a
     step, 16 here, of which 8 are new. GRPO as in its own recipe, ratios to the policy that sampled.
 Left out: The encoder that is trained on other models' records, and its scaling by mean and spread of the references. A
     buffer of mixed groups only, which the paper's text has and its release has not.
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.estimators.support.calibration import foresight
+from strop.control.estimators.support.calibration import prediction
 from strop.control.estimators.support.nearest_tasks import ByTried
 from strop.control.estimators.support.prompt_embeddings import PromptStates, standardized
 from strop.control.estimators.support.recent_outcomes import Support
@@ -33,7 +33,7 @@ from strop.control.seeded_choice import drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -43,11 +43,11 @@ from strop.types import FloatArray, Group, Metrics, Task
 
 # DOTS's forecast (2506.05316): a task will be solved as often as the reference tasks that look like it.
 #
-# Attention from a task to tasks tried lately, softmax(<e_x, e_j> / sqrt(H)), averages their shares of right attempts;
+# Attention from a task to tasks tried lately, softmax(<e_x, e_j> / sqrt(H)), averages their shares of right rollouts;
 # then a line that was fitted on the references themselves. Readings: e is the state of the run's first model at the
 # prompt's last token, each feature in units of its deviation over the references, where the paper trains an encoder and
 # two projections on the records of other models; the line never slopes down and stays within 0 and 1. References are
-# the tasks that were tried last, so that no attempt is made for the forecast alone: what a task is does not depend on
+# the tasks that were tried last, so that no rollout is made for the forecast alone: what a task is does not depend on
 # why it was tried.
 
 _UNKNOWN = 1 / 12  # the variance of what lies anywhere between 0 and 1
@@ -69,7 +69,7 @@ class ReferenceAttention(ByTried):
     def open(self, model: Path, seed: int) -> None:
         self._states = PromptStates.open(model, self.device)
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         states = self._ready()
         if len(self._support) < _FEWEST:
             return np.full(len(tasks), 0.5, np.float32), np.full(len(tasks), _UNKNOWN, np.float32)
@@ -82,8 +82,8 @@ class ReferenceAttention(ByTried):
         return means.astype(np.float32), np.full(len(tasks), error, np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how well the draw was foreseen, and from how many references."""
-        return foresight(groups) | {"references": float(len(self._support))}
+        """Nothing; says how well the batch was predicted, and from how many references."""
+        return prediction(groups) | {"references": float(len(self._support))}
 
 
 def attended(
@@ -95,41 +95,45 @@ def attended(
     return np.asarray((weights / weights.sum(1, keepdims=True)) @ shares)
 
 
-def fitted(foretold: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Slope and height of the least squares line from what was foretold to what came, and its mean squared error."""
-    spread = float(foretold.var())
-    slope = max(float(((foretold - foretold.mean()) * (shares - shares.mean())).mean()) / spread, 0) if spread else 0.0
-    height = float(shares.mean() - slope * foretold.mean())
-    return slope, height, float(np.square(slope * foretold + height - shares).mean())
+def fitted(predicted: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Slope and height of the least squares line from what was predicted to what came, and its mean squared error."""
+    spread = float(predicted.var())
+    slope = (
+        max(float(((predicted - predicted.mean()) * (shares - shares.mean())).mean()) / spread, 0) if spread else 0.0
+    )
+    height = float(shares.mean() - slope * predicted.mean())
+    return slope, height, float(np.square(slope * predicted + height - shares).mean())
 
 
 # DOTS's choice (2506.05316): tasks drawn by chance, the likelier the nearer their success lies to a target.
 #
 # Without replacement, in proportion to exp(-|p - target| / temperature); at the paper's temperature of 1/1000 nearly
-# the nearest. Reading: the paper tries a reference set before each choice and throws its attempts away; here a share of
+# the nearest. Reading: the paper tries a reference set before each choice and throws its rollouts away; here a share of
 # all tasks is drawn uniformly, is trained on as the others, and serves the forecast of the next choices.
 
 
 @dataclass
 class NearTarget(Sampler):
-    """`count` different tasks of a pool for every `every` versions of the weights, `uniform` of them by mere chance."""
+    """`count` different tasks of a pool for every `every` versions of the weights, `uniform` of them by mere
+    probability.
+    """
 
-    worlds: tuple[World, ...]
-    pool: int = 256  # most tasks of each world, which come back
+    envs: tuple[Environment, ...]
+    pool: int = 256  # most tasks of each environment, which come back
     count: int = 16  # tasks that are chosen together
     uniform: int = 4  # of them that are drawn uniformly
-    target: float = 0.5  # the chance of success that teaches most
+    target: float = 0.5  # the probability of success that teaches most
     temperature: float = 1e-3  # distance from the target at which a task is 1/e as likely
     every: int = 2  # versions of the weights that a choice is for
-    seed: int = 0  # of what chance decides
+    seed: int = 0  # of what probability decides
 
     _pool: Pool = field(init=False, repr=False, compare=False)
     _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
-    # mean distances from the target, of those chosen by the belief and of the pool
+    # mean distances from the target, of those chosen by the pass-rate estimator and of the pool
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._pool = Pool(self.worlds, self.pool)
+        self._pool = Pool(self.envs, self.pool)
         if not 0 <= self.uniform < self.count <= len(self._pool):
             raise ConfigurationError(
                 f"NearTarget needs 0 <= uniform < count <= tasks in the pool, got {self.uniform}, {self.count} and "
@@ -141,8 +145,8 @@ class NearTarget(Sampler):
                 f"{self.target}, {self.temperature} and {self.every}"
             )
 
-    def next(self, step: int, belief: Belief) -> Task:
-        choose = self._hand.next(step // self.every, lambda choice: self._choose(step, belief, choice))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        choose = self._hand.next(step // self.every, lambda choice: self._choose(step, estimator, choice))
         return self._pool.task(choose)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
@@ -157,10 +161,10 @@ class NearTarget(Sampler):
         self._hand.restore(state["hand"])
         self._distances = (float(state["distances"][0]), float(state["distances"][1]))
 
-    def _choose(self, step: int, belief: Belief, choice: int) -> list[int]:
+    def _choose(self, step: int, estimator: PassRateEstimator, choice: int) -> list[int]:
         places = range(len(self._pool))
         uniform = drawn(np.ones(len(places)), self.uniform, (self.seed, choice, 1))
-        means, _ = belief.foresee(self._pool.tasks(places), step)
+        means, _ = estimator.predict(self._pool.tasks(places), step)
         distances = np.abs(means.astype(np.float64) - self.target)  # [P]
         weights = softmax(-distances, self.temperature)
         weights[uniform] = 0
@@ -212,8 +216,8 @@ class RecentShare(Replaying):
 
 
 def dots_rr(
-    setting: Setting = Setting(world="arithmetic:1+countdown:4+arithmetic:8"),
-    pool: int = 128,  # tasks of each world, which come back
+    setting: Setting = Setting(env="arithmetic:1+countdown:4+arithmetic:8"),
+    pool: int = 128,  # tasks of each environment, which come back
     uniform: float = 0.25,  # share of tasks that are drawn uniformly, and are references of the next choices
     references: int = 256,  # tasks tried last, which others are compared with
     temperature: float = 1e-3,  # of the choice
@@ -225,12 +229,12 @@ def dots_rr(
         "dots_rr",
         GroupStandard(),
         (Clip(0.2, 0.2), Kl("k3", 0.04)),
-        belief=ReferenceAttention(references, setting.device),
+        estimator=ReferenceAttention(references, setting.device),
         buffer=RecentShare(fresh, seed=setting.seed),
         reduction=SequenceMean(),
     )
     count = setting.groups_per_step * every
     sampler = NearTarget(
-        run.worlds, pool, count, int(uniform * count), temperature=temperature, every=every, seed=setting.seed
+        run.envs, pool, count, int(uniform * count), temperature=temperature, every=every, seed=setting.seed
     )
     return replace(run, sampler=sampler)

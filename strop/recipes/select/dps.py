@@ -1,14 +1,14 @@
-"""A small Markov chain per task foretells which ones some attempts will solve and others not; these are tried.
+"""A small Markov chain per task foretells which ones some rollouts will solve and others not; these are tried.
 
 Title: Dynamics-Predictive Sampling for Active RL Finetuning of Large Reasoning Models
 Paper: arXiv 2603.10887 (2026)
 Claim: The accuracy of oversampling and filtering with far fewer attempts, in mathematics, planning and visual geometry.
 Reading: As released for mathematics: what was counted fades by 0.7 per version (0.5 for Countdown), groups of 8, bounds
-    of 0.2 and 0.28 with a dual clip at 10, no KL, one mean over all tokens, two minibatches per draw (four for
-    Countdown). 256 tasks stand for its data set, so that they come back; every draw is the best of all of them.
+    of 0.2 and 0.28 with a dual clip at 10, no KL, one mean over all tokens, two minibatches per batch (four for
+    Countdown). 256 tasks stand for its data set, so that they come back; every batch is the best of all of them.
 Left out: The uncertainty of the state as part of its score, whose weight is 0 in every released script. The
     loss's bonus of 0.001 on entropy.
-Acts: chance_gain > 0 with tasks=16
+Acts: probability_gain > 0 with tasks=16
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
@@ -38,7 +38,7 @@ from strop.types import Group, Metrics, Task
 # What a group shows is the state. From it a task's own table of transitions is learned, and the tasks that are most
 # likely to be solved by some are tried. Reading: as released with its scripts' factor 0.7. Idle time goes by versions
 # of the weights: a group of version v is seen after as many idle versions as lie between, however late it comes; one
-# that comes after a later group of the same task is taken as seen right after it. A state depends on how many attempts
+# that comes after a later group of the same task is taken as seen right after it. A state depends on how many rollouts
 # there were: keep their number fixed.
 
 _STATES = 3
@@ -47,13 +47,13 @@ _NONE, _SOME, _ALL = range(_STATES)
 
 @dataclass
 class Dynamics(Sampler):
-    """The tasks most likely to be solved by some of their attempts; all of a pool are ranked anew for every version.
+    """The tasks most likely to be solved by some of their rollouts; all of a pool are ranked anew for every version.
 
     `counts` [N, 3, 3] of transitions (to, from) begin with ones and go back there by the share 1 - keep per version.
     """
 
-    worlds: tuple[World, ...]
-    tasks: int = 256  # of each world, to choose from
+    envs: tuple[Environment, ...]
+    tasks: int = 256  # of each environment, to choose from
     keep: float = 0.7  # of what was counted, one version later
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
@@ -67,13 +67,13 @@ class Dynamics(Sampler):
     def __post_init__(self) -> None:
         if not 0 <= self.keep <= 1:
             raise ConfigurationError(f"Dynamics needs keep from 0 to 1, got {self.keep}")
-        self._pool = Pool(self.worlds, self.tasks)
+        self._pool = Pool(self.envs, self.tasks)
         size = len(self._pool)
         self._counts = np.ones((size, _STATES, _STATES))
         self._now = np.full((size, _STATES), 1 / _STATES)
         self._versions = [-1] * size
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         return self._pool.task(self._hand.next(step, lambda number: self._ranked(step, number)))
 
     def observe(self, group: Group) -> None:
@@ -82,7 +82,7 @@ class Dynamics(Sampler):
             uneven = contrasts(group).any()
             self._filed.add(group, place, _SOME if uneven else _ALL if right > count / 2 else _NONE)
 
-    def chances(self, step: int) -> Doubles:
+    def probabilities(self, step: int) -> Doubles:
         """Of each task, how likely it is in each state at this version: [N, 3]."""
         for version, _, place, state in self._filed.take():
             self._see(int(place), int(state), int(version))
@@ -96,12 +96,12 @@ class Dynamics(Sampler):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how likely a task of the pool is solved by some, and how much likelier those tried first."""
         mean, first = self._shown
-        return {"solved_by_some": mean, "chance_gain": first - mean}
+        return {"solved_by_some": mean, "probability_gain": first - mean}
 
     def _ranked(self, step: int, number: int) -> list[int]:
-        chances = self.chances(step)[:, _SOME]
-        self._shown = float(chances.mean()), float(chances.max())
-        return highest(chances, len(chances), (self.seed, number))
+        probabilities = self.probabilities(step)[:, _SOME]
+        self._shown = float(probabilities.mean()), float(probabilities.max())
+        return highest(probabilities, len(probabilities), (self.seed, number))
 
     def _see(self, place: int, state: int, version: int) -> None:
         counts, before = self._counts[place : place + 1], self._now[place : place + 1]
@@ -149,12 +149,12 @@ def _moved(counts: Doubles, now: Doubles) -> Doubles:
 
 
 def dps(
-    setting: Setting = Setting(world="countdown:4"),
-    tasks: int = 256,  # of each world, to choose from
+    setting: Setting = Setting(env="countdown:4"),
+    tasks: int = 256,  # of each environment, to choose from
     keep: float = 0.7,  # share of what was counted of a task that is left one version later
 ) -> Run:
-    """GRPO on tasks that are foretold to be solved by some."""
+    """GRPO on tasks that are predicted to be solved by some."""
     losses = (Clip(0.2, 0.28, dual=10.0),)
     run = setting.run("dps", GroupStandard(), losses, minibatches=min(2, setting.groups_per_step))
-    run.sampler = Dynamics(run.worlds, tasks, keep, setting.seed)
+    run.sampler = Dynamics(run.envs, tasks, keep, setting.seed)
     return run

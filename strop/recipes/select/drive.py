@@ -1,12 +1,12 @@
-"""RL on everything with few attempts, then on ever fewer hard tasks with many.
+"""RL on everything with few rollouts, then on ever fewer hard tasks with many.
 
 Title: DRIVE: Data Curation Best Practices for Reinforcement Learning with Verifiable Reward in Competitive Code
     Generation
 Paper: arXiv 2511.06307 (2025)
 Claim: Ever smaller sets of hard tasks make it better; RL on all 175 of them at once took it from .602 to .506.
-Reading: The first stage has 32 steps of groups of 8 on the whole world, the second 128 steps of groups of 64 on the
-    72, then 50, then 25 hardest of 175 tasks, for 64, 32 and 32 steps. All 175 are tried once before the first set is
-    chosen: 44 steps of 4 tasks, which come before those 128. The paper's batches are larger.
+Reading: The first stage has 32 steps of groups of 8 on the whole environment, the second 128 steps of groups of 64 on
+    the 72, then 50, then 25 hardest of 175 tasks, for 64, 32 and 32 steps. All 175 are tried once before the first set
+    is chosen: 44 steps of 4 tasks, which come before those 128. The paper's batches are larger.
 Left out: Supervised training on tasks of which hard ones are doubled, before both stages.
 Acts: tasks_left < 12 with warmup_steps=1, tasks=12, first=4, second=3, third=2, groups_per_step=8
 """
@@ -25,7 +25,7 @@ from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import highest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
@@ -35,7 +35,7 @@ from strop.types import Group, Metrics, Task
 # DRIVE's second stage (2511.06307): a small set of hard tasks, of which only the hardest are kept, again and again.
 #
 # Reading: the paper knows pass rates of the model it begins with; here all tasks are tried once before the first set is
-# chosen. What is hardest is said by the policy's own attempts within the last phase in which a task was tried; a task
+# chosen. What is hardest is said by the policy's own rollouts within the last phase in which a task was tried; a task
 # that nobody solved is the hardest, broken ones among them. With lag, a group counts for the phase of its weights.
 
 
@@ -43,11 +43,11 @@ from strop.types import Group, Metrics, Task
 class Hardest(Sampler):
     """All tasks once; then the `sizes[0]` hardest for `steps[0]` versions, of those the `sizes[1]` hardest, and so on.
 
-    The last set has no end. Each of a set is tried once before any is tried again, in an order left to chance.
+    The last set has no end. Each of a set is tried once before any is tried again, in an order left to probability.
     """
 
-    worlds: tuple[World, ...]
-    size: int = 175  # tasks of each world
+    envs: tuple[Environment, ...]
+    size: int = 175  # tasks of each environment
     sizes: tuple[int, ...] = (72, 50, 25)  # of the sets, one after the other
     steps: tuple[int, ...] = (64, 32)  # of all sets but the last
     seed: int = 0  # of orders, and of what is kept among equals
@@ -55,11 +55,11 @@ class Hardest(Sampler):
     _kept: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # the set that is tried
     _begun: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # step of each phase
     _tried: int = field(default=0, init=False, repr=False, compare=False)  # draws of this phase
-    # of each place the phase of its last attempts, and how many of those were right and how many there were
+    # of each place the phase of its last rollouts, and how many of those were right and how many there were
     _rates: dict[int, tuple[int, float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._pool = Pool(self.worlds, self.size)
+        self._pool = Pool(self.envs, self.size)
         falls = (len(self._pool), *self.sizes)
         is_falling = all(a >= b >= 1 for a, b in pairwise(falls))
         if not self.sizes or not is_falling or len(self.steps) != len(self.sizes) - 1 or min(self.steps, default=1) < 1:
@@ -68,8 +68,8 @@ class Hardest(Sampler):
                 f"got {self.sizes} and {self.steps}"
             )
 
-    def next(self, step: int, belief: Belief) -> Task:
-        if not self._kept:  # a world that repeats itself has each task once
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        if not self._kept:  # an environment that repeats itself has each task once
             self._kept = sorted({self._pool.place(task) or 0 for task in self._pool.tasks(range(len(self._pool)))})
         while self._is_due(step):
             self._keep_hardest(step)
@@ -121,21 +121,21 @@ class Hardest(Sampler):
 
 
 def drive(
-    setting: Setting = Setting(world="countdown:4", steps=172, groups_per_step=4, group_size=64),
+    setting: Setting = Setting(env="countdown:4", steps=172, groups_per_step=4, group_size=64),
     warmup_steps: int = 32,  # of the first stage
-    warmup_attempts: int = 8,  # at each task of the first stage
-    tasks: int = 175,  # of each world, in the second stage
+    warmup_rollouts: int = 8,  # at each task of the first stage
+    tasks: int = 175,  # of each environment, in the second stage
     first: int = 72,  # tasks of the first hard set
     second: int = 50,  # of those, tasks of the second
     third: int = 25,  # of those, tasks of the third
 ) -> Run:
     """Two runs: the second begins with the model of the first, and has half, a quarter and a quarter for its sets."""
     run = setting.run("drive", GroupStandard(), (Clip(),))
-    left = setting.steps + -tasks * len(run.worlds) // setting.groups_per_step  # once all were tried
+    left = setting.steps + -tasks * len(run.envs) // setting.groups_per_step  # once all were tried
     half, quarter = max(left // 2, 1), max(left // 4, 1)
-    run.sampler = Hardest(run.worlds, tasks, (first, second, third), (half, quarter), setting.seed)
+    run.sampler = Hardest(run.envs, tasks, (first, second, third), (half, quarter), setting.seed)
     if warmup_steps:
         wide = 2 * setting.groups_per_step
-        stage = replace(setting, steps=warmup_steps, groups_per_step=wide, group_size=warmup_attempts, heldout_every=0)
+        stage = replace(setting, steps=warmup_steps, groups_per_step=wide, group_size=warmup_rollouts, heldout_every=0)
         run.warmup = stage.run("drive", GroupStandard(), (Clip(),))
     return run

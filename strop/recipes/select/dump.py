@@ -1,13 +1,14 @@
-"""Worlds are arms: drawn by how unevenly their latest attempts ended, and by how few there were; the rest is GRPO.
+"""Environments are arms: drawn by how unevenly their latest rollouts ended, and by how few there were; the rest is
+GRPO.
 
 Title: DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training
 Paper: arXiv 2504.09710 (2025)
 Claim: Faster and better than uniform sampling on logic puzzles of many difficulties and on mathematics.
-Reading: As released: the last 300 attempts of a world, the bonus of UCB1, temperature 0.1, groups of 16, a KL of
-    0.001, four minibatches per draw. One mean per attempt, as in GRPO. At that temperature it is nearly greedy, and the
-    bonus of a world that was not drawn soon outweighs all.
+Reading: As released: the last 300 rollouts of an environment, the bonus of UCB1, temperature 0.1, groups of 16, a KL of
+    0.001, four minibatches per batch. One mean per rollout, as in GRPO. At that temperature it is nearly greedy, and
+    the bonus of an environment that was not drawn soon outweighs all.
 Left out: Rewards of held-out tasks as advantages, which the release lets in.
-Acts: preference > 0 and chance/arithmetic:8 != 0.5 with world=arithmetic:4+arithmetic:8
+Acts: preference > 0 and probability/arithmetic:8 != 0.5 with env=arithmetic:4+arithmetic:8
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.bandit_metrics import arm_figures
+from strop.control.samplers.support.bandit_metrics import arm_metrics
 from strop.control.samplers.support.deferred_updates import Filed
 from strop.control.samplers.support.reward_spread import contrasts
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -32,24 +33,25 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Metrics, Task
 
-# DUMP (2504.09710): worlds are arms, drawn by how unevenly their latest attempts ended and by how few there were.
+# DUMP (2504.09710): environments are arms, drawn by how unevenly their latest rollouts ended and by how few there were.
 #
-# Reading: an arm is a world of one level, an advantage the outcome against its siblings in units of their spread. The
-# latest attempts are those of the latest versions, so nothing depends on which group was done first. What came in
+# Reading: an arm is an environment of one level, an advantage the outcome against its siblings in units of their
+# spread. The
+# latest rollouts are those of the latest versions, so nothing depends on which group was done first. What came in
 # counts from the next version on, dropped groups too. The release lets rewards of held-out tasks in, which this does
 # not.
 
 
 @dataclass
 class UpperConfidence(Sampler):
-    """An arm's value is the mean |A| of its last `window` attempts + sqrt(2 ln(N + 1) / (n + 1)).
+    """An arm's value is the mean |A| of its last `window` rollouts + sqrt(2 ln(N + 1) / (n + 1)).
 
-    n is how many attempts it ever had, N how many all had. It is drawn with the probability softmax(value /
+    n is how many rollouts it ever had, N how many all had. It is drawn with the probability softmax(value /
     temperature).
     """
 
-    worlds: tuple[World, ...]
-    window: int = 300  # attempts of each arm, not groups
+    envs: tuple[Environment, ...]
+    window: int = 300  # rollouts of each arm, not groups
     temperature: float = 0.1  # the lower, the more the best arm is preferred
     seed: int = 0
     _shelves: Shelves = field(init=False, repr=False, compare=False)
@@ -64,18 +66,18 @@ class UpperConfidence(Sampler):
             raise ConfigurationError(
                 f"UpperConfidence needs window >= 1 and temperature > 0, got {self.window} and {self.temperature}"
             )
-        self._shelves = Shelves(self.worlds)
-        self._latest, self._counts = [[] for _ in self.worlds], [0] * len(self.worlds)
+        self._shelves = Shelves(self.envs)
+        self._latest, self._counts = [[] for _ in self.envs], [0] * len(self.envs)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         if step != self._step:
             self._step = step
             self._update()
         self._draws += 1
-        return self._shelves.take(drawn(self.chances(), 1, (self.seed, self._draws))[0])
+        return self._shelves.take(drawn(self.probabilities(), 1, (self.seed, self._draws))[0])
 
-    def chances(self) -> Doubles:
-        """Of each arm in the next draw."""
+    def probabilities(self) -> Doubles:
+        """Of each arm in the next batch."""
         return softmax(self.values(), self.temperature)
 
     def values(self) -> list[float]:
@@ -91,7 +93,7 @@ class UpperConfidence(Sampler):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how arms are drawn now."""
-        return arm_figures(self.worlds, self.chances())
+        return arm_metrics(self.envs, self.probabilities())
 
     def _update(self) -> None:
         for version, number, place, arm, size in self._filed.take():
@@ -119,12 +121,12 @@ class UpperConfidence(Sampler):
 
 
 def dump(
-    setting: Setting = Setting(world="arithmetic:1+countdown:4+compose:3+arithmetic:8+countdown:5", group_size=16),
-    window: int = 300,  # attempts of each world whose advantages count
-    softness: float = 0.1,  # temperature of the choice: the lower, the more the best world is preferred
+    setting: Setting = Setting(env="arithmetic:1+countdown:4+compose:3+arithmetic:8+countdown:5", group_size=16),
+    window: int = 300,  # rollouts of each environment whose advantages count
+    softness: float = 0.1,  # temperature of the choice: the lower, the more the best environment is preferred
 ) -> Run:
-    """GRPO on tasks of the world that teaches most now, or was tried least."""
+    """GRPO on tasks of the environment that teaches most now, or was tried least."""
     run = setting.run("dump", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean())
     run.minibatches = min(4, setting.groups_per_step)
-    run.sampler = UpperConfidence(run.worlds, window, softness, setting.seed)
+    run.sampler = UpperConfidence(run.envs, window, softness, setting.seed)
     return run

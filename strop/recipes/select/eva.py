@@ -1,12 +1,12 @@
-"""Tasks evolve where rewards differ most, and the policy learns from the best and the worst attempt at each.
+"""Tasks evolve where rewards differ most, and the policy learns from the best and the worst rollout of each.
 
 Title: Scalable Reinforcement Post-Training Beyond Static Human Prompts: Evolving Alignment via Asymmetric Self-Play
 Paper: arXiv 2411.00062 (2024)
 Claim: Gemma-2-9b-it goes from 51.6 to 60.1 % on Arena-Hard with DPO, and from 52.6 to 62.4 % with RLOO.
 Reading: Regret is the best minus the worst reward, the paper's default as others report it; no release was found, and
     its constants are parameters here. Creator and solver take turns group by group, not round by round. Rewards are
-    the world's own, where the paper has a reward model: on 0 and 1 regret is 1 exactly where attempts differ. Rules of
-    the bundled worlds evolve problems in place of a language model (adviser=http://HOST:PORT/v1#MODEL).
+    the environment's own, where the paper has a reward model: on 0 and 1 regret is 1 exactly where rollouts differ.
+    Rules of the bundled environments evolve problems in place of a language model (llm_client=http://HOST:PORT/v1#MODEL).
 Left out: The variant with RLOO; other measures of information, which did worse.
 Acts: written > 0 and written_share > 0 and regret > 0
 """
@@ -24,9 +24,9 @@ from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Writer
+from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import plain, unplain
 from strop.training.advantages.constant import Constant
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# eva's creator (2411.00062): tasks at which the policy's attempts differ most in reward are evolved into new ones.
+# eva's creator (2411.00062): tasks at which the policy's rollouts differ most in reward are evolved into new ones.
 #
 # Regret is read as the best minus the worst reward of a task's last group: a range, which grows with the number of
-# attempts, so that number should not change. Tasks are drawn in proportion to it, new ones among them; an evolution
+# rollouts, so that number should not change. Tasks are drawn in proportion to it, new ones among them; an evolution
 # goes deeper (one more step) or wider (another problem of the kind).
 
 _KNOWN = 256  # tasks that are remembered, those tried last
 
 
 @dataclass
-class Evolved(Writer):
+class Evolved(TaskGenerator):
     """One evolution after every group, of a task drawn in proportion to its regret."""
 
-    adviser: Adviser | None = None  # who evolves; None: the policy itself
+    llm_client: LLMClient | None = None  # who evolves; None: the policy itself
     deeper: float = 0.5  # share of evolutions that ask for one more step
 
     _pool: dict[str, tuple[Task, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -68,7 +68,7 @@ class Evolved(Writer):
         stream = np.random.default_rng(play.another().key)
         task = pool[int(stream.choice(len(pool), p=weights / weights.sum()))][0]
         wanted = "harder" if stream.random() < self.deeper else "similar"
-        return [await rewritten(self.adviser, wanted, task, play)]
+        return [await rewritten(self.llm_client, wanted, task, play)]
 
     def observe(self, group: Group) -> None:
         self._pool.pop(group.task.id, None)
@@ -89,20 +89,20 @@ class Evolved(Writer):
 
 
 def regret(group: Group) -> float:
-    """The best minus the worst reward of the policy's own attempts."""
-    rewards = [attempt.reward for attempt in group.own]
+    """The best minus the worst reward of the policy's own rollouts."""
+    rewards = [rollout.reward for rollout in group.own]
     return max(rewards) - min(rewards) if rewards else 0.0
 
 
 def eva(
-    setting: Setting = Setting(world="arithmetic:4+countdown:3"),
-    adviser: str = "rules",  # who evolves problems: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    setting: Setting = Setting(env="arithmetic:4+countdown:3"),
+    llm_client: str = "rules",  # who evolves problems: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
     evolved: float = 0.8,  # share of draws that evolved tasks may have
     deeper: float = 0.5,  # share of evolutions that ask for one more step; the others for another problem of the kind
     beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
     """One evolution after every group, of a task drawn in proportion to its regret."""
     run = setting.run("eva", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())
-    run.writer = Evolved(parse_adviser(adviser), deeper)
-    run.sampler = WithWritten(Uniform(run.worlds), evolved)
+    run.task_generator = Evolved(parse_llm_client(llm_client), deeper)
+    run.sampler = WithWritten(Uniform(run.envs), evolved)
     return run

@@ -5,8 +5,8 @@ Paper: arXiv 2506.02281 (2025)
 Claim: More than 2.5 times as fast as plain GRPO in mathematics and code, and better with half of the data.
 Reading: The paper's bell is 1000 ranks wide, moves by 500 and by at most 1000, of some 7500 tasks; of 255 that is 32,
     16 and 32. With rewards of 0 and 1 the drive takes the pass rate itself, where the release halves rewards of 2. The
-    angles of attempts are measured by the first model.
-Left out: Training on a draw in the order of ranks: each draw is one optimizer step.
+    angles of rollouts are measured by the first model.
+Left out: Training on a batch in the order of ranks: each batch is one optimizer step.
 Acts: middle_rank > 0
 """
 
@@ -29,14 +29,14 @@ from strop.errors import ConfigurationError
 from strop.models.hidden_states import states_of
 from strop.models.model import load_model
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, IntArray, Metrics, Task, Trajectory
+from strop.types import Group, IntArray, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
@@ -72,9 +72,10 @@ def _units(states: Tensor) -> Tensor:
 # GAIN-RL's choice (2506.02281): tasks in the order of how closely the model's states of them point the same way.
 #
 # The first model reads every task once. Tasks whose states are close together come first; a bell over the ranks moves
-# on as tasks are solved and the states of attempts come closer. Readings: the states are the last layer's, after its
+# on as tasks are solved and the states of rollouts come closer. Readings: the states are the last layer's, after its
 # norm, where the release takes those before the last up-projection. What all prompts begin with is the fixed prefix,
-# what all end with belongs to nobody. The closeness of attempts is that of their first reply's tokens under the same
+# what all end with belongs to nobody. The closeness of rollouts is that of their first completion's tokens under the
+# same
 # first model: a sampler does not hold the policy. What came in since weights last moved moves the bell once, in
 # whatever order.
 
@@ -90,8 +91,8 @@ class AngleRanked(Sampler):
     Once per version middle += min(max(stride * (tanh(2 (pass rate - 1/2)) + tanh(2 closeness)), 0), most).
     """
 
-    worlds: tuple[World, ...]
-    tasks: int = 256  # of each world, to choose from
+    envs: tuple[Environment, ...]
+    tasks: int = 256  # of each environment, to choose from
     spread: float = 32.0  # of the bell, in tasks
     stride: float = 16.0  # of the bell, in tasks
     most: float = 32.0  # tasks that the bell moves on in one step
@@ -110,7 +111,7 @@ class AngleRanked(Sampler):
                 "AngleRanked needs spread > 0, stride >= 0 and most >= 0, "
                 f"got {self.spread}, {self.stride} and {self.most}"
             )
-        self._pool = Pool(self.worlds, self.tasks)
+        self._pool = Pool(self.envs, self.tasks)
 
     def open(self, model: Path, seed: int) -> None:
         self._model = load_model(model)
@@ -118,7 +119,7 @@ class AngleRanked(Sampler):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self._order = self._order or self._ranked()
         return self._pool.task(self._hand.next(step, self._chosen))
 
@@ -127,7 +128,7 @@ class AngleRanked(Sampler):
         if count:
             self._filed.add(group, right, count, float(np.mean(self._closeness(group.own))))
 
-    def chances(self) -> Doubles:
+    def probabilities(self) -> Doubles:
         """Of each rank: [N]."""
         ranks = np.arange(len(self._pool))
         return softmax(-(((ranks - self._middle) / self.spread) ** 2) / 2)
@@ -140,7 +141,7 @@ class AngleRanked(Sampler):
         if rows := self._filed.take():
             _, _, right, count, closeness = np.array(rows).T
             self._middle += self._moved(float(right.sum() / count.sum()), float(closeness.mean()))
-        return [self._order[rank] for rank in drawn(self.chances(), len(self._pool), (self.seed, number))]
+        return [self._order[rank] for rank in drawn(self.probabilities(), len(self._pool), (self.seed, number))]
 
     def _moved(self, rate: float, closeness: float) -> float:
         drive = math.tanh(_SLOPE * (rate - _EVEN)) + math.tanh(_SLOPE * closeness)
@@ -158,9 +159,9 @@ class AngleRanked(Sampler):
             scores.append(within(question) + _TO_PREFIX * between(question, states[:low]))
         return np.argsort(-np.array(scores), kind="stable").tolist()  # type: ignore[no-any-return]
 
-    def _closeness(self, attempts: Sequence[Trajectory]) -> list[float]:
-        """Of what each attempt wrote first; later turns would need all that was said before."""
-        turns = [attempt.turns[0] for attempt in attempts if attempt.turns and len(attempt.turns[0].tokens)]
+    def _closeness(self, rollouts: Sequence[Rollout]) -> list[float]:
+        """Of what each rollout wrote first; later turns would need all that was said before."""
+        turns = [rollout.turns[0] for rollout in rollouts if rollout.turns and len(rollout.turns[0].tokens)]
         texts = [np.concatenate([turn.prompt, turn.tokens]) for turn in turns]
         found = states_of(self._ready(), texts, _PASS)
         return [within(states[len(turn.prompt) :]) for turn, states in zip(turns, found, strict=True)] or [0.0]
@@ -203,8 +204,8 @@ def shared(prompts: Sequence[IntArray]) -> int:
 
 
 def gain_rl(
-    setting: Setting = Setting(world="arithmetic:1+arithmetic:4+countdown:4"),
-    tasks: int = 85,  # of each world, to choose from
+    setting: Setting = Setting(env="arithmetic:1+arithmetic:4+countdown:4"),
+    tasks: int = 85,  # of each environment, to choose from
     spread: float = 32.0,  # of the bell, in tasks
     stride: float = 16.0,  # of the bell, in tasks
     most: float = 32.0,  # tasks that the bell moves on in one step
@@ -212,5 +213,5 @@ def gain_rl(
     """GRPO on tasks whose angles say that they are next."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.001))
     run = setting.run("gain_rl", GroupStandard(), losses, reduction=SequenceMean())
-    run.sampler = AngleRanked(run.worlds, tasks, spread, stride, most, setting.seed)
+    run.sampler = AngleRanked(run.envs, tasks, spread, stride, most, setting.seed)
     return run

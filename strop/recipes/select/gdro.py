@@ -1,13 +1,15 @@
-"""Tasks in bins by how likely they are solved: credit is larger where it goes worst, attempts are more where it varies.
+"""Tasks in bins by how likely they are solved: advantage is larger where it goes worst, rollouts are more where it
+varies.
 
 Title: Group Distributionally Robust Optimization-Driven Reinforcement Learning for LLM Reasoning
 Paper: arXiv 2601.19280 (2026)
 Claim: 10.6 % and 10.1 % more pass@8 than GRPO at 1.7B to 8B, for weights and for attempts.
-Reading: Both halves together; the paper tries each alone. Bins come from what the belief foresees of a task and not
-    from a window per task, so no margin between bins is needed. The loss of a bin is its share of wrong attempts, and
-    its number of attempts follows the square-root law that the paper derives, at the price its controller moves.
-Left out: Bandits over numbers of attempts, and the exact division of each draw by dynamic programming.
-Acts: bin_weighting > 0 and attempts_spread > 0 and price != 1 with tasks=1
+Reading: Both halves together; the paper tries each alone. Bins come from what the pass-rate estimator predicts of a
+    task and not
+    from a window per task, so no margin between bins is needed. The loss of a bin is its share of wrong rollouts, and
+    its number of rollouts follows the square-root law that the paper derives, at the price its controller moves.
+Left out: Bandits over numbers of rollouts, and the exact division of each batch by dynamic programming.
+Acts: bin_weighting > 0 and rollouts_spread > 0 and price != 1 with tasks=1
 """
 
 from __future__ import annotations
@@ -35,24 +37,24 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Metrics
 
-# Groups by how likely one of several attempts was to be right, as foreseen before the first.
+# Groups by how likely one of several rollouts was to be right, as predicted before the first.
 
 _ROUNDING = 1e-9  # 1 - (1 - 0.1) is less than 0.1
 
 
 def pass_bin(group: Group, bins: int, tries: int) -> int:
-    """Which of `bins` equal parts of 0 to 1 the chance falls into that one of `tries` attempts is right.
+    """Which of `bins` equal parts of 0 to 1 the probability falls into that one of `tries` rollouts is right.
 
-    The chance of one is what the run's belief foresaw; where nobody was asked, one half.
+    The probability of one is what the run's pass-rate estimator foresaw; where nobody was asked, one half.
     """
-    chance = 0.5 if group.foreseen is None else group.foreseen[0]
-    return min(int(bins * (1 - (1 - chance) ** tries) + _ROUNDING), bins - 1)
+    probability = 0.5 if group.predicted is None else group.predicted[0]
+    return min(int(bins * (1 - (1 - probability) ** tries) + _ROUNDING), bins - 1)
 
 
-# GDRO's attempts (2601.19280): bins of tasks whose outcomes vary more have more of them, at a fixed mean.
+# GDRO's rollouts (2601.19280): bins of tasks whose outcomes vary more have more of them, at a fixed mean.
 #
-# The paper lets a bandit per bin choose among numbers of attempts by what they bring less their price. Reading: what n
-# attempts bring is known, it is the variance v / n that is left in the mean of a bin's rewards, so the best n is
+# The paper lets a bandit per bin choose among numbers of rollouts by what they bring less their price. Reading: what n
+# rollouts bring is known, it is the variance v / n that is left in the mean of a bin's rewards, so the best n is
 # counted out: n = sqrt(v) / price, the paper's square-root law. v is the bin's running variance of outcomes within a
 # group; its rate is that of the paper's arms, and the step of the price is the paper's 0.05 for a group of twice the
 # mean.
@@ -62,13 +64,13 @@ _LARGEST = 0.25  # variance of an outcome that is 0 or 1, and what a bin that no
 
 @dataclass
 class ShadowPrice(Budget):
-    """mean * sqrt(v / 0.25) / price attempts in a bin of variance v, from `least` to `most`."""
+    """mean * sqrt(v / 0.25) / price rollouts in a bin of variance v, from `least` to `most`."""
 
-    mean: float = 4.0  # attempts of a group, on average
+    mean: float = 4.0  # rollouts of a group, on average
     least: int = 2
     most: int = 12
-    bins: int = 10  # of how likely one of `tries` attempts is right
-    tries: int = 8  # attempts of which one shall be right
+    bins: int = 10  # of how likely one of `tries` rollouts is right
+    tries: int = 8  # rollouts of which one shall be right
     rate: float = 0.4  # of the latest version in a bin's variance
     _price: Price = field(init=False, repr=False, compare=False)
     _variances: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -85,8 +87,8 @@ class ShadowPrice(Budget):
         self._price = Price(self.mean)
         self._variances = [_LARGEST] * self.bins
 
-    def attempts(self, group: Group) -> int:
-        if group.trajectories:
+    def rollouts(self, group: Group) -> int:
+        if group.rollouts:
             return 0
         if group.version > self._version:  # what came in under earlier weights is learned from now, all at once
             self._version = group.version
@@ -96,16 +98,16 @@ class ShadowPrice(Budget):
         return min(max(math.floor(wanted + 0.5), self.least), self.most)
 
     def observe(self, group: Group) -> None:
-        self._price.pay(len(group.trajectories))
-        outcomes = np.array([success(attempt) for attempt in group.own])
+        self._price.pay(len(group.rollouts))
+        outcomes = np.array([success(rollout) for rollout in group.own])
         if len(outcomes) > 1:
             place = pass_bin(group, self.bins, self.tries)
             self._filed.add(group, place, float(outcomes.var(ddof=1)), len(outcomes) - 1)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what an attempt costs now, and how unevenly they were allotted."""
-        sizes = [len(group.trajectories) for group in groups]
-        return {"price": self._price.value, "attempts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
+        """Nothing; says what a rollout costs now, and how unevenly they were allotted."""
+        sizes = [len(group.rollouts) for group in groups]
+        return {"price": self._price.value, "rollouts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
 
     def _update(self) -> None:
         rows = self._filed.take()
@@ -130,19 +132,19 @@ class ShadowPrice(Budget):
         self._version = int(state["version"])
 
 
-# GDRO's prompts (2601.19280): credit in the bins of tasks that go worst is made larger, by multiplicative weights.
+# GDRO's prompts (2601.19280): advantage in the bins of tasks that go worst is made larger, by multiplicative weights.
 #
-# Nothing is drawn more often; advantages are scaled. Readings: the loss of a bin is the share of attempts that are
+# Nothing is drawn more often; advantages are scaled. Readings: the loss of a bin is the share of rollouts that are
 # wrong. The paper's own, a clipped surrogate, is 0 for every task as long as the policy is the one that sampled.
 # Weights are relative to their mean over the bins, which differs from the paper's by a factor common to all; bins come
-# from what the belief foresaw, so no task needs a window of its own.
+# from what the pass-rate estimator foresaw, so no task needs a window of its own.
 
 
 @dataclass
 class BinWeighted(Advantage):
     """What `inner` gives, times min(B q, most); q = (1 - mixed) * w / sum w + mixed / B, w = exp(strength * S).
 
-    S of a bin moves by `rate` towards its mean loss in each draw, after credit was given.
+    S of a bin moves by `rate` towards its mean loss in each batch, after advantage was given.
     """
 
     inner: Advantage
@@ -150,10 +152,10 @@ class BinWeighted(Advantage):
     mixed: float = 0.01  # share of an even weighting
     rate: float = 0.12  # of the latest draw in a bin's loss
     most: float = 15.0  # weight
-    bins: int = 10  # of how likely one of `tries` attempts is right
-    tries: int = 8  # attempts of which one shall be right
+    bins: int = 10  # of how likely one of `tries` rollouts is right
+    tries: int = 8  # rollouts of which one shall be right
     _losses: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # S of each bin
-    _used: float = field(default=0.0, init=False, repr=False, compare=False)  # mean |weight - 1| of the last draw
+    _used: float = field(default=0.0, init=False, repr=False, compare=False)  # mean |weight - 1| of the last batch
 
     def __post_init__(self) -> None:
         if not 0 <= self.mixed <= 1 or not 0 < self.rate <= 1 or self.bins < 1 or self.tries < 1 or self.most <= 0:
@@ -166,14 +168,14 @@ class BinWeighted(Advantage):
         self.inner(groups)
         weights, places = self.weights(), [pass_bin(group, self.bins, self.tries) for group in groups]
         for group, place in zip(groups, places, strict=True):
-            for attempt in group.trajectories:
-                if attempt.advantages is not None:
-                    attempt.advantages = (attempt.advantages * weights[place]).astype(np.float32)
+            for rollout in group.rollouts:
+                if rollout.advantages is not None:
+                    rollout.advantages = (rollout.advantages * weights[place]).astype(np.float32)
         self._used = float(np.mean([abs(weights[place] - 1) for place in places])) if places else 0.0
         self._update(groups, places)
 
     def weights(self) -> NDArray[np.float64]:
-        """Of each bin's credit: [B]."""
+        """Of each bin's advantage: [B]."""
         powers = np.exp(self.strength * np.array(self._losses))
         return np.asarray(np.minimum((1 - self.mixed) * powers / powers.mean() + self.mixed, self.most))
 
@@ -184,9 +186,9 @@ class BinWeighted(Advantage):
     def _update(self, groups: Sequence[Group], places: Sequence[int]) -> None:
         for place, before in enumerate(self._losses):
             found = [
-                1 - success(attempt)
+                1 - success(rollout)
                 for group, of in zip(groups, places, strict=True)
-                for attempt in group.own
+                for rollout in group.own
                 if of == place
             ]
             if found:
@@ -200,26 +202,26 @@ class BinWeighted(Advantage):
 
 
 def gdro(
-    setting: Setting = Setting(world="arithmetic:1+countdown:4+compose:3", groups_per_step=16, group_size=4),
-    tasks: int = 64,  # of each world, over and over: of one that comes once nothing is known
+    setting: Setting = Setting(env="arithmetic:1+countdown:4+compose:3", groups_per_step=16, group_size=4),
+    tasks: int = 64,  # of each environment, over and over: of one that comes once nothing is known
     strength: float = 0.65,  # of a bin's loss in its weight
     mixed: float = 0.01,  # share of an even weighting
     rate: float = 0.12,  # of the latest draw in a bin's loss
     largest: float = 15.0,  # weight of a bin
-    least: int = 2,  # attempts at one task
-    most: int = 12,  # attempts at one task; `group_size` is their mean
-    bins: int = 10,  # of how likely one of `tries` attempts is right
-    tries: int = 8,  # attempts of which one shall be right, in the chance that bins are made of
+    least: int = 2,  # rollouts of one task
+    most: int = 12,  # rollouts of one task; `group_size` is their mean
+    bins: int = 10,  # of how likely one of `tries` rollouts is right
+    tries: int = 8,  # rollouts of which one shall be right, in the probability that bins are made of
     variance_rate: float = 0.4,  # of the latest version in a bin's variance
 ) -> Run:
-    """GRPO whose credit and attempts go where tasks of a kind need them."""
+    """GRPO whose advantage and rollouts go where tasks of a kind need them."""
     run = setting.run(
         "gdro",
         BinWeighted(GroupStandard(), strength, mixed, rate, largest, bins, tries),
         (Clip(0.2, 0.2), Kl("k3", 0.001)),
-        belief=TaskCounts(),
+        estimator=TaskCounts(),
         budget=ShadowPrice(setting.group_size, least, most, bins, tries, variance_rate),
         reduction=SequenceMean(),
     )
-    run.sampler = Few(run.worlds, tasks)
+    run.sampler = Few(run.envs, tasks)
     return run

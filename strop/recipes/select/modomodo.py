@@ -1,13 +1,14 @@
-"""Worlds in the proportions that pilot runs foretell to be best.
+"""Environments in the proportions that pilot runs foretell to be best.
 
 Title: MoDoMoDo: Multi-Domain Data Mixtures for Multimodal LLM Reinforcement Learning
 Paper: arXiv 2505.24871 (2025)
 Claim: 5.24 % better on average outside of what was trained than an even mixture.
-Reading: Pilots are runs of `strop train modomodo weights=...` with the same worlds: each alone, all but one, all, and
-    some between. A quadratic in the weights is fitted to their held-out accuracy over all worlds, and its highest point
-    is trained. The paper trains by GRPO on images; here by GRPO on what the bundled model can do. A world that is used
-    up begins again, where the paper's run ends.
-Left out: Pilots of several seeds, and outcomes outside of the worlds that are mixed.
+Reading: Pilots are runs of `strop train modomodo weights=...` with the same environments: each alone, all but one, all,
+    and some between. A quadratic in the weights is fitted to their held-out accuracy over all environments, and its
+    highest point
+    is trained. The paper trains by GRPO on images; here by GRPO on what the bundled model can do. An environment that
+    is used up begins again, where the paper's run ends.
+Left out: Pilots of several seeds, and outcomes outside of the environments that are mixed.
 Acts: uneven > 0
 """
 
@@ -33,13 +34,13 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 
-# The best mixture of worlds from pilot runs (MoDoMoDo, 2505.24871): fit a quadratic, take its highest point.
+# The best mixture of environments from pilot runs (MoDoMoDo, 2505.24871): fit a quadratic, take its highest point.
 #
 # Reading: weights sum to 1, so that the paper's constant and linear terms are quadratic ones, too: the m(m + 1) / 2
 # coefficients of w'Qw are all there is, and so many different pilots are needed. The paper finds the highest point by
 # CMA-ES; here every face of the simplex is solved, which is exact and takes 2^m small systems.
 
-_MOST_WORLDS = 12  # of 4095 faces
+_MOST_ENVS = 12  # of 4095 faces
 _ROUNDING = 1e-9
 
 
@@ -47,7 +48,7 @@ _ROUNDING = 1e-9
 class Pilot:
     """What a run with a mixture came to."""
 
-    worlds: tuple[str, ...]
+    envs: tuple[str, ...]
     weights: tuple[float, ...]
     score: float
 
@@ -61,16 +62,17 @@ class Surface:
     @classmethod
     def fitted(cls, pilots: Sequence[Pilot]) -> Surface:
         """By least squares over all pilots."""
-        if len({pilot.worlds for pilot in pilots}) != 1:
-            raise ConfigurationError(f"need pilots of the same worlds, got {sorted({p.worlds for p in pilots})}")
+        if len({pilot.envs for pilot in pilots}) != 1:
+            raise ConfigurationError(f"need pilots of the same environments, got {sorted({p.envs for p in pilots})}")
         count = len(pilots[0].weights)
         pairs = list(combinations_with_replacement(range(count), 2))
         mixtures = np.array([_normed(pilot.weights) for pilot in pilots])  # [N, m]
         design = np.stack([mixtures[:, i] * mixtures[:, j] for i, j in pairs], axis=1)  # [N, m(m + 1) / 2]
         if (rank := int(np.linalg.matrix_rank(design))) < len(pairs):
             raise ConfigurationError(
-                f"{count} worlds need {len(pairs)} different mixtures, and the {len(pilots)} pilots are worth {rank}: "
-                "try each world alone, all but one, all, and some between"
+                f"{count} environments need {len(pairs)} different mixtures, and the {len(pilots)} pilots are worth "
+                f"{rank}: "
+                "try each environment alone, all but one, all, and some between"
             )
         found = np.linalg.lstsq(design, np.array([pilot.score for pilot in pilots]), rcond=None)[0]
         quadratic = np.zeros((count, count))
@@ -86,8 +88,8 @@ class Surface:
     def best(self) -> tuple[float, ...]:
         """The highest point of the simplex: it is stationary within one of its faces, a corner in the least."""
         count = len(self.quadratic)
-        if count > _MOST_WORLDS:
-            raise ConfigurationError(f"the best of {count} worlds is too long a search: at most {_MOST_WORLDS}")
+        if count > _MOST_ENVS:
+            raise ConfigurationError(f"the best of {count} environments is too long a search: at most {_MOST_ENVS}")
         faces = [list(face) for size in range(1, count + 1) for face in combinations(range(count), size)]
         found = [point for face in faces if (point := self._stationary(face)) is not None]
         return max(found, key=self.score)
@@ -108,7 +110,7 @@ class Surface:
 
 
 def pilots_in(folder: Path) -> list[Pilot]:
-    """The finished runs with a `Mixture` in a folder, scored by their held-out accuracy over all their worlds."""
+    """The finished runs with a `Mixture` in a folder, scored by their held-out accuracy over all their environments."""
     runs = [RunFolder(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
     found = [pilot for run in runs if run.summary.is_file() and (pilot := _pilot(run)) is not None]
     if not found:
@@ -122,8 +124,8 @@ def _pilot(folder: RunFolder) -> Pilot | None:
     summary, sampler = json.loads(folder.summary.read_text()), from_source(folder.recipe).sampler
     if not summary["is_complete"] or not isinstance(sampler, Mixture):
         return None
-    worlds = tuple(f"{world.name}:{world.level}" for world in sampler.worlds)
-    return Pilot(worlds, sampler.weights, float(summary["heldout_after"]))
+    envs = tuple(f"{env.name}:{env.level}" for env in sampler.envs)
+    return Pilot(envs, sampler.weights, float(summary["heldout_after"]))
 
 
 def _normed(weights: Sequence[float]) -> NDArray[np.float64]:
@@ -132,13 +134,13 @@ def _normed(weights: Sequence[float]) -> NDArray[np.float64]:
 
 
 def modomodo(
-    setting: Setting = Setting(world="arithmetic:4+countdown:3+compose:1"),
+    setting: Setting = Setting(env="arithmetic:4+countdown:3+compose:1"),
     pilots: str = "",  # folder of the pilot runs, as runs; empty: the weights below
-    weights: tuple[float, ...] = (2.0, 1.0, 1.0),  # of the worlds, in their order, where there are no pilots
+    weights: tuple[float, ...] = (2.0, 1.0, 1.0),  # of the environments, in their order, where there are no pilots
     kl: float = 0.04,  # weight of the penalty to the reference
 ) -> Run:
     """The best mixture that a quadratic over the pilots knows, or `weights`."""
     run = setting.run("modomodo", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
     chosen = Surface.fitted(pilots_in(Path(pilots))).best() if pilots else weights
-    run.sampler = Mixture(run.worlds, chosen, setting.seed)
+    run.sampler = Mixture(run.envs, chosen, setting.seed)
     return run

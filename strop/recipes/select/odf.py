@@ -3,7 +3,7 @@
 Title: Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning
 Paper: arXiv 2504.03380 (2025)
 Claim: 10 points more on AIME and 4 on average than GRPO, whose best reward it passes in 60 % of the time.
-Reading: The band was not found as a number: a quarter to three quarters of 8 attempts. At equal tokens, dropped ones
+Reading: The band was not found as a number: a quarter to three quarters of 8 rollouts. At equal tokens, dropped ones
     counted, filtering alone gains nothing: a group without contrast gives no gradient. What grows is the step.
 Acts: kept_share < 1 and dropped_groups > 0
 """
@@ -20,8 +20,8 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def odf(
-    setting: Setting = Setting(world="countdown:4"),
-    low: float = 0.25,  # least share of right attempts in a group that is trained on
+    setting: Setting = Setting(env="countdown:4"),
+    low: float = 0.25,  # least share of right rollouts in a group that is trained on
     high: float = 0.75,  # largest share
 ) -> Run:
     """GRPO on groups that are solved by some, but not by nearly all or nearly none."""

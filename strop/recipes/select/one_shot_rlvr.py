@@ -4,9 +4,9 @@ Title: Reinforcement Learning for Reasoning in Large Language Models with One Tr
 Paper: arXiv 2504.20571 (2025)
 Key: 1-shot-rlvr
 Claim: MATH500 from 36.0 to 73.6 % with one task, as much as with 1,200.
-Reading: As released: the task is repeated to fill the draw, groups of 8, temperature 0.6, a penalty to the reference of
-    0.001 and an entropy bonus of 0.001, one optimizer step per draw. Groups without contrast stay: the gain comes after
-    the task is solved. A draw of 128 copies is one of 8 here.
+Reading: As released: the task is repeated to fill the batch, groups of 8, temperature 0.6, a penalty to the reference
+    of 0.001 and an entropy bonus of 0.001, one optimizer step per batch. Groups without contrast stay: the gain comes
+    after the task is solved. A draw of 128 copies is one of 8 here.
 Left out: PPO in place of GRPO.
 Acts: different_share < 1 and pilot_spread > 0 with pilot=PILOT
 """
@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
 from strop.storage.ledger import Ledger
 from strop.success import successes
@@ -52,7 +52,7 @@ class MostVaried(Sampler):
         if self.count < 1:
             raise ConfigurationError(f"MostVaried needs count >= 1, got {self.count}")
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         task, _ = self.chosen()[self._num_drawn % self.count]
         self._num_drawn += 1
         return task
@@ -78,15 +78,15 @@ class MostVaried(Sampler):
             return [f"{self.pilot} does not exist: name the folder of a run that tried each task several times"]
         if self.chosen()[-1][1] == 0:
             return [f"no more than {sum(spread > 0 for _, spread in self._chosen)} tasks of {self.pilot} varied"]
-        known = {(world.name, world.level) for world in run.worlds}
+        known = {(env.name, env.level) for env in run.envs}
         return [
-            f"task {task.id} of {self.pilot} is of {task.source}:{task.level}, which is no world of this run"
+            f"task {task.id} of {self.pilot} is of {task.source}:{task.level}, which is no environment of this run"
             for task, _ in self.chosen()
             if (task.source, task.level) not in known
         ]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much the tasks varied in the pilot, and how many different ones the draw has."""
+        """Nothing; says how much the tasks varied in the pilot, and how many different ones the batch has."""
         spreads = [spread for _, spread in self.chosen()]
         different = len({group.task.id for group in groups})
         return {"pilot_spread": sum(spreads) / len(spreads), "different_share": different / max(len(groups), 1)}

@@ -2,14 +2,14 @@
 
 Title: Prompt Curriculum Learning for Efficient LLM Post-Training
 Paper: arXiv 2510.01135 (2025)
-Claim: Tasks of middle difficulty are found 12 to 17 times as fast as by attempts at them, at equal or better accuracy.
-Reading: GRPO on its own tokens, without KL and without the spread, and every attempt weighs the same. Four candidates
-    for each of a step's tasks; 512 of 16 attempts in the paper, 8 here. The value model's learning rate was not found:
+Claim: Tasks of middle difficulty are found 12 to 17 times as fast as by attempts of them, at equal or better accuracy.
+Reading: GRPO on its own tokens, without KL and without the spread, and every rollout weighs the same. Four candidates
+    for each of a step's tasks; 512 of 16 rollouts in the paper, 8 here. The value model's learning rate was not found:
     at 1e-3 it tells levels apart within 16 steps, at 1e-4 it would not. Tasks of several levels, or there is little to
     choose from.
-    A task of an endless world is looked at once; with a pool it comes back, as in the paper's data sets.
+    A task of an endless environment is looked at once; with a pool it comes back, as in the paper's data sets.
 Left out: A random share of tasks that would also correct the value model where it never looks; nor has the paper one.
-Acts: nearer_by > 0 and belief_grad_norm > 0
+Acts: nearer_by > 0 and estimator_grad_norm > 0
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def pcl(
-    setting: Setting = Setting(world="arithmetic:1+arithmetic:4+arithmetic:8", group_size=16),
+    setting: Setting = Setting(env="arithmetic:1+arithmetic:4+arithmetic:8", group_size=16),
     candidates: int = 4,  # tasks that are looked at for each one that is tried
-    target: float = 0.5,  # the chance of success that is looked for
-    pool: int = 0,  # tasks of each world that are drawn from again and again; 0: each is looked at once
+    target: float = 0.5,  # the probability of success that is looked for
+    pool: int = 0,  # tasks of each environment that are drawn from again and again; 0: each is looked at once
     value_learning_rate: float = 1e-3,  # of the value model
 ) -> Run:
     """The value model learns after each step from all that was tried."""
@@ -37,7 +37,7 @@ def pcl(
         "pcl",
         GroupMean(),
         (Reinforce(),),
-        belief=PromptValue(value_learning_rate, device=setting.device),
+        estimator=PromptValue(value_learning_rate, device=setting.device),
         reduction=SequenceMean(),
     )
-    return replace(run, sampler=Nearest(run.worlds, setting.groups_per_step, candidates, target, pool, setting.seed))
+    return replace(run, sampler=Nearest(run.envs, setting.groups_per_step, candidates, target, pool, setting.seed))

@@ -4,11 +4,11 @@ Title: QwenLong-L1: Towards Long-Context Large Reasoning Models with Reinforceme
 Paper: arXiv 2505.17667 (2025)
 Claim: A 32B model level with Claude-3.7-Sonnet-Thinking on seven benchmarks of questions about long documents.
 Reading: Supervised training first, then two phases of RL; inputs are passages of sums, and the paper's 20,000 and
-    60,000 tokens are 55 and 120 characters here. Four optimizer steps per draw (32 of 128 tasks), groups of 8,
+    60,000 tokens are 55 and 120 characters here. Four optimizer steps per batch (32 of 128 tasks), groups of 8,
     temperature 0.7 and no penalty to the reference. How hard a short task is says its first group. What share of the
     second phase they are was not found.
-Left out: The judge beside the rule, since the worlds' own check is exact; top-p of 0.95, under which ratios would begin
-    below 1.
+Left out: The judge beside the rule, since the environments' own check is exact; top-p of 0.95, under which ratios would
+    begin below 1.
 Acts: carried_share > 0 with warmup_steps=1, tasks=8, carried=0.9, most=1.0
 """
 
@@ -27,7 +27,7 @@ from strop.control.seeded_choice import drawn
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
@@ -38,10 +38,10 @@ from strop.types import Group, Metrics, Task
 #
 # Reading: an input's length is that of its prompt in characters. The paper asks the first model how hard each task is;
 # here a task's first group says so, by the version of its weights. In its experiments what is carried over is what had
-# no right attempt (`most` = 0); among several, a task comes with weight 1 / mean, a mean of 0 counting as one right
-# attempt. The share of carried tasks is not published.
+# no right rollout (`most` = 0); among several, a task comes with weight 1 / mean, a mean of 0 counting as one right
+# rollout. The share of carried tasks is not published.
 
-_FRESH, _CARRIED = 0, 1  # keys of what chance decides
+_FRESH, _CARRIED = 0, 1  # keys of what probability decides
 
 
 @dataclass
@@ -52,10 +52,10 @@ class LengthPhases(Sampler):
     `most`. Longer tasks than the last cap are never tried.
     """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     caps: tuple[int, ...]  # longest prompt of each phase
     steps: tuple[int, ...]  # of every phase but the last
-    size: int = 256  # tasks of each world
+    size: int = 256  # tasks of each environment
     carried: float = 0.25  # share of earlier tasks in later phases
     most: float = 0.0  # mean success of what is carried over
     seed: int = 0  # of orders and choices
@@ -63,13 +63,13 @@ class LengthPhases(Sampler):
     _phases: list[list[int]] = field(default_factory=list, init=False, repr=False, compare=False)  # places of each
     _tried: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # draws of each phase
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
-    # of each place the version, number, right and counted attempts of its first group
+    # of each place the version, number, right and counted rollouts of its first group
     _first: dict[int, tuple[int, int, float, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        self._pool = Pool(self.worlds, self.size)
+        self._pool = Pool(self.envs, self.size)
         self._tried = [0] * len(self.caps)
         is_rising = all(a < b for a, b in zip(self.caps, self.caps[1:], strict=False))
         if not self.caps or not is_rising or len(self.steps) != len(self.caps) - 1 or min(self.steps, default=1) < 1:
@@ -93,7 +93,7 @@ class LengthPhases(Sampler):
     def phase(self, step: int) -> int:
         return bisect_right(list(accumulate(self.steps)), step)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         phase, number = self.phase(step), self._num_drawn
         self._num_drawn += 1
         hard = self._hard(phase)
@@ -153,17 +153,17 @@ def _length(task: Task) -> int:
 
 
 def qwenlong_l1(
-    setting: Setting = Setting(world="passages:1+passages:3+passages:5+passages:8", temperature=0.7),
+    setting: Setting = Setting(env="passages:1+passages:3+passages:5+passages:8", temperature=0.7),
     warmup_steps: int = 6,  # of supervised training
     short: int = 55,  # characters of the longest input of the first phase
     long: int = 120,  # characters of the longest input of the second phase
-    tasks: int = 128,  # of each world
+    tasks: int = 128,  # of each environment
     carried: float = 0.25,  # share of short inputs in the second phase
     most: float = 0.0,  # mean success of the short ones that are carried over
 ) -> Run:
     """Half of the steps on inputs of at most `short` characters, the rest on those up to `long` and hard short ones."""
     run = setting.run("qwenlong_l1", GroupStandard(), (Clip(),), minibatches=min(4, setting.groups_per_step))
     half = (max(setting.steps // 2, 1),)
-    run.sampler = LengthPhases(run.worlds, (short, long), half, tasks, carried, most, setting.seed)
+    run.sampler = LengthPhases(run.envs, (short, long), half, tasks, carried, most, setting.seed)
     run.warmup = shown(setting, "qwenlong_l1", warmup_steps)
     return run

@@ -26,13 +26,13 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Belief, Reward, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.types import Group, Metrics, Task, Trajectory
+from strop.types import Group, Metrics, Rollout, Task
 
 # RAG-RL's curricula (2503.12759): which level comes when is fixed before the run, and so is its shuffled control.
 #
@@ -46,10 +46,10 @@ Shape: TypeAlias = Literal["max", "linear", "min-max"]
 class Scheduled(Sampler):
     """Draw i of n is of level ceil(K i / n) (linear), of 1 and from the middle on K (min-max), or always of K (max).
 
-    `is_shuffled` is the control: the same levels equally often, in an order left to chance.
+    `is_shuffled` is the control: the same levels equally often, in an order left to probability.
     """
 
-    worlds: tuple[World, ...]  # K levels, from easy to hard
+    envs: tuple[Environment, ...]  # K levels, from easy to hard
     draws: int  # n
     shape: Shape = "min-max"
     is_shuffled: bool = False
@@ -59,7 +59,7 @@ class Scheduled(Sampler):
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._shelves = Shelves(self.worlds)
+        self._shelves = Shelves(self.envs)
         if self.draws < 1 or self.shape not in ("max", "linear", "min-max"):
             raise ConfigurationError(
                 f"Scheduled needs draws >= 1 and a shape of max, linear or min-max, got {self.draws} and {self.shape!r}"
@@ -68,20 +68,20 @@ class Scheduled(Sampler):
             self._order = [int(place) for place in np.random.default_rng(self.seed).permutation(self.draws)]
 
     def arm(self, draw: int) -> int:
-        """The level of a draw, both from 0 on."""
+        """The level of a batch, both from 0 on."""
         place = self._order[draw % self.draws] if self.is_shuffled else min(draw, self.draws - 1)
-        hardest = len(self.worlds) - 1
+        hardest = len(self.envs) - 1
         if self.shape == "linear":
-            return -(-len(self.worlds) * (place + 1) // self.draws) - 1
+            return -(-len(self.envs) * (place + 1) // self.draws) - 1
         return 0 if self.shape == "min-max" and 2 * place < self.draws else hardest
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self._num_drawn += 1
         return self._shelves.take(self.arm(self._num_drawn - 1))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which levels the draw is of."""
-        return shares(self.worlds, groups)
+        """Nothing; says which levels the batch is of."""
+        return shares(self.envs, groups)
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn, "shelves": self._shelves.state()}
@@ -108,25 +108,25 @@ class Citations(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._paid(attempt) if group.task.source == Passages.name else 0.0 for attempt in group.trajectories]
+        return [self._paid(rollout) if group.task.source == Passages.name else 0.0 for rollout in group.rollouts]
 
-    def _paid(self, attempt: Trajectory) -> float:
-        found = cited(attempt.task, attempt.reply)
-        is_formed = CLOSE in attempt.reply and final_number(attempt.reply) != ""
+    def _paid(self, rollout: Rollout) -> float:
+        found = cited(rollout.task, rollout.completion)
+        is_formed = CLOSE in rollout.completion and final_number(rollout.completion) != ""
         return self.recall * found.gold / found.of - self.price * found.wrong + self.form * is_formed
 
 
 def rag_rl(
-    setting: Setting = Setting(world="passages:1+passages:3+passages:5+passages:8"),
+    setting: Setting = Setting(env="passages:1+passages:3+passages:5+passages:8"),
     shape: Shape = "min-max",  # or linear, or max: the hardest alone
-    is_shuffled: bool = False,  # the control: the same levels in an order left to chance
+    is_shuffled: bool = False,  # the control: the same levels in an order left to probability
     kl: float = 0.04,  # weight of the penalty to the reference
     warmup_steps: int = 6,  # of supervised training first
 ) -> Run:
-    """Worlds from easy to hard; the schedule ends with the last draw of the last step."""
+    """Environments from easy to hard; the schedule ends with the last batch of the last step."""
     run = setting.run("rag_rl", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
     draws = setting.steps * setting.groups_per_step
-    run.sampler = Scheduled(run.worlds, draws, shape, is_shuffled, setting.seed)
+    run.sampler = Scheduled(run.envs, draws, shape, is_shuffled, setting.seed)
     run.rewards = (Earned(weight=5.0), Citations())
     run.warmup = shown(setting, "rag_rl", warmup_steps)
     return run

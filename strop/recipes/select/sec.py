@@ -1,15 +1,16 @@
-"""Worlds are arms of a bandit: those whose attempts end unevenly are drawn more often; the rest is GRPO.
+"""Environments are arms of a bandit: those whose rollouts end unevenly are drawn more often; the rest is GRPO.
 
 Title: Self-Evolving Curriculum for LLM Reasoning
 Paper: arXiv 2505.14970 (2025)
 Claim: Better than random order and hand-made curricula in planning, induction and mathematics, most on harder tasks.
-Reading: An arm is a world of one level. Rate 0.5, and the temperature 0.2 that it has where type and difficulty are
-    crossed, as in the worlds here; it has 0.4 for mathematics and 1 for Countdown alone. An arm that was not drawn
-    keeps its value, as in the paper's equation; the release lets it fade. Five worlds of which one is neither solved
-    nor out of reach stand for its data. Its KL and optimizer steps per draw are not known: 0.001 and one.
-Left out: Other choices of the release: greedy with a chance of any arm, values divided by their sum, progress of
+Reading: An arm is an environment of one level. Rate 0.5, and the temperature 0.2 that it has where type and difficulty
+    are crossed, as in the environments here; it has 0.4 for mathematics and 1 for Countdown alone. An arm that was not
+    drawn
+    keeps its value, as in the paper's equation; the release lets it fade. Five environments of which one is neither
+    solved nor out of reach stand for its data. Its KL and optimizer steps per batch are not known: 0.001 and one.
+Left out: Other choices of the release: greedy with a probability of any arm, values divided by their sum, progress of
     rewards.
-Acts: preference > 0 and chance/arithmetic:8 != 0.5 with world=arithmetic:4+arithmetic:8
+Acts: preference > 0 and probability/arithmetic:8 != 0.5 with env=arithmetic:4+arithmetic:8
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.bandit_metrics import arm_figures
+from strop.control.samplers.support.bandit_metrics import arm_metrics
 from strop.control.samplers.support.deferred_updates import Filed
 from strop.control.samplers.support.reward_spread import contrasts
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -33,9 +34,10 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Metrics, Task
 
-# Self-evolving curriculum (2505.14970): worlds are arms, and one whose attempts end unevenly is drawn more often.
+# Self-evolving curriculum (2505.14970): environments are arms, and one whose rollouts end unevenly is drawn more often.
 #
-# Reading: an arm is a world of one level. Its reward is the mean |A| of all its attempts that came in since weights
+# Reading: an arm is an environment of one level. Its reward is the mean |A| of all its rollouts that came in since
+# weights
 # last moved, kept or dropped: what a gate left over would all be uneven. With lag these are the groups that were done
 # meanwhile, whatever version they began with. An arm that was not drawn keeps its value, as the paper's equation has
 # it; the release moves it towards 0 (`fades`).
@@ -48,7 +50,7 @@ class LevelBandit(Sampler):
     For an arm of which the share p is solved Q goes to 2 sqrt(p (1 - p)): what is half solved is drawn most.
     """
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     rate: float = 0.5  # of the latest version in an arm's value
     temperature: float = 1.0  # the lower, the more the best arm is preferred
     fades: bool = False  # whether an arm that was not drawn loses the share `rate` of its value per version
@@ -64,17 +66,17 @@ class LevelBandit(Sampler):
             raise ConfigurationError(
                 f"LevelBandit needs 0 < rate <= 1 and temperature > 0, got {self.rate} and {self.temperature}"
             )
-        self._shelves = Shelves(self.worlds)
-        self._values = [0.0] * len(self.worlds)
+        self._shelves = Shelves(self.envs)
+        self._values = [0.0] * len(self.envs)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         if step != self._step:
             self._update(step)
         self._draws += 1
-        return self._shelves.take(drawn(self.chances(), 1, (self.seed, self._draws))[0])
+        return self._shelves.take(drawn(self.probabilities(), 1, (self.seed, self._draws))[0])
 
-    def chances(self) -> Doubles:
-        """Of each arm in the next draw."""
+    def probabilities(self) -> Doubles:
+        """Of each arm in the next batch."""
         return softmax(self._values, self.temperature)
 
     def observe(self, group: Group) -> None:
@@ -84,7 +86,7 @@ class LevelBandit(Sampler):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how arms are drawn now."""
-        return arm_figures(self.worlds, self.chances())
+        return arm_metrics(self.envs, self.probabilities())
 
     def _update(self, step: int) -> None:
         rows = self._filed.take()
@@ -114,12 +116,12 @@ class LevelBandit(Sampler):
 
 
 def sec(
-    setting: Setting = Setting(world="arithmetic:1+countdown:4+compose:3+arithmetic:8+countdown:5"),
-    rate: float = 0.5,  # of the latest version in a world's value
-    softness: float = 0.2,  # temperature of the choice: the lower, the more the best world is preferred
-    fades: bool = False,  # whether a world that was not drawn loses the share `rate` of its value, as released
+    setting: Setting = Setting(env="arithmetic:1+countdown:4+compose:3+arithmetic:8+countdown:5"),
+    rate: float = 0.5,  # of the latest version in an environment's value
+    softness: float = 0.2,  # temperature of the choice: the lower, the more the best environment is preferred
+    fades: bool = False,  # whether an environment that was not drawn loses the share `rate` of its value, as released
 ) -> Run:
-    """GRPO on tasks of the world that teaches most now."""
+    """GRPO on tasks of the environment that teaches most now."""
     run = setting.run("sec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean())
-    run.sampler = LevelBandit(run.worlds, rate, softness, fades, setting.seed)
+    run.sampler = LevelBandit(run.envs, rate, softness, fades, setting.seed)
     return run

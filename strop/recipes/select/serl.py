@@ -1,13 +1,15 @@
-"""The policy writes its own tasks from a few, and is paid for agreeing with most of its attempts.
+"""The policy writes its own tasks from a few, and is paid for agreeing with most of its rollouts.
 
 Title: SeRL: Self-Play Reinforcement Learning for Large Language Models with Limited Data
 Paper: arXiv 2505.20347 (2025)
 Claim: On par with training on good data with verified answers, from few tasks and no labels but its own votes.
-Reading: As released: 16 attempts, tasks of 4 to 150 words that begin with a letter and overlap by at most 0.7 with any
+Reading: As released: 16 rollouts, tasks of 4 to 150 words that begin with a letter and overlap by at most 0.7 with any
     known one, self-rewards between 0.2 and 0.8 on average, REINFORCE++ with the penalty inside the return. The release
-    writes 2000 tasks per iteration; here one follows from every group, and they are most of all draws. Ties and missing
-    answers pay nobody (`mm_upt`). What the world would have paid is logged and weighs nothing; it knows no answers to
-    written tasks. Rules of the bundled worlds write in place of the policy: adviser=itself is the paper's.
+    writes 2000 tasks per iteration; here one follows from every group, and they are most of all batches. Ties and
+    missing
+    answers pay nobody (`mm_upt`). What the environment would have paid is logged and weighs nothing; it knows no
+    answers to
+    written tasks. Rules of the bundled environments write in place of the policy: llm_client=itself is the paper's.
 Left out: Rewards that expire after a few steps.
 Acts: written > 0 and written_share > 0 and kept_share < 1
 """
@@ -28,9 +30,9 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.rewards.majority_vote import Majority
 from strop.recipes.environment_metric import measured
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Writer
+from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child
 from strop.text.rouge_l import rouge_l
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
 # SeRL's instructions (2505.20347): the policy writes tasks like a few it is shown; copies are refused.
 #
-# Nobody knows their answers: they are paid by the majority of their own attempts (`rewards/majority.py`).
+# Nobody knows their answers: they are paid by the majority of their own rollouts (`rewards/majority.py`).
 
 _SHOWN = 4  # tasks in one request
 _LONGEST = 150  # words of a task
@@ -53,14 +55,14 @@ _BANNED = ("image", "images", "graph", "graphs", "picture", "pictures", "file", 
 
 
 @dataclass
-class SelfInstruct(Writer):
+class SelfInstruct(TaskGenerator):
     """One task after every group, without an answer, from that group's task and others shown beside it.
 
     It is kept if it has from `fewest` to 150 words, begins with a letter, speaks of nothing that a text cannot
     hold, and shares at most `overlap` (ROUGE-L) with every task that is remembered.
     """
 
-    adviser: Adviser | None = None  # who writes; None: the policy itself
+    llm_client: LLMClient | None = None  # who writes; None: the policy itself
     fewest: int = 4  # words of a task
     overlap: float = 0.7  # most that it may have in common with another
 
@@ -78,7 +80,7 @@ class SelfInstruct(Writer):
         asked, others = prompt_of(group.task), list(self._texts)
         stream = np.random.default_rng(play.another().key)
         shown = [others[place] for place in stream.permutation(len(others))[: _SHOWN - 1]]
-        said = await advice(self.adviser, "similar", play, task=asked, other="\n".join(shown))
+        said = await advice(self.llm_client, "similar", play, task=asked, other="\n".join(shown))
         text = said.get("task", "")
         self._written += 1
         if not self.is_fit(text):
@@ -117,9 +119,9 @@ class SelfInstruct(Writer):
 
 
 def serl(
-    setting: Setting = Setting(world="countdown:3", group_size=16),
-    adviser: str = "rules",  # who writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    seeds: int = 100,  # tasks of each world that are known from the start; the paper has 500
+    setting: Setting = Setting(env="countdown:3", group_size=16),
+    llm_client: str = "rules",  # who writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    seeds: int = 100,  # tasks of each environment that are known from the start; the paper has 500
     fewest: int = 4,  # words of a task
     overlap: float = 0.7,  # ROUGE-L that a new task may have with a known one
     low: float = 0.2,  # mean self-reward of a group that is trained on
@@ -128,8 +130,8 @@ def serl(
 ) -> Run:
     """No labels: seeds for their wording, and the majority for the rest."""
     run = setting.run("serl", TokenReturns(kl), (Clip(0.2, 0.2),), gates=(RewardBand(low, high),))
-    truth = measured(run.worlds)
-    run.rewards = (Majority(run.worlds), truth)
-    run.writer = SelfInstruct(parse_adviser(adviser), fewest, overlap)
-    run.sampler = WithWritten(Few(run.worlds, seeds), share=0.8)
+    truth = measured(run.envs)
+    run.rewards = (Majority(run.envs), truth)
+    run.task_generator = SelfInstruct(parse_llm_client(llm_client), fewest, overlap)
+    run.sampler = WithWritten(Few(run.envs, seeds), share=0.8)
     return run

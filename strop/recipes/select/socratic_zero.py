@@ -1,12 +1,13 @@
-"""A teacher makes new questions from wrong replies; the solver learns from pairs of a right and a wrong one.
+"""A teacher makes new questions from wrong completions; the solver learns from pairs of a right and a wrong one.
 
 Title: Socratic-Zero: Bootstrapping Reasoning via Data-Free Agent Co-evolution
 Paper: arXiv 2509.24726 (2025)
 Claim: From 100 questions an 8B solver gains 20.2 points over other ways of making data, on seven benchmarks.
-Reading: 8 attempts, DPO on right against wrong, 100 questions of each world to begin with, and questions made from
-    failures beside them; the paper works in 5 rounds, here questions follow from every group. The utility that weighs
-    what its generator learns is the chance that a failure is followed up. Its constants were not found in the release
-    and are parameters. Rules of the bundled worlds teach in place of a large model, and their answers are right.
+Reading: 8 rollouts, DPO on right against wrong, 100 questions of each environment to begin with, and questions made
+    from failures beside them; the paper works in 5 rounds, here questions follow from every group. The utility that
+    weighs what its generator learns is the probability that a failure is followed up. Its constants were not found in
+    the release
+    and are parameters. Rules of the bundled environments teach in place of a large model, and their answers are right.
 Left out: The generator, a second model that learns to write as the teacher does.
 Acts: written > 0 and written_share > 0
 """
@@ -24,9 +25,9 @@ from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Writer
+from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.success import success, successes
 from strop.training.advantages.constant import Constant
@@ -38,21 +39,23 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# Socratic-Zero's teacher (2509.24726): from a question and a wrong reply to it, a new question about what went wrong.
+# Socratic-Zero's teacher (2509.24726): from a question and a wrong completion to it, a new question about what went
+# wrong.
 #
 # Its generator, a second model, learns to write questions of utility exp(-(s - target)^2 / (2 width^2)), s the solver's
-# success. Reading: that utility is here the chance that a failure is answered with a question at all, so that questions
+# success. Reading: that utility is here the probability that a failure is answered with a question at all, so that
+# questions
 # follow from what is neither hopeless nor done; there is no second model. Constants are parameters: they were not
 # found.
 
-_RIGHT = 0.5  # an attempt that did worse is a failure
+_RIGHT = 0.5  # a rollout that did worse is a failure
 
 
 @dataclass(frozen=True)
-class FromFailures(Writer):
-    """For each of at most `questions` failed attempts of a group, with the utility's chance, a new question."""
+class FromFailures(TaskGenerator):
+    """For each of at most `questions` failed rollouts of a group, with the utility's probability, a new question."""
 
-    adviser: Adviser | None = None  # the teacher; None: the policy itself
+    llm_client: LLMClient | None = None  # the teacher; None: the policy itself
     questions: int = 1  # that follow from one group
     target: float = 0.5  # success at which a task teaches most
     width: float = 0.2  # of what is worth following up around it
@@ -65,11 +68,11 @@ class FromFailures(Writer):
             )
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
-        failed = [attempt for attempt in group.own if success(attempt) < _RIGHT]
+        failed = [rollout for rollout in group.own if success(rollout) < _RIGHT]
         made = []
-        for attempt in failed[: self.questions]:
+        for rollout in failed[: self.questions]:
             if np.random.default_rng(play.another().key).random() < self.utility(group):
-                made.append(await rewritten(self.adviser, "mended", group.task, play, reply=attempt.reply))
+                made.append(await rewritten(self.llm_client, "mended", group.task, play, completion=rollout.completion))
         return made
 
     def utility(self, group: Group) -> float:
@@ -78,10 +81,10 @@ class FromFailures(Writer):
 
 
 def socratic_zero(
-    setting: Setting = Setting(world="arithmetic:4+countdown:3"),
-    adviser: str = "rules",  # the teacher: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    seeds: int = 100,  # tasks of each world to begin with
-    share: float = 0.5,  # of the draws that new questions may have
+    setting: Setting = Setting(env="arithmetic:4+countdown:3"),
+    llm_client: str = "rules",  # the teacher: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    seeds: int = 100,  # tasks of each environment to begin with
+    share: float = 0.5,  # of the batches that new questions may have
     questions: int = 2,  # that follow from the failures of one group
     target: float = 0.5,  # success at which a failure is followed up always
     width: float = 0.2,  # around it
@@ -89,6 +92,6 @@ def socratic_zero(
 ) -> Run:
     """What went wrong is asked again, on other numbers."""
     run = setting.run("socratic_zero", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())
-    run.writer = FromFailures(parse_adviser(adviser), questions, target, width)
-    run.sampler = WithWritten(Few(run.worlds, seeds), share)
+    run.task_generator = FromFailures(parse_llm_client(llm_client), questions, target, width)
+    run.sampler = WithWritten(Few(run.envs, seeds), share)
     return run

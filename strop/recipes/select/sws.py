@@ -5,8 +5,8 @@ Paper: arXiv 2506.08989 (2025)
 Claim: 10.0 points on average for a 7B model and 7.7 for a 32B one, over eight benchmarks.
 Reading: Weak is a task whose success stays below a half and falls over its visits. The paper finds such tasks in a run
     of its own and makes the set for another; here problems come as weaknesses are found. They are taken where the
-    adviser agrees with itself and the policy solves a quarter to three quarters; groups stay with 1/8 to 7/8 right.
-    Rules of the bundled worlds name concepts, write and solve; theirs are always right, so one vote is enough.
+    LLM client agrees with itself and the policy solves a quarter to three quarters; groups stay with 1/8 to 7/8 right.
+    Rules of the bundled environments name concepts, write and solve; theirs are always right, so one vote is enough.
 Left out: The cosine of embeddings in the choice of concepts, and two judges of a problem's quality.
 Acts: written > 0 with seeds=6, groups_per_step=8
 """
@@ -27,11 +27,11 @@ from strop.control.seeded_choice import softmax
 from strop.control.task_generators.support.probing import probed
 from strop.control.task_generators.support.prompts import advice, asked_for, rewritten
 from strop.environments.data.heldout_split import prompt_of
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.reward_band import RewardBand
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Writer
+from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import kind, successes
@@ -89,7 +89,8 @@ def _pair(one: str, other: str) -> str:
 #
 # Reading: found while the run goes on, where the paper has a run before for it; the slope is least squares over a
 # task's visits, in the order of versions. Concepts combine by how often weak tasks need them together; the paper adds
-# the cosine of their embeddings, which counts outweigh at its temperature. Each weak task of a world and level asks for
+# the cosine of their embeddings, which counts outweigh at its temperature. Each weak task of an environment and level
+# asks for
 # as many new problems, so that these are shared out as failures are. One that was answered with new problems begins
 # anew.
 
@@ -102,17 +103,17 @@ _EASY_ENOUGH, _HARD_ENOUGH = 0.25 - _ROUNDING, 0.75 + _ROUNDING  # success of th
 
 
 @dataclass
-class Weaknesses(Writer):
+class Weaknesses(TaskGenerator):
     """New problems for each task whose success stayed below a half and fell over at least `visits` visits.
 
-    A problem is taken if more than half of the adviser's answers to it agree, and the policy solves 1/4 to 3/4.
+    A problem is taken if more than half of the LLM client's answers to it agree, and the policy solves 1/4 to 3/4.
     """
 
-    adviser: Adviser | None = None  # who names concepts, writes problems and solves them; None: the policy itself
+    llm_client: LLMClient | None = None  # who names concepts, writes problems and solves them; None: the policy itself
     visits: int = 2  # to a task, before its slope says anything
     exercises: int = 4  # asked for at each weakness
-    votes: int = 1  # answers of the adviser to its own problem
-    probes: int = 4  # attempts of the policy at it
+    votes: int = 1  # answers of the LLM client to its own problem
+    probes: int = 4  # rollouts of the policy at it
 
     _seen: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _tables: dict[str, Concepts] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
@@ -129,23 +130,23 @@ class Weaknesses(Writer):
         if not self.is_weak(self._with(group)):
             return []
         task = group.task
-        named = await asked_for(self.adviser, "concepts", play, task=prompt_of(task), answer=task.answer)
+        named = await asked_for(self.llm_client, "concepts", play, task=prompt_of(task), answer=task.answer)
         self._named[group.number] = [line.strip() for line in named.splitlines() if line.strip()]
         table = self._table(group)
         made: list[Task] = []
         for _ in range(self.exercises):
             ideas = table.draw(_CONCEPTS, _TEMPERATURE, play.another().key)
             try:
-                problem = await rewritten(self.adviser, "about", task, play, ideas="\n".join(ideas))
-            except AdviserError:
+                problem = await rewritten(self.llm_client, "about", task, play, ideas="\n".join(ideas))
+            except LLMClientError:
                 if not made:
                     raise
-                break  # what was paid for with attempts is not thrown away with it
+                break  # what was paid for with rollouts is not thrown away with it
             made += await self._accepted(problem, play)
         return made
 
     async def _accepted(self, problem: Task, play: Player) -> list[Task]:
-        told = [await advice(self.adviser, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
+        told = [await advice(self.llm_client, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
         label, count = Counter(said.get("answer", "") for said in told).most_common(1)[0]
         if not label or 2 * count <= self.votes:
             return []
@@ -154,7 +155,7 @@ class Weaknesses(Writer):
         return [labelled] if success is not None and _EASY_ENOUGH <= success <= _HARD_ENOUGH else []
 
     def is_weak(self, history: list[tuple[int, int, float]]) -> bool:
-        """Never solved by half of its attempts, and falling."""
+        """Never solved by half of its rollouts, and falling."""
         found = [success for _, _, success in sorted(history)]
         if len(found) < self.visits or max(found) >= _SOLVED:
             return False
@@ -195,17 +196,17 @@ class Weaknesses(Writer):
 
 
 def sws(
-    setting: Setting = Setting(world="arithmetic:6+countdown:4"),
-    adviser: str = "rules",  # who names concepts, writes and solves: rules, itself, or http://HOST:PORT/v1#MODEL
-    seeds: int = 32,  # tasks of each world; they come back, or nothing could be seen to get worse
-    share: float = 0.5,  # of the draws that new problems may have
+    setting: Setting = Setting(env="arithmetic:6+countdown:4"),
+    llm_client: str = "rules",  # who names concepts, writes and solves: rules, itself, or http://HOST:PORT/v1#MODEL
+    seeds: int = 32,  # tasks of each environment; they come back, or nothing could be seen to get worse
+    share: float = 0.5,  # of the batches that new problems may have
     visits: int = 2,  # to a task, before its slope says anything
     exercises: int = 4,  # problems asked for at each weakness
-    votes: int = 1,  # answers of the adviser to its own problem; more of a language model
-    probes: int = 4,  # attempts of the policy at a problem before it is taken
+    votes: int = 1,  # answers of the LLM client to its own problem; more of a language model
+    probes: int = 4,  # rollouts of the policy at a problem before it is taken
 ) -> Run:
     """Practice where it is needed, on what can be learned."""
     run = setting.run("sws", GroupStandard(), (Clip(0.2, 0.28),), gates=(RewardBand(0.125, 0.875),))
-    run.writer = Weaknesses(parse_adviser(adviser), visits, exercises, votes, probes)
-    run.sampler = WithWritten(Few(run.worlds, seeds), share)
+    run.task_generator = Weaknesses(parse_llm_client(llm_client), visits, exercises, votes, probes)
+    run.sampler = WithWritten(Few(run.envs, seeds), share)
     return run

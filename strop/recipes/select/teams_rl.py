@@ -5,8 +5,9 @@ Paper: arXiv 2403.08694 (2024)
 Claim: As good as a strong baseline's instructions with 5.73 % of its queries to the larger model.
 Reading: The release pays 1 where a reviewer calls old and new task not equal, and nothing else, as here. Its policy
     (TRPO over an encoding of the text) is a table by kind of task; it learns while the model is trained on what was
-    made, and not before. Replies are the worlds' own demonstrations, where the paper asks its expert. The rules of the
-    bundled worlds know six operations, two of which change nothing that counts, so there is something to learn.
+    made, and not before. Completions are the environments' own demonstrations, where the paper asks its expert. The
+    rules of the bundled environments know six operations, two of which change nothing that counts, so there is
+    something to learn.
 Left out: Three further review rewards, which the release has switched off.
 Acts: written > 0 and written_share > 0 and operation_share_max > 0.166667
 """
@@ -26,9 +27,9 @@ from strop.control.task_generators.support.prompts import asked_for, rewritten
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.recipes.llm_clients import parse_adviser
+from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Adviser, Writer
+from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.success import kind
 from strop.training.advantages.constant import Constant
@@ -47,15 +48,15 @@ if TYPE_CHECKING:
 # the text and TRPO. After `HORIZON` rewrites an episode is over.
 
 OPERATIONS = ("breadth", "constraints", "deepen", "concretise", "reasoning", "complicate")
-HORIZON = 4  # rewrites of a rewrite, from a task of a world on
+HORIZON = 4  # rewrites of a rewrite, from a task of an environment on
 _KNOWN = 1000  # written tasks whose depth is remembered
 
 
 @dataclass
-class Operations(Writer):
+class Operations(TaskGenerator):
     """One rewrite after every group, by an operation of the softmax over preferences; it is offered if it paid."""
 
-    adviser: Adviser | None = None  # who rewrites and reviews; None: the policy itself
+    llm_client: LLMClient | None = None  # who rewrites and reviews; None: the policy itself
     rate: float = 0.5  # of the preferences
 
     _tables: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
@@ -72,9 +73,9 @@ class Operations(Writer):
         if self._depths.get(task.id, 0) >= HORIZON:
             return []
         stream = np.random.default_rng(play.another().key)
-        operation = int(stream.choice(len(OPERATIONS), p=self.chances(task)))
-        made = await rewritten(self.adviser, OPERATIONS[operation], task, play)
-        said = await asked_for(self.adviser, "compared", play, task=prompt_of(task), other=prompt_of(made))
+        operation = int(stream.choice(len(OPERATIONS), p=self.probabilities(task)))
+        made = await rewritten(self.llm_client, OPERATIONS[operation], task, play)
+        said = await asked_for(self.llm_client, "compared", play, task=prompt_of(task), other=prompt_of(made))
         is_new = said.strip().lower().startswith("not equal")
         self.pay(task, operation, float(is_new))
         if not is_new:
@@ -84,19 +85,19 @@ class Operations(Writer):
             del self._depths[next(iter(self._depths))]
         return [made]
 
-    def chances(self, task: Task) -> Doubles:
+    def probabilities(self, task: Task) -> Doubles:
         return softmax(self._tables.get(kind(task), [0.0] * len(OPERATIONS)))
 
     def pay(self, task: Task, operation: int, reward: float) -> None:
-        """preference += rate * (reward - mean so far) * (1 for the one taken - its chance)."""
+        """preference += rate * (reward - mean so far) * (1 for the one taken - its probability)."""
         mean = self._paid / self._asked if self._asked else 0.0
-        gradient = np.eye(len(OPERATIONS))[operation] - self.chances(task)
+        gradient = np.eye(len(OPERATIONS))[operation] - self.probabilities(task)
         before = np.array(self._tables.get(kind(task), [0.0] * len(OPERATIONS)))
         self._tables[kind(task)] = [float(each) for each in before + self.rate * (reward - mean) * gradient]
         self._paid, self._asked = self._paid + reward, self._asked + 1
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing of the draw; says how far the choice is from an even one, and what it earned so far."""
+        """Nothing of the batch; says how far the choice is from an even one, and what it earned so far."""
         tables = [softmax(table) for table in self._tables.values()] or [softmax([0.0] * len(OPERATIONS))]
         return {
             "operation_share_max": float(np.mean([table.max() for table in tables])),
@@ -113,13 +114,13 @@ class Operations(Writer):
 
 
 def teams_rl(
-    setting: Setting = Setting(world="arithmetic:3+countdown:3", group_size=1, groups_per_step=32),
-    adviser: str = "rules",  # who rewrites and reviews: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    seeds: int = 32,  # tasks of each world that rewriting begins with
+    setting: Setting = Setting(env="arithmetic:3+countdown:3", group_size=1, groups_per_step=32),
+    llm_client: str = "rules",  # who rewrites and reviews: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    seeds: int = 32,  # tasks of each environment that rewriting begins with
     rate: float = 0.5,  # of the table of operations
 ) -> Run:
     """Written tasks come first; where none waits, a seed."""
     run = setting.run("teams_rl", Constant(), (Likelihood(),), agent=Demonstrate())
-    run.writer = Operations(parse_adviser(adviser), rate)
-    run.sampler = WithWritten(Few(run.worlds, seeds), share=1.0)
+    run.task_generator = Operations(parse_llm_client(llm_client), rate)
+    run.sampler = WithWritten(Few(run.envs, seeds), share=1.0)
     return run

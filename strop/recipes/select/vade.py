@@ -5,7 +5,7 @@ Paper: arXiv 2511.18902 (2025)
 Claim: Better and with fewer attempts than uniform sampling and filtering on multimodal reasoning.
 Reading: Beta counts per task and the score d (1 - d)^2 are the authors'. The factors of the two-scale decay were not
     found: 0.99 per version and 0.7 per visit are ours. 256 tasks stand for its data set, so that they come back.
-    Its KL and optimizer steps per draw are not known: GRPO's 0.04 and one.
+    Its KL and optimizer steps per batch are not known: GRPO's 0.04 and one.
 Left out: Images.
 Acts: score_gain != 0 with tasks=16
 """
@@ -24,7 +24,7 @@ from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -34,7 +34,8 @@ from strop.types import FloatArray, Group, Metrics, Task
 
 # VADE's choice (2511.18902): a success rate drawn from what is believed of each task, the most telling ones first.
 #
-# Reading: the belief is the run's own, as a Beta distribution of its mean and variance; with `TaskCounts` these are the
+# Reading: the pass-rate estimator is the run's own, as a Beta distribution of its mean and variance; with `TaskCounts`
+# these are the
 # paper's counts. A task that was not tried for long is drawn from a wide distribution again, which is how it comes
 # back.
 
@@ -45,11 +46,11 @@ _LEAST = 1e-6  # of a Beta distribution's weight: its ends have none
 class Thompson(Sampler):
     """The tasks with the highest d (1 - d)^power, d ~ Beta; all of a pool are ranked anew for every version.
 
-    Power 2 prefers what is solved by a third of the attempts, power 1 what is solved by half of them.
+    Power 2 prefers what is solved by a third of the rollouts, power 1 what is solved by half of them.
     """
 
-    worlds: tuple[World, ...]
-    tasks: int = 256  # of each world, to choose from
+    envs: tuple[Environment, ...]
+    tasks: int = 256  # of each environment, to choose from
     power: float = 2.0  # of the share that is not solved
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
@@ -59,13 +60,13 @@ class Thompson(Sampler):
     def __post_init__(self) -> None:
         if self.power < 0:
             raise ConfigurationError(f"Thompson needs power >= 0, got {self.power}")
-        self._pool = Pool(self.worlds, self.tasks)
+        self._pool = Pool(self.envs, self.tasks)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        return self._pool.task(self._hand.next(step, lambda number: self._ranked(step, belief, number)))
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        return self._pool.task(self._hand.next(step, lambda number: self._ranked(step, estimator, number)))
 
-    def _ranked(self, step: int, belief: Belief, number: int) -> list[int]:
-        means, variances = belief.foresee(self._pool.tasks(range(len(self._pool))), step)
+    def _ranked(self, step: int, estimator: PassRateEstimator, number: int) -> list[int]:
+        means, variances = estimator.predict(self._pool.tasks(range(len(self._pool))), step)
         self._usual = float(self._score(means.astype(np.float64)).mean())
         first, second = beta(means, variances)
         found = np.random.default_rng([self.seed, number, 0]).beta(first, second)
@@ -76,7 +77,7 @@ class Thompson(Sampler):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says by how much the expected score of what was tried is above that of the pool."""
-        means = np.array([group.foreseen[0] for group in groups if group.foreseen is not None], dtype=np.float64)
+        means = np.array([group.predicted[0] for group in groups if group.predicted is not None], dtype=np.float64)
         return {"score_gain": float(self._score(means).mean()) - self._usual if len(means) else 0.0}
 
     def state(self) -> dict[str, Any]:
@@ -96,8 +97,8 @@ def beta(means: FloatArray, variances: FloatArray) -> tuple[Doubles, Doubles]:
 
 
 def vade(
-    setting: Setting = Setting(world="countdown:4"),
-    tasks: int = 256,  # of each world, to choose from
+    setting: Setting = Setting(env="countdown:4"),
+    tasks: int = 256,  # of each environment, to choose from
     power: float = 2.0,  # of the share that is not solved: 2 prefers a third solved, 1 a half
     per_version: float = 0.99,  # share of a task's counts that is left one version later
     per_visit: float = 0.7,  # share of them that is left when it is tried again
@@ -105,7 +106,7 @@ def vade(
     """GRPO on the tasks that Thompson sampling chooses."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run(
-        "vade", GroupStandard(), losses, belief=TaskCounts(per_version, per_visit), reduction=SequenceMean()
+        "vade", GroupStandard(), losses, estimator=TaskCounts(per_version, per_visit), reduction=SequenceMean()
     )
-    run.sampler = Thompson(run.worlds, tasks, power, setting.seed)
+    run.sampler = Thompson(run.envs, tasks, power, setting.seed)
     return run

@@ -1,13 +1,14 @@
-"""More attempts where they tell most, solved examples where all failed, more credit for right replies that are rare.
+"""More rollouts where they tell most, solved examples where all failed, more advantage for right completions that are
+rare.
 
 Title: XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation
 Paper: arXiv 2510.06672 (2025)
 Claim: Up to 4 % better pass@1 and 6 % better consensus of 32 than GRPO and GSPO, in up to 2.7 times fewer steps.
-Reading: 4 attempts first, 8 in the mean, 16 at most; the paper's numbers and the weight of its bonus were not found.
+Reading: 4 rollouts first, 8 in the mean, 16 at most; the paper's numbers and the weight of its bonus were not found.
     Two examples, novelty 2.5 with at most half of the advantage, as published. See the mechanisms for examples and for
-    the price that ranks tasks. GRPO with one optimizer step per draw.
+    the price that ranks tasks. GRPO with one optimizer step per batch.
 Left out: Examples that are chosen by embeddings.
-Acts: attempts_added > 0 and sharpened_share > 0 and seeded_share > 0 with group_size=8
+Acts: rollouts_added > 0 and sharpened_share > 0 and seeded_share > 0 with group_size=8
 """
 
 from __future__ import annotations
@@ -32,30 +33,30 @@ from strop.stats.student_t import student
 from strop.success import success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# XRPO's planner (2510.06672): more attempts where the next one narrows what is known of a task most.
+# XRPO's planner (2510.06672): more rollouts where the next one narrows what is known of a task most.
 #
-# Readings: the interval is Student's of 95 % for the mean of a task's rewards, and one more attempt is taken not to
-# change its spread. The bonus for few attempts has the paper's square root, with as many attempts spent as if all tasks
-# of a draw had had as many; those that read examples are spent, too, and are no evidence of the mean. Who is among the
-# first of a draw is decided by a price and not by a barrier. The weight of the bonus is not published.
+# Readings: the interval is Student's of 95 % for the mean of a task's rewards, and one more rollout is taken not to
+# change its spread. The bonus for few rollouts has the paper's square root, with as many rollouts spent as if all tasks
+# of a batch had had as many; those that read examples are spent, too, and are no evidence of the mean. Who is among the
+# first of a batch is decided by a price and not by a barrier. The weight of the bonus is not published.
 
 
 @dataclass
 class UncertaintyReduction(Budget):
-    """`first` attempts, then waves of `chunk` up to `most`, as long as h(n) - h(n + 1) + bonus is worth its price.
+    """`first` rollouts, then waves of `chunk` up to `most`, as long as h(n) - h(n + 1) + bonus is worth its price.
 
     h(n) = t * s / sqrt(n), bonus = explore * sqrt(ln(1 + tasks * n) / n). The price keeps the mean at `mean`; it is
     that of the version at which a group began, so that it does not matter who was scored first.
     """
 
-    first: int = 4  # attempts at every task
-    chunk: int = 4  # attempts of each further wave
-    mean: float = 8.0  # attempts at a task, on average
+    first: int = 4  # rollouts of every task
+    chunk: int = 4  # rollouts of each further wave
+    mean: float = 8.0  # rollouts of a task, on average
     most: int = 16
-    explore: float = 0.2  # weight of the bonus for few attempts
-    tasks: int = 8  # of a draw
+    explore: float = 0.2  # weight of the bonus for few rollouts
+    tasks: int = 8  # of a batch
     _price: Price = field(init=False, repr=False, compare=False)
     _asked: tuple[int, float] = field(init=False, repr=False, compare=False)  # version, and the price then
 
@@ -72,17 +73,17 @@ class UncertaintyReduction(Budget):
     def size(self) -> int | None:
         return self.first
 
-    def attempts(self, group: Group) -> int:
+    def rollouts(self, group: Group) -> int:
         if group.version > self._asked[0]:
             self._asked = (group.version, self._price.value)
-        made = len(group.trajectories)
+        made = len(group.rollouts)
         if not made:
             return self.first
         return min(self.chunk, self.most - made) if self.priority(group) >= self._asked[1] else 0
 
     def priority(self, group: Group) -> float:
-        """What the next attempt is worth; nothing where fewer than two of the policy's own count."""
-        rewards = [success(attempt) for attempt in group.own]
+        """What the next rollout is worth; nothing where fewer than two of the policy's own count."""
+        rewards = [success(rollout) for rollout in group.own]
         count = len(rewards)
         if count < 2:
             return -math.inf
@@ -92,12 +93,12 @@ class UncertaintyReduction(Budget):
         return narrower + self.explore * math.sqrt(math.log(1 + self.tasks * spent) / spent)
 
     def observe(self, group: Group) -> None:
-        self._price.pay(len(group.trajectories))
+        self._price.pay(len(group.rollouts))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what an attempt costs now, and how many were added to the first ones."""
-        added = [max(len(group.trajectories) - self.first, 0) for group in groups]
-        return {"price": self._price.value, "attempts_added": sum(added) / max(len(groups), 1)}
+        """Nothing; says what a rollout costs now, and how many were added to the first ones."""
+        added = [max(len(group.rollouts) - self.first, 0) for group in groups]
+        return {"price": self._price.value, "rollouts_added": sum(added) / max(len(groups), 1)}
 
     def state(self) -> dict[str, Any]:
         return {"price": self._price.state(), "asked": list(self._asked)}
@@ -113,8 +114,9 @@ def _half_width(spread: float, count: int) -> float:
 
 # XRPO's seeding (2510.06672): where a whole wave failed, the next one reads solved examples of similar tasks first.
 #
-# Readings: examples are the policy's own right replies of this run, as turns of a chat before the task. Similar is what
-# shares most short pieces of text; the paper compares embeddings. Attempts are trained as they were sampled, with the
+# Readings: examples are the policy's own right completions of this run, as turns of a chat before the task. Similar is
+# what
+# shares most short pieces of text; the paper compares embeddings. Rollouts are trained as they were sampled, with the
 # examples before them, in the group of those that failed: so it has contrast again. No pass rate counts them.
 
 _KNOWN = 256  # solved tasks that are remembered, the last ones
@@ -135,8 +137,8 @@ class SeededWhenLost(Strategy):
         if self.examples < 1:
             raise ConfigurationError(f"SeededWhenLost needs examples >= 1, got {self.examples}")
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        if group.trajectories and not any(success(attempt) > 0 for attempt in group.scored):
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        if group.rollouts and not any(success(rollout) > 0 for rollout in group.scored):
             messages = self.shown(group.task, group.version)
             if len(messages) > len(group.task.messages):
                 starts = [replace(start, messages=messages, origin=Origin.GUIDED) for start in starts]
@@ -152,18 +154,18 @@ class SeededWhenLost(Strategy):
         return (*before, *told, last)
 
     def observe(self, group: Group) -> None:
-        """Remember one right reply of the policy's own."""
-        right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.reply) <= _LONGEST]
+        """Remember one right completion of the policy's own."""
+        right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.completion) <= _LONGEST]
         if right:
-            shortest = min(right, key=lambda attempt: len(attempt.reply))
-            told = (group.version, _kind(group.task), prompt_of(group.task), shortest.reply)
+            shortest = min(right, key=lambda rollout: len(rollout.completion))
+            told = (group.version, _kind(group.task), prompt_of(group.task), shortest.completion)
             self._known = sorted([*self._known, told], key=lambda each: each[0])[-_KNOWN:]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says how many attempts read examples, and how many of them were right."""
+        """Nothing: `observe` does; says how many rollouts read examples, and how many of them were right."""
         seeded = [t for group in groups for t in group.scored if t.origin is Origin.GUIDED]
         count = max(sum(len(group.scored) for group in groups), 1)
-        right = sum(success(attempt) for attempt in seeded) / max(len(seeded), 1)
+        right = sum(success(rollout) for rollout in seeded) / max(len(seeded), 1)
         return {"seeded_share": len(seeded) / count, "seeded_right": right}
 
     def state(self) -> dict[str, Any]:
@@ -186,14 +188,14 @@ def _overlap(one: Counter[str], other: Counter[str]) -> float:
     return (one & other).total() / max((one | other).total(), 1)
 
 
-# XRPO's exploitation (2510.06672): right attempts that the policy found unlikely among their siblings count more.
+# XRPO's exploitation (2510.06672): right rollouts that the policy found unlikely among their siblings count more.
 
 
 @dataclass(frozen=True)
 class NoveltySharpened(Advantage):
     """A + min(max(novelty * (1 - e), 0), most * A) where A > 0; e = exp(s - mean of s), s the mean log-probability.
 
-    s is of the weights that sampled, over an attempt's own tokens, and its mean over the siblings that count.
+    s is of the weights that sampled, over a rollout's own tokens, and its mean over the siblings that count.
     """
 
     inner: Advantage
@@ -211,43 +213,47 @@ class NoveltySharpened(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
         for group in groups:
-            spoken = [attempt for attempt in group.scored if attempt.num_sampled and attempt.advantages is not None]
-            for attempt, bonus in zip(spoken, self._bonuses(spoken), strict=True):
-                assert attempt.advantages is not None
-                credit = attempt.advantages.astype(np.float64)
-                attempt.advantages = (credit + np.clip(bonus, 0, self.most * np.maximum(credit, 0))).astype(np.float32)
+            spoken = [rollout for rollout in group.scored if rollout.num_sampled and rollout.advantages is not None]
+            for rollout, bonus in zip(spoken, self._bonuses(spoken), strict=True):
+                assert rollout.advantages is not None
+                advantage = rollout.advantages.astype(np.float64)
+                rollout.advantages = (advantage + np.clip(bonus, 0, self.most * np.maximum(advantage, 0))).astype(
+                    np.float32
+                )
 
-    def _bonuses(self, attempts: Sequence[Trajectory]) -> list[float]:
-        likely = [_mean_logprob(attempt) for attempt in attempts]
+    def _bonuses(self, rollouts: Sequence[Rollout]) -> list[float]:
+        likely = [_mean_logprob(rollout) for rollout in rollouts]
         middle = float(np.mean(likely)) if likely else 0.0
         return [self.novelty * (1 - float(np.exp(each - middle))) for each in likely]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of attempts with a bonus that their credit could take."""
+        """The share of rollouts with a bonus that their advantage could take."""
         found = []
         for group in groups:
-            spoken = [attempt for attempt in group.scored if attempt.num_sampled and attempt.advantages is not None]
-            credited = [float(np.max(t.advantages, initial=0.0)) > 0 for t in spoken if t.advantages is not None]
-            found += [is_right and bonus > 0 for is_right, bonus in zip(credited, self._bonuses(spoken), strict=True)]
+            spoken = [rollout for rollout in group.scored if rollout.num_sampled and rollout.advantages is not None]
+            with_advantages = [float(np.max(t.advantages, initial=0.0)) > 0 for t in spoken if t.advantages is not None]
+            found += [
+                is_right and bonus > 0 for is_right, bonus in zip(with_advantages, self._bonuses(spoken), strict=True)
+            ]
         return {"sharpened_share": sum(found) / max(len(found), 1)}
 
 
-def _mean_logprob(attempt: Trajectory) -> float:
+def _mean_logprob(rollout: Rollout) -> float:
     """Of what some weights sampled."""
-    logprobs = [turn.logprobs[turn.versions >= 0] for turn in attempt.turns]
+    logprobs = [turn.logprobs[turn.versions >= 0] for turn in rollout.turns]
     return float(np.concatenate(logprobs).astype(np.float64).mean())
 
 
 def xrpo(
-    setting: Setting = Setting(world="countdown:3+countdown:4"),
-    first: int = 4,  # attempts at every task; group_size is their mean with those that follow
-    most: int = 16,  # attempts at one task
-    explore: float = 0.2,  # weight of the bonus for few attempts
-    examples: int = 2,  # solved tasks before one at which all attempts failed
-    novelty: float = 2.5,  # weight of being unlikely in the credit of right attempts
+    setting: Setting = Setting(env="countdown:3+countdown:4"),
+    first: int = 4,  # rollouts of every task; group_size is their mean with those that follow
+    most: int = 16,  # rollouts of one task
+    explore: float = 0.2,  # weight of the bonus for few rollouts
+    examples: int = 2,  # solved tasks before one at which all rollouts failed
+    novelty: float = 2.5,  # weight of being unlikely in the advantage of right rollouts
     sharpest: float = 0.5,  # of the advantage, that is added at most
 ) -> Run:
-    """Waves of attempts at a price; the second one of a lost task reads examples."""
+    """Waves of rollouts of a price; the second one of a lost task reads examples."""
     budget = UncertaintyReduction(first, 4, setting.group_size, most, explore, setting.groups_per_step)
-    credit = NoveltySharpened(GroupStandard(), novelty, sharpest)
-    return setting.run("xrpo", credit, (Clip(0.2, 0.2),), budget=budget, strategy=SeededWhenLost(examples))
+    advantage = NoveltySharpened(GroupStandard(), novelty, sharpest)
+    return setting.run("xrpo", advantage, (Clip(0.2, 0.2),), budget=budget, strategy=SeededWhenLost(examples))

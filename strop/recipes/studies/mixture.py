@@ -1,4 +1,4 @@
-"""GRPO on worlds in fixed proportions: the control of samplers that adapt.
+"""GRPO on environments in fixed proportions: the control of samplers that adapt.
 
 Acts: uneven > 0
 """
@@ -13,10 +13,10 @@ from strop.training.losses.clip import Clip
 
 
 def mixture(
-    setting: Setting = Setting(world="arithmetic:4+countdown:3+compose:1"),
-    weights: tuple[float, ...] = (2.0, 1.0, 1.0),  # of the worlds, in their order; 0: measured and never trained
+    setting: Setting = Setting(env="arithmetic:4+countdown:3+compose:1"),
+    weights: tuple[float, ...] = (2.0, 1.0, 1.0),  # of the environments, in their order; 0: measured and never trained
 ) -> Run:
-    """Each task is of a world by chance, in proportion to `weights`."""
+    """Each task is of an environment by chance, in proportion to `weights`."""
     run = setting.run("mixture", GroupStandard(), (Clip(),))
-    run.sampler = Mixture(run.worlds, weights, setting.seed)
+    run.sampler = Mixture(run.envs, weights, setting.seed)
     return run

@@ -18,19 +18,19 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def near_half(
-    setting: Setting = Setting(world="countdown:3+countdown:4"),
-    pool: int = 128,  # tasks of each world that come back
+    setting: Setting = Setting(env="countdown:3+countdown:4"),
+    pool: int = 128,  # tasks of each environment that come back
     candidates: int = 4,  # tasks that are looked at for each one that is tried
     kind_memory: float = 0.9,  # what is left of knowledge of a kind's level after one version
     task_memory: float = 0.995,  # of a task's offset
 ) -> Run:
-    """PCL's choice without a value model: what a task's own attempts said, and those of its kind."""
+    """PCL's choice without a value model: what a task's own rollouts said, and those of its kind."""
     run = setting.run(
         "near_half",
         GroupMean(),
         (Reinforce(),),
-        belief=Offsets(kind_memory, task_memory),
+        estimator=Offsets(kind_memory, task_memory),
         gates=(ZeroVariance(),),
         reduction=SequenceMean(),
     )
-    return replace(run, sampler=Nearest(run.worlds, setting.groups_per_step, candidates, pool=pool, seed=setting.seed))
+    return replace(run, sampler=Nearest(run.envs, setting.groups_per_step, candidates, pool=pool, seed=setting.seed))

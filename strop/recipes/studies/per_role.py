@@ -1,4 +1,4 @@
-"""A baseline per role, where one policy plays several: a debate of two voices.
+"""A baseline per role, where one policy plays several: a debate of two policy names.
 
 Acts: credit_mean != 0
 """

@@ -1,4 +1,4 @@
-"""GRPO on one world after the other, in the order in which they are named: the plainest curriculum.
+"""GRPO on one environment after the other, in the order in which they are named: the plainest curriculum.
 
 Acts: stage > 0
 """
@@ -13,10 +13,10 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 
 
-def staged(setting: Setting = Setting(world="arithmetic:3+arithmetic:4+arithmetic:5")) -> Run:
-    """Every world has the same number of steps, the last one what is left over."""
+def staged(setting: Setting = Setting(env="arithmetic:3+arithmetic:4+arithmetic:5")) -> Run:
+    """Every environment has the same number of steps, the last one what is left over."""
     run = setting.run("staged", GroupStandard(), (Clip(),))
-    each = max(setting.steps // len(run.worlds), 1)
-    stages = tuple(Uniform((world,)) for world in run.worlds)
+    each = max(setting.steps // len(run.envs), 1)
+    stages = tuple(Uniform((env,)) for env in run.envs)
     run.sampler = Staged(stages, (each,) * (len(stages) - 1))
     return run

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from strop.generate.agents.team import Team
 from strop.generate.engines.select_engine import engine_on
-from strop.generate.engines.wrappers.per_policy import EnginePerVoice
+from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.trainers.trainer_per_voice import TrainerPerVoice
+from strop.training.trainers.trainer_per_policy import TrainerPerPolicy
 
 
 def team(
@@ -33,8 +33,8 @@ def team(
         GroupStandard(),
         (Clip(clip, clip),),
         agent=agent,
-        engine=EnginePerVoice(agent.roles, tuple(engine_on(setting.device) for _ in agent.roles)),
-        trainer=TrainerPerVoice(agent.roles, trainers),
+        engine=EnginePerPolicy(agent.roles, tuple(engine_on(setting.device) for _ in agent.roles)),
+        trainer=TrainerPerPolicy(agent.roles, trainers),
     )
     run.evaluation = replace(run.evaluation, agent=agent)
     return run

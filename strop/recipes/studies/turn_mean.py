@@ -1,4 +1,4 @@
-"""Credit by turn in worlds of several turns: each turn against the siblings' same turn.
+"""Advantage by turn in environments of several turns: each turn against the siblings' same turn.
 
 Acts: credit_within > 0
 """
@@ -12,7 +12,7 @@ from strop.training.losses.clip import Clip
 
 
 def turn_mean(
-    setting: Setting = Setting(world="guess:2"),
+    setting: Setting = Setting(env="guess:2"),
     discount: float = 0.9,  # of rewards from turn to turn
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:

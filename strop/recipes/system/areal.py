@@ -41,7 +41,7 @@ class Decoupled(Loss):
     """-w * min(r A, clip(r) A) with the constant w = anchor / behaviour and r = policy / anchor.
 
     A token with w > cap is masked and keeps its place in the denominator. w is always applied: without it this would
-    be another, biased loss. With one optimizer step per draw and the proximal anchor, r = 1 and nothing is clipped.
+    be another, biased loss. With one optimizer step per batch and the proximal anchor, r = 1 and nothing is clipped.
     """
 
     low: float = 0.2  # the lower bound of a ratio is 1 - low
@@ -51,7 +51,7 @@ class Decoupled(Loss):
     anchor: str = "proximal"  # proximal, averaged, interpolated or old
     weight: float = 1.0  # of this loss beside others
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
     corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
@@ -74,8 +74,8 @@ class Decoupled(Loss):
         objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
         loss = torch.where(batch.trainable & kept, -weight * objective, 0.0)
         return loss, {
-            "clipped_share": batch.figure((objective != ratio * batch.advantages).to(loss.dtype)),
-            "masked_share": batch.figure((~kept).to(loss.dtype)),
+            "clipped_share": batch.metric((objective != ratio * batch.advantages).to(loss.dtype)),
+            "masked_share": batch.metric((~kept).to(loss.dtype)),
         }
 
     def _anchor_logprobs(self, current: Tensor, batch: Batch) -> Tensor:
@@ -97,7 +97,7 @@ def areal(
     anchor: str = "proximal",  # proximal, averaged or interpolated
     minibatches: int = 4,
 ) -> Run:
-    """No critic and no reference; advantages standardised over the batch, several clipped steps per draw."""
+    """No critic and no reference; advantages standardised over the batch, several clipped steps per batch."""
     window = max(setting.lag, 1) if anchor == "averaged" else 0
     trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, average_window=window)
     return setting.run("areal", BatchStandard(), (Decoupled(anchor=anchor),), minibatches=minibatches, trainer=trainer)

@@ -3,7 +3,7 @@
 Title: AsyncFlow: An Asynchronous Streaming RL Framework for Efficient LLM Post-Training
 Paper: arXiv 2507.01663 (2025)
 Claim: 1.59 times the throughput of the best system it is compared with, on average.
-Reading: A step's gradient is that of the whole draw, whatever the order in which its groups came.
+Reading: A step's gradient is that of the whole batch, whatever the order in which its groups came.
 Left out: The delayed update of the weights, which lets generation run 1 version ahead: a stream needs lag 0 here. The
     distributed table of samples: the buffer of one process stands for it.
 Acts: parts > 1
@@ -21,5 +21,5 @@ def asyncflow(
     setting: Setting = Setting(),
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """Forward and backward passes overlap with generation; weights move once, at the end of the draw."""
+    """Forward and backward passes overlap with generation; weights move once, at the end of the batch."""
     return setting.run("asyncflow", GroupStandard(), (Clip(clip, clip),), streams=True)

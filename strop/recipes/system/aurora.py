@@ -9,9 +9,9 @@ Reading: A guess holds where the policy draws the very same token with the rando
     with weights 0.8^i, and at guesses that were not taken with weight 0.1 (the paper's is not known). Beside the paper
     the distance of states is taught too (as in EAGLE), the mean of the newest weights guesses, and tokens are drawn by
     a race, so that two distributions that are alike mostly draw the same one: 1.43 tokens a look in place of 1.28, from
-    256 replies of SmolLM2. New weights empty the pool of what it learns from: in a run the policy moves too. It begins
-    knowing nothing, and guesses while at most `rows` sequences are decoded. Training is GRPO's.
-Left out: A draft with keys of its own (EAGLE 3), a trainer in another process; the figure below of engines that are
+    256 completions of SmolLM2. New weights empty the pool of what it learns from: in a run the policy moves too. It
+    begins knowing nothing, and guesses while at most `rows` sequences are decoded. Training is GRPO's.
+Left out: A draft with keys of its own (EAGLE 3), a trainer in another process; the metric below of engines that are
     placed in a Ray cluster, which guess and learn all the same. No checkpoint has the draft: a resumed run has the same
     tokens and weights, and begins once more with a draft that knows nothing.
 Acts: draft/tokens_per_look > 1 with steps=1

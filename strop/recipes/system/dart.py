@@ -1,14 +1,14 @@
-"""Generation and training decoupled, on tasks that come back: few attempts at easy ones, old successes for hard ones.
+"""Generation and training decoupled, on tasks that come back: few rollouts of easy ones, old successes for hard ones.
 
 Title: Efficient Multi-turn RL for GUI Agents via Decoupled Training and Adaptive Data Curation
 Paper: arXiv 2509.23866 (2025)
 Claim: 42.13 % on OSWorld, 14.61 points above the base model, at 1.9 times the training throughput.
 Reading: Of the limit on turns only the idea is published: those of the longest success so far. The share of 80 % of
     steps could not be checked, and the release has it commented out; turns left out keep their place in the mean. A
-    group is what a task got at once, at most 8 attempts and at least 2, so that none has to be cut to 8; the release
-    collects a task's attempts over versions, and lets an easy one have a single one. Optimizer steps
-    per draw were not found: four.
-Left out: Screens: the worlds here are the package's own. Engines replaced one at a time.
+    group is what a task got at once, at most 8 rollouts and at least 2, so that none has to be cut to 8; the release
+    collects a task's rollouts over versions, and lets an easy one have a single one. Optimizer steps
+    per batch were not found: four.
+Left out: Screens: the environments here are the package's own. Engines replaced one at a time.
 Acts: correction < 1 and credit_beside_rewards > 0 and clipped_share > 0
 """
 
@@ -33,12 +33,12 @@ from strop.training.corrections.truncated import Truncated
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.requirements import ENTROPY, Note
-from strop.types import Group, Trajectory, Verdict
+from strop.training.requirements import ENTROPY, PolicyStatistic
+from strop.types import GateResult, Group, Rollout
 
-# DART's budget by task (2509.23866): few attempts at what is mostly solved, and none longer than a success has been.
+# DART's budget by task (2509.23866): few rollouts of what is mostly solved, and none longer than a success has been.
 #
-# The number of attempts is the release's rule. Of the limit on turns only the idea is published; this is its plainest
+# The number of rollouts is the release's rule. Of the limit on turns only the idea is published; this is its plainest
 # reading: those of the longest success so far, and no limit before the first. One group in eight has none either: what
 # is cut at the longest success could never show a longer one.
 
@@ -48,15 +48,15 @@ _LOOKS = 1 / 8  # of the groups, at random by their numbers: without a limit on 
 
 @dataclass
 class BySuccess(Budget):
-    """`size` attempts while a task's success p is below `easy`, else max(least, floor((size + 1) / p - (size - 1))).
+    """`size` rollouts while a task's success p is below `easy`, else max(least, floor((size + 1) / p - (size - 1))).
 
-    p is over the task's latest `size` own attempts; an attempt with more than half of the reward is a success. At the
+    p is over the task's latest `size` own rollouts; a rollout with more than half of the reward is a success. At the
     paper's size of 8 that is 9 / p - 7; the release has easy=1, so that only what is always solved gets fewer.
     """
 
-    size: int = 8  # attempts at a task that is not easy
+    size: int = 8  # rollouts of a task that is not easy
     easy: float = 0.6  # success from which a task gets fewer
-    least: int = 2  # attempts at any task
+    least: int = 2  # rollouts of any task
 
     _latest: dict[str, list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # success, in turns
@@ -67,8 +67,8 @@ class BySuccess(Budget):
                 f"BySuccess needs 1 <= least <= size and 0 < easy <= 1, got {self.least}, {self.size} and {self.easy}"
             )
 
-    def attempts(self, group: Group) -> int:
-        if group.trajectories:
+    def rollouts(self, group: Group) -> int:
+        if group.rollouts:
             return 0
         seen = self._latest.get(group.task.id, [])
         share = sum(seen) / len(seen) if seen else 0.0
@@ -85,8 +85,8 @@ class BySuccess(Budget):
     def observe(self, group: Group) -> None:
         own = group.own
         seen = self._latest.pop(name := group.task.id, [])
-        self._latest[name] = [*seen, *(attempt.reward > 0.5 for attempt in own)][-self.size :]
-        if turns := [len(attempt.turns) for attempt in own if attempt.reward > 0.5]:
+        self._latest[name] = [*seen, *(rollout.reward > 0.5 for rollout in own)][-self.size :]
+        if turns := [len(rollout.turns) for rollout in own if rollout.reward > 0.5]:
             self._longest[name] = max(self._longest.get(name, 0), *turns)
         while len(self._latest) > _KNOWN:
             self._longest.pop(forgotten := next(iter(self._latest)), None)
@@ -110,27 +110,27 @@ class BySuccess(Budget):
 
 @dataclass
 class SuccessPool(Gate):
-    """Drop groups that are all right. In one without a success the oldest attempt makes room for the task's newest.
+    """Drop groups that are all right. In one without a success the oldest rollout makes room for the task's newest.
 
     A success has a reward of at least `right`; a task that was never solved has nothing to borrow, and is dropped too.
     """
 
-    right: float = 1.0  # reward of a right attempt
+    right: float = 1.0  # reward of a right rollout
     _lending: Lending = field(default_factory=Lending, init=False, repr=False, compare=False)
 
-    def __call__(self, group: Group) -> Verdict:
+    def __call__(self, group: Group) -> GateResult:
         if not group.scored:
-            return Verdict(None, "no attempt counts")
-        solved = [attempt for attempt in group.scored if is_right(attempt.reward, self.right)]
+            return GateResult(None, "no rollout counts")
+        solved = [rollout for rollout in group.scored if is_right(rollout.reward, self.right)]
         if solved:
             self._lending.keep(group.task.id, solved)
-            return Verdict(group) if len(solved) < len(group.scored) else Verdict(None, "every attempt is right")
+            return GateResult(group) if len(solved) < len(group.scored) else GateResult(None, "every rollout is right")
         known = self._lending.known(group.task.id)
         if not known:
-            return Verdict(None, "never solved")
+            return GateResult(None, "never solved")
         members = group.scored
-        members.remove(min(members, key=lambda attempt: attempt.oldest_version))
-        return Verdict(replace(group, trajectories=[*members, lent(known[-1], group)]), "borrowed a success")
+        members.remove(min(members, key=lambda rollout: rollout.oldest_version))
+        return GateResult(replace(group, rollouts=[*members, lent(known[-1], group)]), "borrowed a success")
 
     def state(self) -> dict[str, Any]:
         return {"newest": self._lending.state()}
@@ -139,20 +139,23 @@ class SuccessPool(Gate):
         self._lending.restore(state["newest"])
 
 
-# DART's choice of steps (2509.23866): only those count at which the policy was most in doubt.
+# DART's choice of steps (2509.23866): only those count at which the policy was most in warning.
 #
-# Reading: steps are turns, ranked over all attempts of a draw; what is left out gets no credit and keeps its place in
+# Reading: steps are turns, ranked over all rollouts of a batch; what is left out gets no advantage and keeps its place
+# in
 # the denominator. The share of 80 % could not be checked against the paper, and its release has this commented out.
 
 
 @dataclass(frozen=True)
 class HighEntropySteps(Advantage):
-    """The credit that `inner` gives, at the share of turns whose tokens have the highest mean entropy; 0 elsewhere."""
+    """The advantage that `inner` gives, at the share of turns whose tokens have the highest mean entropy; 0
+    elsewhere.
+    """
 
     inner: Advantage
     share: float = 0.8  # of turns that are credited
 
-    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY})
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -160,31 +163,31 @@ class HighEntropySteps(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
-        steps = [step for group in groups for attempt in group.scored for step in _steps(attempt)]
+        steps = [step for group in groups for rollout in group.scored for step in _steps(rollout)]
         steps.sort(key=lambda step: -step[0])  # stable: of equals the first stays
-        for _, attempt, tokens in steps[math.ceil(self.share * len(steps) - 1e-9) :]:
-            assert attempt.advantages is not None
-            attempt.advantages[tokens] = 0.0
+        for _, rollout, tokens in steps[math.ceil(self.share * len(steps) - 1e-9) :]:
+            assert rollout.advantages is not None
+            rollout.advantages[tokens] = 0.0
 
 
-def _steps(attempt: Trajectory) -> Iterator[tuple[float, Trajectory, slice]]:
+def _steps(rollout: Rollout) -> Iterator[tuple[float, Rollout, slice]]:
     """Mean entropy, owner and tokens of every turn in which something was written."""
     end = 0
-    for turn in attempt.turns:
+    for turn in rollout.turns:
         start, end = end, end + len(turn.tokens)
         if end > start:
-            yield float(np.mean(ENTROPY.of(attempt)[start:end])), attempt, slice(start, end)
+            yield float(np.mean(ENTROPY.of(rollout)[start:end])), rollout, slice(start, end)
 
 
 def dart(
     setting: Setting = Setting(lag=1),
-    tasks: int = 64,  # of each world, over and over
-    easy: float = 0.6,  # success from which a task gets fewer attempts
-    least: int = 2,  # attempts at any task
+    tasks: int = 64,  # of each environment, over and over
+    easy: float = 0.6,  # success from which a task gets fewer rollouts
+    least: int = 2,  # rollouts of any task
     share: float = 0.8,  # of turns that are credited: those of the highest entropy
     kl: float = 0.1,  # weight of the penalty to the reference
 ) -> Run:
-    """`tasks` of each world over and over; clip 0.1/0.28 from the weights before the step, weights cut at 1."""
+    """`tasks` of each environment over and over; clip 0.1/0.28 from the weights before the step, weights cut at 1."""
     run = setting.run(
         "dart",
         HighEntropySteps(GroupStandard(), share),
@@ -195,4 +198,4 @@ def dart(
         reduction=SequenceMean(),
         minibatches=4,  # or the clip, whose ratio begins at the weights before the step, never acts
     )
-    return replace(run, sampler=Few(run.worlds, tasks))
+    return replace(run, sampler=Few(run.envs, tasks))

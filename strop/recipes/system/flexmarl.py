@@ -1,9 +1,9 @@
-"""Gradients accumulated by micro-batch while agents of several turns still talk, one step when the draw is whole.
+"""Gradients accumulated by micro-batch while agents of several turns still talk, one step when the batch is whole.
 
 Title: Rollout-Training Co-Design for Efficient LLM-Based Multi-Agent Reinforcement Learning
 Paper: arXiv 2602.09578 (2026)
 Claim: Up to 7.3 times as fast as the systems it is compared with, at up to 5.6 times their use of the hardware.
-Reading: The pipeline that a draw's micro-batches drive, on-policy, with GRPO, for one agent of several turns.
+Reading: The pipeline that a batch's micro-batches drive, on-policy, with GRPO, for one agent of several turns.
 Left out: Weights, optimizer and table of its own for each agent, engines that move between agents, and the swap of
     training states.
 Acts: parts > 1
@@ -18,8 +18,8 @@ from strop.training.losses.clip import Clip
 
 
 def flexmarl(
-    setting: Setting = Setting(world="guess:2"),
+    setting: Setting = Setting(env="guess:2"),
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """What is trained first is what was finished first; the gradient is that of the whole draw."""
+    """What is trained first is what was finished first; the gradient is that of the whole batch."""
     return setting.run("flexmarl", GroupStandard(), (Clip(clip, clip),), streams=True)

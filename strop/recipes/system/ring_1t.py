@@ -5,7 +5,7 @@ Paper: arXiv 2510.18855 (2025)
 Claim: A model of 1 trillion parameters trains stably to 93.4 on AIME 2025; C3PO++ makes the rollout phase 2.5 times and
     a whole step 1.5 times as fast at equal rewards.
 Reading: The paper gives no size of the token budget and of the pool; 1600 tokens and 16 groups fit the pocket model.
-    An attempt that survived too many updates is purged there; here a step waits for it, so that nothing is thrown away.
+    A rollout that survived too many updates is purged there; here a step waits for it, so that nothing is thrown away.
     Where engine and trainer agree to rounding, as here on a CPU, IcePop's bounds mask no token.
     A KL loss that is added would be masked like the rest; the paper's stands outside.
 Left out: ASystem, the paper's framework for 1 trillion parameters.
@@ -73,6 +73,6 @@ def ring_1t(
         (Clip(anchor="old"),),
         correction=IcePop(low, high),
         reduction=SequenceMean(),
-        pace=TokenBudget(tokens, pool, setting.lag) if tokens else BoundedLag(setting.lag),
+        admission=TokenBudget(tokens, pool, setting.lag) if tokens else BoundedLag(setting.lag),
         trainer=TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=setting.lag + 1),
     )

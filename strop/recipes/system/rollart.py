@@ -1,12 +1,12 @@
-"""Agents scheduled attempt by attempt, at most one version ahead, with rewards computed in processes of their own.
+"""Agents scheduled rollout by rollout, at most one version ahead, with rewards computed in processes of their own.
 
 Title: RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure
 Paper: arXiv 2512.22560 (2025)
 Claim: Training takes 1.35 to 2.05 times less time from end to end, shown on more than 3,000 GPUs.
-Reading: The bound is on the version at which an attempt starts, as in the paper, whose best is 1. A group that would
-    grow too old is waited for; the paper evicts it. The reward is the world's check of the last reply, so that there is
-    something to compute elsewhere.
-Left out: Pools of devices chosen by the kind of work, redundant environments, and rewards as a service that scales from
+Reading: The bound is on the version at which a rollout starts, as in the paper, whose best is 1. A group that would
+    grow too old is waited for; the paper evicts it. The reward is the environment's check of the last completion, so
+    that there is something to compute elsewhere.
+Left out: Pools of devices chosen by the kind of work, redundant episodes, and rewards as a service that scales from
     zero: here they have `reward_workers` processes.
 Acts: lag > 0 and reward/checked > 0
 """
@@ -21,11 +21,11 @@ from strop.training.losses.clip import Clip
 
 
 def rollart(
-    setting: Setting = Setting(world="guess:2", lag=1),
+    setting: Setting = Setting(env="guess:2", lag=1),
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     reward_workers: int = 2,
 ) -> Run:
-    """A slow world delays its own group only."""
+    """A slow environment delays its own group only."""
     run = setting.run("rollart", GroupStandard(), (Clip(clip, clip),), reward_workers=reward_workers)
-    run.rewards = (Checked(run.worlds),)
+    run.rewards = (Checked(run.envs),)
     return run

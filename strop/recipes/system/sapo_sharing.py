@@ -5,7 +5,7 @@ Title: Sharing is Caring: Efficient LM Post-Training with Collective RL Experien
 Paper: arXiv 2509.08721 (2025)
 Claim: Eight small models that train on as many shared groups as own ones gain up to 94 % in reward over none shared.
 Reading: The paper's draw: uniform among shared groups that are not all alike by the node's own judgement. Foreign text
-    is tokenized and judged here and trained without a ratio, which with one update per draw is what the paper's loss
+    is tokenized and judged here and trained without a ratio, which with one update per batch is what the paper's loss
     is. A folder stands for the network; nobody is waited for. foreign 0 is a plain policy gradient on own groups.
 Left out: Nodes of several models in one process: each node is a run of its own, with whatever model.
 Acts: shared_groups > 0 and foreign_share < 1 with folder=RUN
@@ -24,33 +24,33 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.environments.data.heldout_split import is_heldout, prompt_of
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Dialogue, Player
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Belief, Environment, Sampler, Strategy, World
+from strop.roles import Agent, Environment, Episode, PassRateEstimator, Sampler, Strategy
 from strop.run import Run
 from strop.stats.task_lineage import plain, unplain
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 from strop.workers.foreign_checks import checked
 
-# What peers share in a folder: groups of attempts as text, one file each, read with as little trust as a stranger's.
+# What peers share in a folder: groups of rollouts as text, one file each, read with as little trust as a stranger's.
 #
 # A group's file is FOLDER/NODE/NUMBER.json. It is written whole or not at all, and a reader skips what it cannot read.
 
 _MOST_BYTES = 1_000_000  # of one file
 _SUFFIX = ".json"
-FOREIGN = "@"  # begins the id of a task whose attempts somebody else made; the group's name follows
+FOREIGN = "@"  # begins the id of a task whose rollouts somebody else made; the group's name follows
 
 
 @dataclass(frozen=True)
 class SharedGroup:
-    """A task and what somebody replied to it, attempt by attempt, turn by turn."""
+    """A task and what somebody replied to it, rollout by rollout, turn by turn."""
 
     task: Task
-    replies: tuple[tuple[str, ...], ...]
+    completions: tuple[tuple[str, ...], ...]
 
 
 def publish(folder: Path, node: str, number: int, group: SharedGroup) -> None:
@@ -58,7 +58,7 @@ def publish(folder: Path, node: str, number: int, group: SharedGroup) -> None:
     (folder / node).mkdir(parents=True, exist_ok=True)
     target = folder / node / f"{number}{_SUFFIX}"
     written = target.with_name(f".{target.name}.{os.getpid()}")
-    written.write_text(json.dumps({"task": plain(group.task), "replies": group.replies}))
+    written.write_text(json.dumps({"task": plain(group.task), "completions": group.completions}))
     written.replace(target)
 
 
@@ -87,33 +87,36 @@ def read(folder: Path, name: str) -> SharedGroup | None:
 
 
 def _read(data: dict[str, Any]) -> SharedGroup:
-    replies: Sequence[Sequence[str]] = data["replies"]
-    found = tuple(tuple(str(text) for text in attempt) for attempt in replies if not isinstance(attempt, str))
+    completions: Sequence[Sequence[str]] = data["completions"]
+    found = tuple(tuple(str(text) for text in rollout) for rollout in completions if not isinstance(rollout, str))
     task = unplain(data["task"])
     words = [task.answer, task.source, task.id, *(text for each in task.messages for text in (each.role, each.content))]
     if not all(isinstance(word, str) for word in words):
         raise TypeError("a task is made of texts")
-    return SharedGroup(task, tuple(attempt for attempt in found if attempt))
+    return SharedGroup(task, tuple(rollout for rollout in found if rollout))
 
 
 # SAPO's mixture (2509.08721): of every few groups some are the node's own, the others were shared by its peers.
 #
-# Readings: the paper's draw, uniform among shared groups whose attempts this node's own worlds judge unevenly, each
+# Readings: the paper's draw, uniform among shared groups whose rollouts this node's own environments judge unevenly,
+# each
 # taken once as long as there are others. Where nothing is shared an own task takes the place: nobody is waited for.
-# Tasks of worlds that this node does not have, and of the held-out side, are passed over.
+# Tasks of environments that this node does not have, and of the held-out side, are passed over.
 
 
 @dataclass
 class SharedTasks(Sampler):
-    """`own` tasks of `inner`, then `foreign` ones out of `folder`, and so on; chance is keyed by the draw's number."""
+    """`own` tasks of `inner`, then `foreign` ones out of `folder`, and so on; probability is keyed by the batch's
+    number.
+    """
 
     inner: Sampler
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     folder: str  # where nodes share
     node: str = ""  # whose groups are this node's own; empty: it shares nothing
     own: int = 4  # groups of each round
     foreign: int = 4  # groups of each round that others made
-    size: int = 8  # attempts of a foreign group that count: the first ones, as many as are said again
+    size: int = 8  # rollouts of a foreign group that count: the first ones, as many as are said again
     seed: int = 0
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
     _taken: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -123,11 +126,11 @@ class SharedTasks(Sampler):
         if self.own < 0 or self.foreign < 0 or self.own + self.foreign < 1:
             raise ConfigurationError(f"SharedTasks needs own and foreign >= 0, and one of them, got {self}")
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         place = self._num_drawn % (self.own + self.foreign)
         self._num_drawn += 1
         found = self._shared() if place >= self.own else None
-        return self.inner.next(step, belief) if found is None else found
+        return self.inner.next(step, estimator) if found is None else found
 
     def _shared(self) -> Task | None:
         """Any that was not taken; where none of those will do, all may be taken again."""
@@ -148,14 +151,16 @@ class SharedTasks(Sampler):
         return group
 
     def _is_uneven(self, group: SharedGroup) -> bool:
-        """Whether this node's own judgement of the attempts differs; where a world plays on, their last words'."""
+        """Whether this node's own judgement of the rollouts differs; where an environment plays on, their last
+        words'.
+        """
         try:
-            world = world_of(self.worlds, group.task)
+            env = env_of(self.envs, group.task)
         except ConfigurationError:
             return False
         if is_heldout(prompt_of(group.task)):
             return False
-        return len({checked(world, group.task, attempt[-1]) for attempt in group.replies[: self.size]}) > 1
+        return len({checked(env, group.task, rollout[-1]) for rollout in group.completions[: self.size]}) > 1
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn, "taken": sorted(self._taken)}
@@ -169,20 +174,20 @@ class SharedTasks(Sampler):
 
 @dataclass(frozen=True)
 class Reciting(Agent):
-    """Says the replies one after the other, as far as the world goes on; with an end behind each."""
+    """Says the completions one after the other, as far as the environment goes on; with an end behind each."""
 
-    replies: tuple[str, ...]
+    completions: tuple[str, ...]
 
     origin: ClassVar[Origin] = Origin.GUIDED
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        await episode.reset(task)
         paid: list[float | None] = []
-        for reply in self.replies:
+        for completion in self.completions:
             if dialogue.is_cut:
                 break
-            dialogue.say(Message("assistant", reply))
-            answer = await environment.step(Message("assistant", reply))
+            dialogue.say(Message("assistant", completion))
+            answer = await episode.step(Message("assistant", completion))
             paid.append(answer.reward)
             if answer.done:
                 break
@@ -192,7 +197,8 @@ class Reciting(Agent):
 
 # SAPO's exchange (2509.08721): what the policy tried is shared as text, and what others tried is said in its place.
 #
-# Foreign text is tokenized here, with an end behind each reply, and judged by this node's own worlds; it was sampled by
+# Foreign text is tokenized here, with an end behind each completion, and judged by this node's own environments; it was
+# sampled by
 # nobody here (version -1), so it counts neither as tokens generated nor in any pass rate (GUIDED). Trained with a loss
 # without ratio it is the policy gradient as if it were on-policy, which is biased, and meant so.
 
@@ -204,22 +210,22 @@ class Swarm(Strategy):
     folder: str  # where nodes share
     node: str = ""  # this node's name there; empty: it shares nothing
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not group.task.id.startswith(FOREIGN):
             return await together(play(start) for start in starts)
         shared = read(Path(self.folder), group.task.id.removeprefix(FOREIGN))
-        said = shared.replies[: len(starts)] if shared is not None else ()
+        said = shared.completions[: len(starts)] if shared is not None else ()
         pairs = zip(starts, said, strict=False)
-        return await together(play(start, Reciting(replies)) for start, replies in pairs)
+        return await together(play(start, Reciting(completions)) for start, completions in pairs)
 
     def observe(self, group: Group) -> None:
         if not self.node or group.task.id.startswith(FOREIGN) or not group.own:
             return
-        replies = tuple(tuple(turn.message.content for turn in attempt.turns) for attempt in group.own)
-        publish(Path(self.folder), self.node, group.number, SharedGroup(group.task, replies))
+        completions = tuple(tuple(turn.message.content for turn in rollout.turns) for rollout in group.own)
+        publish(Path(self.folder), self.node, group.number, SharedGroup(group.task, completions))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which share of the draw others made, and how many groups of it others may have."""
+        """Nothing; says which share of the batch others made, and how many groups of it others may have."""
         foreign = sum(group.task.id.startswith(FOREIGN) for group in groups)
         shared = (len(groups) - foreign) * bool(self.node)
         return {"foreign_share": foreign / max(len(groups), 1), "shared_groups": float(shared)}
@@ -235,6 +241,6 @@ def sapo_sharing(
 ) -> Run:
     """A node of a swarm; its peers are other runs with the same folder and other names."""
     run = setting.run("sapo_sharing", GroupStandard(epsilon=1e-8), (Reinforce(),), strategy=Swarm(folder, node))
-    shared = SharedTasks(run.sampler, run.worlds, folder, node, own, foreign, setting.group_size, setting.seed)
+    shared = SharedTasks(run.sampler, run.envs, folder, node, own, foreign, setting.group_size, setting.seed)
     run.sampler = shared
     return run

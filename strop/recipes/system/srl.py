@@ -3,8 +3,10 @@
 Title: SRL: Scaling Distributed Reinforcement Learning to Over Ten Thousand Cores
 Paper: arXiv 2306.16688 (2023)
 Claim: Up to 3.7 times as fast as other libraries' designs and up to 5 times as OpenAI Rapid's, on over 15,000 cores.
-Reading: Worlds are played beside the trainer; what is placed elsewhere is inference (`engines`) and training (`ranks`).
-Left out: Actors in processes of their own with a ring of worlds, and a buffer that gives a sample out several times.
+Reading: Environments are played beside the trainer; what is placed elsewhere is inference (`engines`) and training
+    (`ranks`).
+Left out: Actors in processes of their own with a ring of environments, and a buffer that gives a sample out several
+    times.
 Acts: lag > 0 and clipped_share > 0
 """
 

@@ -1,9 +1,10 @@
-"""Trajectory balance: learn from anybody's attempts without importance ratios.
+"""Trajectory balance: learn from anybody's rollouts without importance ratios.
 
 Title: Trajectory Balance with Asynchrony: Decoupling Exploration and Learning for Fast, Scalable LLM Post-Training
 Paper: arXiv 2503.18929 (2025)
 Claim: At least 4 times as fast as synchronous training at equal or better results.
-Reading: A task's answers are its group, because worlds without end give every task once. `beta` goes to `last_beta`
+Reading: A task's answers are its group, because environments without end give every task once. `beta` goes to
+    `last_beta`
     over the run; of a group drawn again `answers` are taken with probabilities softmax(sharpness * reward), 0: all.
 Left out: Searchers that own disjoint tasks, and a task's newest 100 distinct answers in place of its group.
 Acts: log_normaliser != 0
@@ -28,17 +29,17 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
-# Trajectory balance from any policy's attempts (TBA, 2503.18929), with VarGrad's estimate of the normaliser.
+# Trajectory balance from any policy's rollouts (TBA, 2503.18929), with VarGrad's estimate of the normaliser.
 
 
 @dataclass(frozen=True)
 class TrajectoryBalance(Loss):
-    """Mean over siblings of (d - mean d)^2, d = log(policy / reference) of the whole attempt - reward / beta.
+    """Mean over siblings of (d - mean d)^2, d = log(policy / reference) of the whole rollout - reward / beta.
 
-    It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the attempts: nothing is left to correct.
-    Every token carries its attempt's whole term, so it belongs with the sequence-mean reduction. The unit is nats^2
+    It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the rollouts: nothing is left to correct.
+    Every token carries its rollout's whole term, so it belongs with the sequence-mean reduction. The unit is nats^2
     and the gradient grows as 1 / beta, so TBA lowers beta on the way: linearly to `last_beta` in `beta_steps` steps;
-    0: it stays. The temperature of the attempts is that of both policies.
+    0: it stays. The temperature of the rollouts is that of both policies.
     """
 
     beta: float = 0.05  # the policy goes to reference * exp(reward / beta)
@@ -48,7 +49,7 @@ class TrajectoryBalance(Loss):
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 2  # a single attempt has no siblings to balance with
+    min_group: ClassVar[int] = 2  # a single rollout has no siblings to balance with
     contains_ratio: ClassVar[bool] = True  # off-policy as it stands: a correction would bias it
 
     def __post_init__(self) -> None:
@@ -64,18 +65,18 @@ class TrajectoryBalance(Loss):
         return self.beta + done * (self.last_beta - self.beta)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
+        gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
         surplus = gains - batch.rewards.to(gains.dtype) / self.beta_at(batch.version)  # [A]
         mean = _group_mean(surplus, batch)  # [A]; its gradient cancels within the group
         loss = torch.where(batch.trainable, batch.on_tokens((surplus - mean).square()), 0.0)  # [T]
         return loss, {
-            "log_normaliser": batch.figure(batch.on_tokens(-mean)),
-            "reference_kl": batch.figure(batch.log_ratio(output.logprobs.detach(), batch.logprobs_of("reference"))),
+            "log_normaliser": batch.metric(batch.on_tokens(-mean)),
+            "reference_kl": batch.metric(batch.log_ratio(output.logprobs.detach(), batch.logprobs_of("reference"))),
         }
 
 
 def _group_mean(values: Tensor, batch: Batch) -> Tensor:
-    """Each attempt's group mean of an [A] quantity: [A]."""
+    """Each rollout's group mean of an [A] quantity: [A]."""
     count = len(batch.group_numbers)
     sums = values.new_zeros(count).index_add(0, batch.groups, values)
     sizes = values.new_zeros(count).index_add(0, batch.groups, torch.ones_like(values))

@@ -19,9 +19,9 @@ from strop.training.values.turn_critic import TurnCritic
 
 
 def archer_hierarchical(
-    setting: Setting = Setting(world="guess:2"),
+    setting: Setting = Setting(env="guess:2"),
     discount: float = 0.95,  # of rewards from turn to turn
 ) -> Run:
-    """On-policy, so no ratio is needed; the same credit for every token of a turn."""
+    """On-policy, so no ratio is needed; the same advantage for every token of a turn."""
     critic = TurnCritic(discount, device=setting.device)
     return setting.run("archer_hierarchical", TurnAdvantage(), (Reinforce(),), values=critic)

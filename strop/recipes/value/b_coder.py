@@ -53,7 +53,7 @@ from strop.types import FilePath, Group, Metrics
 class ConservativeQ(Loss):
     """(r_t + discount * sg Q(s_(t+1), the reference's favourite) - Q(s_t, a_t))^2, nothing after the end.
 
-    The attempt's reward stands on its last token. Demonstrations add `advantage` * alpha * (max z - z) and `imitation`
+    The rollout's reward stands on its last token. Demonstrations add `advantage` * alpha * (max z - z) and `imitation`
     * -log policy per token.
     """
 
@@ -75,7 +75,7 @@ class ConservativeQ(Loss):
         taught = batch.on_tokens(is_taught(batch)) & batch.trainable
         shown = torch.where(taught, -self.advantage * own - self.imitation * output.logprobs, 0.0)
         loss = torch.where(batch.trainable, errors + shown, 0.0)
-        return loss, {"q_error": batch.figure(errors), "q_gap": batch.figure(own)}
+        return loss, {"q_error": batch.metric(errors), "q_gap": batch.metric(own)}
 
 
 def _gaps(policy: Tensor, reference: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def _gaps(policy: Tensor, reference: Tensor, tokens: Tensor, temperature: Tensor
 
 
 def _paid(batch: Batch) -> Tensor:
-    """The attempt's reward at its last written token, 0 elsewhere: [T]."""
+    """The rollout's reward at its last written token, 0 elsewhere: [T]."""
     goes_on = following(torch.ones_like(batch.share), batch)
     return torch.where(batch.trainable & (goes_on == 0), batch.on_tokens(batch.rewards).to(batch.share.dtype), 0.0)
 
@@ -105,7 +105,7 @@ _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expecte
 class Conservative(Bodied):
     """Minimizes (r_t + discount * sg V(s_(t+1)) - Q(s_t, a_t))^2; V <= 1 by V = 1 - softabs(v), and 0 after the end.
 
-    The attempt's reward stands on its last token. With `folder` V is what another run saved, and learns no more.
+    The rollout's reward stands on its last token. With `folder` V is what another run saved, and learns no more.
     """
 
     alpha: float = 1.0  # scale of the frozen model's logits in Q
@@ -125,19 +125,19 @@ class Conservative(Bodied):
             self._body.model.load(Path(self.folder) / f"{self._name}_weights.safetensors")
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready().told(attempts)
-        for attempt in attempts:
-            raw = told.get(attempt.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
-            attempt.values = bounded(torch.from_numpy(raw)).numpy()
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready().told(rollouts)
+        for rollout in rollouts:
+            raw = told.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
+            rollout.values = bounded(torch.from_numpy(raw)).numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body = self._ready()
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        parts = body.parts(attempts)
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        parts = body.parts(rollouts)
         count = max(sum(len(part.rows) for part in parts), 1)
-        values = [np.zeros(a.num_tokens) if a.values is None else a.values for a in attempts]
-        rewards = [np.full(attempt.num_tokens, attempt.reward) for attempt in attempts]
+        values = [np.zeros(a.num_tokens) if a.values is None else a.values for a in rollouts]
+        rewards = [np.full(rollout.num_tokens, rollout.reward) for rollout in rollouts]
         metrics = calibration(np.concatenate([*values, np.zeros(0)]), np.concatenate([*rewards, np.zeros(0)]))
         if self.folder:
             return metrics
@@ -147,7 +147,7 @@ class Conservative(Bodied):
             goals = part.column(
                 [
                     backed_up(np.asarray(v), a.reward, self.discount)
-                    for v, a in zip(_split(own, part), part.attempts, strict=True)
+                    for v, a in zip(_split(own, part), part.rollouts, strict=True)
                 ]
             )
             return (goals - action_values(self._gaps(part), own, self.alpha)).square().sum() / count
@@ -159,7 +159,7 @@ class Conservative(Bodied):
         """z(s, a) - max z(s, .) of the frozen model at the written tokens: [R], never positive."""
         hidden = part.sequences.hidden_states(self._model).index_select(0, part.rows - 1)
         scores = logits(self._model, hidden).float()
-        chosen = torch.from_numpy(np.concatenate([t.tokens for a in part.attempts for t in a.turns])).to(scores.device)
+        chosen = torch.from_numpy(np.concatenate([t.tokens for a in part.rollouts for t in a.turns])).to(scores.device)
         return scores.gather(1, chosen.unsqueeze(1)).squeeze(1) - scores.max(1).values
 
 
@@ -176,14 +176,14 @@ def action_values(gaps: Tensor, values: Tensor, alpha: float) -> Tensor:
 
 
 def backed_up(values: NDArray[Any], reward: float, discount: float) -> NDArray[np.float64]:
-    """r_t + discount * V(s_(t+1)) of one attempt, for the frozen model's favourite next action: [N]."""
+    """r_t + discount * V(s_(t+1)) of one rollout, for the frozen model's favourite next action: [N]."""
     targets = discount * np.append(values[1:].astype(np.float64), 0.0)[: len(values)]
     targets[-1:] += reward
     return targets
 
 
 def _split(values: Tensor, part: Part) -> list[NDArray[np.float32]]:
-    ends = np.cumsum([attempt.num_tokens for attempt in part.attempts])[:-1]
+    ends = np.cumsum([rollout.num_tokens for rollout in part.rollouts])[:-1]
     return np.split(values.detach().cpu().numpy(), ends)
 
 

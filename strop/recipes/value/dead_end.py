@@ -1,13 +1,15 @@
-"""Learn which tokens lead to replies that end wrong, then decode with those tokens capped.
+"""Learn which tokens lead to completions that end wrong, then decode with those tokens capped.
 
 Title: Systematic Rectification of Language Models via Dead-end Analysis
 Paper: arXiv 2302.14003 (2023)
 Claim: Less toxic text than other controlled decoding, by a small value model that needs only the output distribution.
 Reading: Undesired is a wrong answer. Run it twice: the policy rests while the value learns, then `values`, its
     `checkpoints/step-N/values`, caps the next token's probability at 1 + Q - margin. As released: three passes over
-    what was sampled, a slow copy that follows by 0.1, a margin of 0.1. The value is that of the replies that were seen,
+    what was sampled, a slow copy that follows by 0.1, a margin of 0.1. The value is that of the completions that were
+    seen,
     so where most of them are wrong every cap is low: after 4 steps of learning on arithmetic:4, 0 of 8 held-out tasks
-    were solved with caps and 2 without. It is for worlds in which most replies end well, as most texts are not toxic.
+    were solved with caps and 2 without. It is for environments in which most completions end well, as most texts are
+    not toxic.
 Left out: A value model that is smaller than the policy.
 Acts: value_grad_norm > 0
 """
@@ -36,9 +38,10 @@ from strop.training.advantages.residual import Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.value_body import AFTER, Part, ValueBody
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
-# Dead-end analysis's rectified policy (2302.14003): no token is likelier than the chance that it leads to no dead end.
+# Dead-end analysis's rectified policy (2302.14003): no token is likelier than the probability that it leads to no dead
+# end.
 #
 # Reading: the cap holds after probabilities add up to 1 again, as the paper's bound has it; the release caps twice and
 # ends above it. Tokens under their cap keep their proportions to each other.
@@ -67,41 +70,43 @@ class Capped(Guidance):
         return capped(base.double().softmax(-1), caps).log().to(base.dtype)
 
 
-def capped(chances: Tensor, caps: Tensor) -> Tensor:
+def capped(probabilities: Tensor, caps: Tensor) -> Tensor:
     """The distribution with every probability at its cap or at s times what it was: [V].
 
     Tokens reach their caps in the order of cap / p; s is found by going through them once.
     """
     if float(caps.sum()) <= 1:
         return caps / caps.sum()
-    order = torch.argsort(caps / chances)
+    order = torch.argsort(caps / probabilities)
     taken = caps[order].cumsum(0)  # if the first k + 1 are at their caps
     left = 1 - torch.cat([taken.new_zeros(1), taken[:-1]])  # for those that are not, if the first k are
-    rest = chances[order].flip(0).cumsum(0).flip(0)  # [V], of those from k on
+    rest = probabilities[order].flip(0).cumsum(0).flip(0)  # [V], of those from k on
     scale = left / rest
-    free = int((scale * chances[order] <= caps[order]).to(torch.int8).argmax())  # the first that stays below its cap
-    return torch.minimum(chances * scale[free], caps)
+    free = int(
+        (scale * probabilities[order] <= caps[order]).to(torch.int8).argmax()
+    )  # the first that stays below its cap
+    return torch.minimum(probabilities * scale[free], caps)
 
 
-# Dead-end analysis (2302.14003): how certain it is that a reply goes wrong whatever follows, learned by SARSA.
+# Dead-end analysis (2302.14003): how certain it is that a completion goes wrong whatever follows, learned by SARSA.
 #
-# Reading: undesired is an attempt whose reward is below one half; the paper's are toxic texts. As released, the value
-# is that of the replies that were seen, and not of the best ones.
+# Reading: undesired is a rollout whose reward is below one half; the paper's are toxic texts. As released, the value
+# is that of the completions that were seen, and not of the best ones.
 
 _NAME, _SLOW = "dead_end", "dead_end_slow"
 
 
 @dataclass
 class DeadEnd(ValueModel):
-    """Q of each token, from -1 (the reply ends undesired) to 0: mean of (Q - y)^2 over all tokens.
+    """Q of each token, from -1 (the completion ends undesired) to 0: mean of (Q - y)^2 over all tokens.
 
-    y is -1 or 0 at an attempt's last token and a slow copy's Q of the next token before it, held within -1 and 0; the
-    copy follows by `rate` after every step. `values` are 1 + Q, the chance that it ends well.
+    y is -1 or 0 at a rollout's last token and a slow copy's Q of the next token before it, held within -1 and 0; the
+    copy follows by `rate` after every step. `values` are 1 + Q, the probability that it ends well.
     """
 
     learning_rate: float = 3e-4  # of Adam
     rate: float = 0.1  # at which the slow copy follows
-    steps: int = 3  # per draw
+    steps: int = 3  # per batch
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
@@ -116,20 +121,20 @@ class DeadEnd(ValueModel):
         self._body, self._slow = (ValueBody.open(model, 1, self.max_tokens, self.device) for _ in range(2))
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready()[0].told(attempts)
-        for attempt in attempts:
-            found = told.get(attempt.id, np.zeros((0, 2, 1), dtype=np.float32))[:, AFTER, 0]
-            attempt.values = 1 + found.clip(-1, 0)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready()[0].told(rollouts)
+        for rollout in rollouts:
+            found = told.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, AFTER, 0]
+            rollout.values = 1 + found.clip(-1, 0)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body, slow = self._ready()
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        values = np.array([attempt.values[-1] for attempt in attempts if attempt.values is not None])
-        metrics = calibration(values, np.array([1 + ending(attempt) for attempt in attempts]))
-        parts, count = body.parts(attempts), sum(attempt.num_tokens for attempt in attempts)
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        values = np.array([rollout.values[-1] for rollout in rollouts if rollout.values is not None])
+        metrics = calibration(values, np.array([1 + ending(rollout) for rollout in rollouts]))
+        parts, count = body.parts(rollouts), sum(rollout.num_tokens for rollout in rollouts)
         for _ in range(self.steps if parts else 0):
-            goals = {name: column[:, AFTER, 0] for name, column in slow.told(attempts).items()}
+            goals = {name: column[:, AFTER, 0] for name, column in slow.told(rollouts).items()}
             loss = partial(_loss, later=goals, count=count)
             metrics["value_grad_norm"] = body.step(parts, loss, self.learning_rate)
             self._follow()
@@ -157,9 +162,9 @@ class DeadEnd(ValueModel):
         return self._body, self._slow
 
 
-def ending(attempt: Trajectory) -> float:
-    """-1 where an attempt went wrong, else 0."""
-    return -1.0 if attempt.reward < 0.5 else 0.0
+def ending(rollout: Rollout) -> float:
+    """-1 where a rollout went wrong, else 0."""
+    return -1.0 if rollout.reward < 0.5 else 0.0
 
 
 def targets(later: NDArray[np.float32], end: float) -> NDArray[np.float64]:
@@ -168,7 +173,7 @@ def targets(later: NDArray[np.float32], end: float) -> NDArray[np.float64]:
 
 
 def _loss(outputs: Tensor, part: Part, later: dict[str, NDArray[np.float32]], count: int) -> Tensor:
-    goals = part.column([targets(later[attempt.id], ending(attempt)) for attempt in part.attempts])
+    goals = part.column([targets(later[rollout.id], ending(rollout)) for rollout in part.rollouts])
     return (outputs[:, AFTER, 0] - goals).square().sum() / count
 
 
@@ -177,7 +182,7 @@ def dead_end(
     values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
     margin: float = 0.1,  # below the cap that the value allows
 ) -> Run:
-    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are capped by it."""
+    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, rollouts are capped by it."""
     resting = (Reinforce(weight=0.0),)
     if values:
         engine = Guided(values, Capped(margin), device=setting.device)

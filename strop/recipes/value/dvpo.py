@@ -4,7 +4,7 @@ Title: Lean and Mean: Decoupled Value Policy Optimization with Global Value Guid
 Paper: arXiv 2502.16944 (2025)
 Claim: 40 % less GPU memory and 35 % less time than PPO at its quality.
 Reading: Values are whitened first and tokens pay the KL, as released. The state after the last token is given the last
-    value, so that credit telescopes; the release puts 0 there.
+    value, so that advantage telescopes; the release puts 0 there.
     The value model reads task and answer, as released. Run it twice: without `critic` the value model learns and the
     policy rests, then with its `checkpoints/step-N/values`.
 Left out: A weight of the KL that adapts to a target of 6 nats; a value model that sees trajectories of the policy.
@@ -27,23 +27,23 @@ from strop.roles import Advantage, ValueModel
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, traced, whitened
+from strop.training.arithmetic.td_traces import KL_STATISTICS, kl_payments, traced, whitened
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.value_body import BEFORE, ValueBody
-from strop.training.requirements import Note
+from strop.training.requirements import PolicyStatistic
 from strop.training.values.critic import Critic
-from strop.types import FilePath, Group, Metrics, Trajectory
+from strop.types import FilePath, Group, Metrics, Rollout
 
-# DVPO's credit (2502.16944): what a frozen value model says, and no reward at all.
+# DVPO's advantage (2502.16944): what a frozen value model says, and no reward at all.
 #
-# Reading: the state after the last token is given the last value, so that credit telescopes; taken literally the
+# Reading: the state after the last token is given the last value, so that advantage telescopes; taken literally the
 # release puts 0 there, and every advantage is minus the value.
 
 
 @dataclass(frozen=True)
 class ValueGuided(Advantage):
-    """Generalized advantages of the values alone, V after the end as at the end; whitened over the draw's tokens.
+    """Generalized advantages of the values alone, V after the end as at the end; whitened over the batch's tokens.
 
     With trace and discount 1, and no KL: A_t = V_end - V_t.
     """
@@ -51,34 +51,34 @@ class ValueGuided(Advantage):
     discount: float = 1.0  # from token to token
     trace: float = 0.95  # lambda: 1 looks to the end, 0 one token ahead
     kl: float = 0.0  # weight of log(policy / reference), which each token pays
-    whiten_values: bool = False  # over the tokens of the draw, before anything else
+    whiten_values: bool = False  # over the tokens of the batch, before anything else
 
     needs_values: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[Note]:
-        return KL_NOTES if self.kl else frozenset()
+    def needs(self) -> frozenset[PolicyStatistic]:
+        return KL_STATISTICS if self.kl else frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        values = [_values(attempt) for attempt in attempts]
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        values = [_values(rollout) for rollout in rollouts]
         if self.whiten_values:
             values = whitened(values)
-        found = [self._credit(attempt, own) for attempt, own in zip(attempts, values, strict=True)]
-        for attempt, own in zip(attempts, whitened(found), strict=True):
-            attempt.advantages = own.astype(np.float32)
+        found = [self._advantage(rollout, own) for rollout, own in zip(rollouts, values, strict=True)]
+        for rollout, own in zip(rollouts, whitened(found), strict=True):
+            rollout.advantages = own.astype(np.float32)
 
-    def _credit(self, attempt: Trajectory, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _advantage(self, rollout: Rollout, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Before it is whitened: [N]."""
         end = float(values[-1]) if len(values) else 0.0
-        return traced(kl_payments(attempt, self.kl), values, end, self.discount, self.trace)
+        return traced(kl_payments(rollout, self.kl), values, end, self.discount, self.trace)
 
 
-def _values(attempt: Trajectory) -> NDArray[np.float64]:
-    if attempt.values is None or len(attempt.values) != attempt.num_tokens:
-        number = 0 if attempt.values is None else len(attempt.values)
-        raise ConfigurationError(f"ValueGuided needs a value for each of {attempt.num_tokens} tokens, got {number}")
-    return attempt.values.astype(np.float64)
+def _values(rollout: Rollout) -> NDArray[np.float64]:
+    if rollout.values is None or len(rollout.values) != rollout.num_tokens:
+        number = 0 if rollout.values is None else len(rollout.values)
+        raise ConfigurationError(f"ValueGuided needs a value for each of {rollout.num_tokens} tokens, got {number}")
+    return rollout.values.astype(np.float64)
 
 
 # A global value model (DVPO, 2502.16944): learned beforehand, frozen while the policy learns from it.
@@ -103,16 +103,16 @@ class FrozenCritic(ValueModel):
     def predict(self, groups: Sequence[Group]) -> None:
         if self._body is None:
             raise ConfigurationError("FrozenCritic has no model yet: call open(model, seed) first")
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._body.told(attempts)
-        for attempt in attempts:
-            attempt.values = told[attempt.id][:, BEFORE, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._body.told(rollouts)
+        for rollout in rollouts:
+            rollout.values = told[rollout.id][:, BEFORE, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing is learned; how well the rewards were foreseen is still said."""
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        values = [attempt.values for attempt in attempts if attempt.values is not None]
-        rewards = [np.full(len(own), attempt.reward) for own, attempt in zip(values, attempts, strict=True)]
+        """Nothing is learned; how well the rewards were predicted is still said."""
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        values = [rollout.values for rollout in rollouts if rollout.values is not None]
+        rewards = [np.full(len(own), rollout.reward) for own, rollout in zip(values, rollouts, strict=True)]
         return calibration(np.concatenate([*values, np.zeros(0)]), np.concatenate([*rewards, np.zeros(0)]))
 
 

@@ -1,12 +1,13 @@
-"""An adviser sees the steps of an attempt out of order and says how far each is; what rises with time is imitated.
+"""An LLM client sees the steps of a rollout out of order and says how far each is; what rises with time is imitated.
 
 Title: Vision Language Models are In-Context Value Learners
 Paper: arXiv 2411.04549 (2024)
 Claim: Progress of more than 300 real robot tasks is told without training, and serves to choose data and weigh it.
-Reading: Steps of a dialogue stand for frames of a video. Attempts are the policy's own, where the paper has collected
+Reading: Steps of a dialogue stand for frames of a video. Rollouts are the policy's own, where the paper has collected
     ones: those of a value-order correlation of at least 0.5 are kept, and each step is imitated with the weight
-    exp(sharpness * its progress). Both constants are from memory of the paper. The world's own pay is measured alone.
-Left out: Images. Solved examples in the adviser's context.
+    exp(sharpness * its progress). Both constants are from memory of the paper. The environment's own pay is measured
+    alone.
+Left out: Images. Solved examples in the LLM client's context.
 Acts: reward/in_context_progress != 0 and progress_weight_spread > 0
 """
 
@@ -34,17 +35,17 @@ from strop.filter.judges.progress_frames import (
 )
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Adviser, Gate, Reward
+from strop.roles import Advantage, Gate, LLMClient, Reward
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Metrics, Sampling, Trajectory, Verdict
+from strop.types import GateResult, Group, Metrics, Rollout, Sampling
 
-# GVL's choice of data (2411.04549): attempts whose foretold progress rises with time.
+# GVL's choice of data (2411.04549): rollouts whose predicted progress rises with time.
 
 
 @dataclass(frozen=True)
 class Ordered(Gate):
-    """Keep attempts whose value-order correlation is at least `least`; those that were never judged leave, too."""
+    """Keep rollouts whose value-order correlation is at least `least`; those that were never judged leave, too."""
 
     least: float = 0.5  # from -1 to 1
 
@@ -52,40 +53,40 @@ class Ordered(Gate):
         if not -1 <= self.least <= 1:
             raise ConfigurationError(f"Ordered needs least from -1 to 1, got {self.least}")
 
-    def __call__(self, group: Group) -> Verdict:
-        kept = [attempt for attempt in group.scored if attempt.facts.get(ORDER, -2.0) >= self.least]
+    def __call__(self, group: Group) -> GateResult:
+        kept = [rollout for rollout in group.scored if rollout.facts.get(ORDER, -2.0) >= self.least]
         if not kept:
-            return Verdict(None, f"no attempt has a value-order correlation of {self.least:g} or more")
-        return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} attempts that made progress")
+            return GateResult(None, f"no rollout has a value-order correlation of {self.least:g} or more")
+        return GateResult(replace(group, rollouts=kept), f"kept {len(kept)} rollouts that made progress")
 
 
-# GVL's progress (2411.04549): an adviser sees an attempt's steps out of order and says how far along each one is.
+# GVL's progress (2411.04549): an LLM client sees a rollout's steps out of order and says how far along each one is.
 #
-# Put back in order, the numbers should rise: their rank correlation with time says how much of an attempt was progress.
+# Put back in order, the numbers should rise: their rank correlation with time says how much of a rollout was progress.
 # Readings: steps of a dialogue stand for frames of a video. An answer that leaves a step out, or calls all of them
-# equally far, is no mark; one step alone has nothing to order, which is a mark of 0.
+# equally far, is no score; one step alone has nothing to order, which is a score of 0.
 
 
 @dataclass(frozen=True)
 class InContextProgress(Reward):
-    """The value-order correlation of each attempt, from -1 to 1; 0 for one step alone."""
+    """The value-order correlation of each rollout, from -1 to 1; 0 for one step alone."""
 
-    adviser: Adviser
+    llm_client: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
 
     async def __call__(self, group: Group) -> list[float]:
-        return list(await asyncio.gather(*(self._mark(attempt) for attempt in group.trajectories)))
+        return list(await asyncio.gather(*(self._score(rollout) for rollout in group.rollouts)))
 
-    async def _mark(self, attempt: Trajectory) -> float:
-        first, *others = frames(attempt) or [""]
+    async def _score(self, rollout: Rollout) -> float:
+        first, *others = frames(rollout) or [""]
         if not others:
             return 0.0
-        key = int.from_bytes(hashlib.sha256(f"{attempt.id} {others}".encode()).digest()[:8], "big") >> 1
+        key = int.from_bytes(hashlib.sha256(f"{rollout.id} {others}".encode()).digest()[:8], "big") >> 1
         order = np.random.default_rng(key).permutation(len(others))
-        asked = question(attempt.task.messages[-1].content, first, [others[place] for place in order])
-        own = await verdict(self.adviser, asked, PERCENTAGES, Sampling(temperature=0.0), key)
+        asked = question(rollout.task.messages[-1].content, first, [others[place] for place in order])
+        own = await verdict(self.llm_client, asked, PERCENTAGES, Sampling(temperature=0.0), key)
         said = percentages(own, len(others))
         if said is None:
             return math.nan
@@ -94,7 +95,7 @@ class InContextProgress(Reward):
             values[place + 1] = value
         if (found := order_correlation(values)) is None:
             return math.nan
-        attempt.facts |= {f"{PROGRESS}{turn}": value for turn, value in enumerate(values)} | {ORDER: found}
+        rollout.facts |= {f"{PROGRESS}{turn}": value for turn, value in enumerate(values)} | {ORDER: found}
         return found
 
 
@@ -117,13 +118,13 @@ class ProgressWeighted(Advantage):
             raise ConfigurationError(f"ProgressWeighted needs sharpness >= 0, got {self.sharpness}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            weights, sizes = self.weights(attempt), [len(turn.tokens) for turn in attempt.turns]
-            attempt.advantages = np.repeat(np.array(weights, np.float32), sizes)
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            weights, sizes = self.weights(rollout), [len(turn.tokens) for turn in rollout.turns]
+            rollout.advantages = np.repeat(np.array(weights, np.float32), sizes)
 
-    def weights(self, attempt: Trajectory) -> list[float]:
+    def weights(self, rollout: Rollout) -> list[float]:
         """One per turn."""
-        told = [attempt.facts.get(f"{PROGRESS}{turn}") for turn in range(len(attempt.turns))]
+        told = [rollout.facts.get(f"{PROGRESS}{turn}") for turn in range(len(rollout.turns))]
         made = [
             0.0 if now is None or before is None else now - before
             for before, now in zip([0.0, *told], told, strict=False)
@@ -132,18 +133,18 @@ class ProgressWeighted(Advantage):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how unevenly turns count."""
-        weights = [each for group in groups for attempt in group.scored for each in self.weights(attempt)]
+        weights = [each for group in groups for rollout in group.scored for each in self.weights(rollout)]
         return {"progress_weight_spread": float(np.std(weights)) if weights else 0.0}
 
 
 def gvl(
-    setting: Setting = Setting(world="guess:3"),
-    adviser: str = "strop.standins.judges.progress:guessing",  # module:function that says how far each step is
-    least: float = 0.5,  # value-order correlation of an attempt that is imitated
+    setting: Setting = Setting(env="guess:3"),
+    llm_client: str = "strop.standins.judges.progress:guessing",  # module:function that says how far each step is
+    least: float = 0.5,  # value-order correlation of a rollout that is imitated
     sharpness: float = 1.0,  # of weights, in progress
 ) -> Run:
     """No answer is known: progress alone chooses and weighs."""
     run = setting.run("gvl", ProgressWeighted(sharpness), (Reinforce(),), gates=(Ordered(least),))
     (judged,) = run.rewards
-    run.rewards = (InContextProgress(Procedural(adviser)), replace(judged, weight=0.0))  # type: ignore[type-var]
+    run.rewards = (InContextProgress(Procedural(llm_client)), replace(judged, weight=0.0))  # type: ignore[type-var]
     return run

@@ -1,11 +1,11 @@
-"""Two attempts per task, and a baseline that one's hidden states give the other.
+"""Two rollouts per task, and a baseline that one's hidden states give the other.
 
 Title: Your Language Model is Its Own Critic: Reinforcement Learning with Value Estimation from Actor's Internal
     States
 Paper: arXiv 2605.07579 (2026)
 Claim: As good as DAPO for less computation.
-Reading: The last layer's states stand for those of layer 19; the three entropy figures are mean, spread and largest.
-    The paper's ridge of 0.01 is for draws of over 1000 attempts: 64 it learns by heart.
+Reading: The last layer's states stand for those of layer 19; the three entropy metrics are mean, spread and largest.
+    The paper's ridge of 0.01 is for draws of over 1000 rollouts: 64 it learns by heart.
 Acts: explained_variance != 0
 """
 
@@ -27,14 +27,14 @@ from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note
-from strop.types import Group, Metrics, Trajectory
+from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, PolicyStatistic
+from strop.types import Group, Metrics, Rollout
 
 # POISE (2605.07579): the policy's own hidden states and entropies foretell the reward, through a ridge regression.
 #
-# An attempt's baseline comes from its siblings' states and never from its own, so that the gradient stays unbiased.
-# Reading: the last layer's states stand for those of layer 19; the three entropy figures are mean, spread and largest;
-# with more than two attempts the baseline is the mean of what the others foretell, the target the mean of their
+# A rollout's baseline comes from its siblings' states and never from its own, so that the gradient stays unbiased.
+# Reading: the last layer's states stand for those of layer 19; the three entropy metrics are mean, spread and largest;
+# with more than two rollouts the baseline is the mean of what the others foretell, the target the mean of their
 # rewards.
 
 _FILE = "probe.safetensors"
@@ -42,7 +42,7 @@ _FILE = "probe.safetensors"
 
 @dataclass
 class Probe(ValueModel):
-    """Fills `values` with one number per attempt; refitted after every step on the last `window` draws."""
+    """Fills `values` with one number per rollout; refitted after every step on the last `window` draws."""
 
     ridge: float = 0.01  # of the regression
     tokens: int = 10  # at the end of the prompt, and of what was written, whose states are averaged
@@ -50,7 +50,7 @@ class Probe(ValueModel):
     low: float = 0.0  # rewards lie between
     high: float = 1.0  # largest prediction
 
-    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, HIDDEN, PROMPT_HIDDEN})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY, HIDDEN, PROMPT_HIDDEN})
 
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -61,42 +61,45 @@ class Probe(ValueModel):
 
     def problems(self, run: Any) -> list[str]:
         size = run.budget.size
-        return [f"a baseline from siblings needs >= 2 attempts per group, got {size}"] if size and size < 2 else []
+        return [f"a baseline from siblings needs >= 2 rollouts per group, got {size}"] if size and size < 2 else []
 
     def open(self, model: Path, seed: int) -> None:
         self._fit, self._batches = None, []
 
     def predict(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            foretold = {attempt.id: self.foretell(attempt) for attempt in group.scored if attempt.num_tokens}
-            for attempt in group.scored:
-                others = [value for name, value in foretold.items() if name != attempt.id]
-                attempt.values = np.full(attempt.num_tokens, np.mean(others) if others else 0.0, dtype=np.float32)
+            predicted = {rollout.id: self.foretell(rollout) for rollout in group.scored if rollout.num_tokens}
+            for rollout in group.scored:
+                others = [value for name, value in predicted.items() if name != rollout.id]
+                rollout.values = np.full(rollout.num_tokens, np.mean(others) if others else 0.0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         rows, targets, expected, rewards = [], [], [], []
         for group in groups:
-            written = [attempt for attempt in group.scored if attempt.num_tokens]
-            for attempt in written if len(written) > 1 else ():
-                rows.append(self._features(attempt))
-                targets.append(np.mean([other.reward for other in written if other is not attempt]))
-                expected.append(0.0 if attempt.values is None else float(attempt.values[0]))
-                rewards.append(attempt.reward)
+            written = [rollout for rollout in group.scored if rollout.num_tokens]
+            for rollout in written if len(written) > 1 else ():
+                rows.append(self._features(rollout))
+                targets.append(np.mean([other.reward for other in written if other is not rollout]))
+                expected.append(0.0 if rollout.values is None else float(rollout.values[0]))
+                rewards.append(rollout.reward)
         if rows:
             self._batches = [*self._batches, (np.stack(rows), np.array(targets))][-self.window :]
             self._fit = fitted(self._batches, self.ridge)
         return calibration(np.array(expected), np.array(rewards))
 
-    def foretell(self, attempt: Trajectory) -> float:
-        """The reward an attempt's states promise; the lowest one while nothing was learned."""
+    def foretell(self, rollout: Rollout) -> float:
+        """The reward a rollout's states promise; the lowest one while nothing was learned."""
         if self._fit is None:
             return self.low
-        return float(np.clip(self._fit(self._features(attempt)), self.low, self.high))
+        return float(np.clip(self._fit(self._features(rollout)), self.low, self.high))
 
-    def _features(self, attempt: Trajectory) -> Table:
+    def _features(self, rollout: Rollout) -> Table:
         """[2 H + 3]."""
-        entropy = ENTROPY.of(attempt).astype(np.float64)
-        last = [note.of(attempt)[-self.tokens :].astype(np.float64) for note in (PROMPT_HIDDEN, HIDDEN)]
+        entropy = ENTROPY.of(rollout).astype(np.float64)
+        last = [
+            policy_statistic.of(rollout)[-self.tokens :].astype(np.float64)
+            for policy_statistic in (PROMPT_HIDDEN, HIDDEN)
+        ]
         states = [each.mean(0) for each in last]
         return np.concatenate([*states, [entropy.mean(), entropy.std(), entropy.max()]])
 
@@ -112,7 +115,7 @@ def poise(
     setting: Setting = Setting(group_size=2, groups_per_step=32),
     low: float = 0.2,
     high: float = 0.28,  # the upper bound of a ratio is 1 + high
-    ridge: float = 300.0,  # the paper's 0.01 is for draws of over 1000 attempts: 64 it learns by heart
+    ridge: float = 300.0,  # the paper's 0.01 is for draws of over 1000 rollouts: 64 it learns by heart
     window: int = 32,
 ) -> Run:
     """No critic, no spread: a ridge regression on the policy's own hidden states."""

@@ -4,7 +4,7 @@ Title: Q#: Provably Optimal Distributional RL for LLM Post-Training
 Paper: arXiv 2502.20548 (2025)
 Claim: Better accuracy on mathematics at a smaller KL to the reference than other guided methods.
 Reading: `strength` is 1 / kappa, as in the code; the paper's eta is its inverse. Run it twice: the policy rests while
-    the value learns, then `values`, its `checkpoints/step-N/values`, guides attempts and
+    the value learns, then `values`, its `checkpoints/step-N/values`, guides rollouts and
     learns no more: its labels must be those of the reference alone.
 Left out: Rounds that begin with guided tokens, and returns other than 0 and 1.
 Acts: value_grad_norm > 0
@@ -42,7 +42,7 @@ from strop.types import Group, Metrics
 
 @dataclass(frozen=True)
 class QSharp(Guidance):
-    """Adds log(1 - p + p e^strength) to candidates, p the chance of success, lowered to a least of 0.
+    """Adds log(1 - p + p e^strength) to candidates, p the probability of success, lowered to a least of 0.
 
     That is log E[exp(strength * return)] with the logit of p told.
     """
@@ -58,20 +58,20 @@ class QSharp(Guidance):
 
 # Q#'s value (2502.20548): how likely the reference is to succeed from here, learned by maximum likelihood.
 #
-# Labels are rewards of attempts that the reference finished, so the policy must rest while this learns; decoding with
+# Labels are rewards of rollouts that the reference finished, so the policy must rest while this learns; decoding with
 # it is `generate/guided_decoding.py`.
 
 
 @dataclass
 class Success(Bodied):
-    """p = sigmoid(h) after every token, by binary cross-entropy to the attempt's reward, averaged within attempts.
+    """p = sigmoid(h) after every token, by binary cross-entropy to the rollout's reward, averaged within rollouts.
 
-    The state after the last token, the end of the reply, is among them: decoding asks about just that one before it
-    stops. `values` are p before each token, which is what was expected of it.
+    The state after the last token, the end of the completion, is among them: decoding asks about just that one before
+    it stops. `values` are p before each token, which is what was expected of it.
     """
 
     learning_rate: float = 1e-4  # of Adam
-    steps: int = 2  # per draw
+    steps: int = 2  # per batch
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
@@ -81,21 +81,21 @@ class Success(Bodied):
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready().told(attempts)
-        for attempt in attempts:
-            logit = told.get(attempt.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
-            attempt.values = torch.from_numpy(logit).sigmoid().numpy()
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready().told(rollouts)
+        for rollout in rollouts:
+            logit = told.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
+            rollout.values = torch.from_numpy(logit).sigmoid().numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        if wrong := [attempt.reward for attempt in attempts if not 0 <= attempt.reward <= 1]:
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        if wrong := [rollout.reward for rollout in rollouts if not 0 <= rollout.reward <= 1]:
             raise ConfigurationError(f"Success learns a probability and needs rewards from 0 to 1, got {wrong[0]:g}")
-        values = np.concatenate([*(np.zeros(0) if a.values is None else a.values for a in attempts), np.zeros(0)])
-        rewards = np.concatenate([*(np.full(a.num_tokens, a.reward) for a in attempts), np.zeros(0)])
+        values = np.concatenate([*(np.zeros(0) if a.values is None else a.values for a in rollouts), np.zeros(0)])
+        rewards = np.concatenate([*(np.full(a.num_tokens, a.reward) for a in rollouts), np.zeros(0)])
         metrics = calibration(values, rewards) if len(values) == len(rewards) else {}
-        body, count = self._ready(), max(len(attempts), 1)
-        parts = body.parts(attempts)
+        body, count = self._ready(), max(len(rollouts), 1)
+        parts = body.parts(rollouts)
         for _ in range(self.steps if parts else 0):
             metrics["value_grad_norm"] = body.step(
                 parts, lambda out, part: _loss(out, part) / count, self.learning_rate
@@ -104,9 +104,9 @@ class Success(Bodied):
 
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:
-    """Mean over the states after each attempt's tokens, summed over attempts."""
-    labels = part.column([np.full(attempt.num_tokens, attempt.reward) for attempt in part.attempts])
-    weights = part.column([np.full(attempt.num_tokens, 1 / attempt.num_tokens) for attempt in part.attempts])
+    """Mean over the states after each rollout's tokens, summed over rollouts."""
+    labels = part.column([np.full(rollout.num_tokens, rollout.reward) for rollout in part.rollouts])
+    weights = part.column([np.full(rollout.num_tokens, 1 / rollout.num_tokens) for rollout in part.rollouts])
     return torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, AFTER, 0], labels, weights, reduction="sum")
 
 
@@ -115,7 +115,7 @@ def q_sharp(
     values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
     strength: float = 10.0,  # of guidance, 1 / kappa
 ) -> Run:
-    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
+    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, rollouts are guided by it."""
     resting = (Reinforce(weight=0.0),)
     if values:
         engine = Guided(values, QSharp(strength), device=setting.device)

@@ -69,23 +69,23 @@ class BinnedCritic(Bodied):
         self._body = ValueBody.open(model, self.bins, self.max_tokens, self.device)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready().told(attempts)
-        for attempt in attempts:
-            logits = torch.from_numpy(told.get(attempt.id, np.zeros((0, 2, self.bins), np.float32))[:, BEFORE])
-            attempt.values = self.decoded(logits.to(self.device)).cpu().numpy()
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready().told(rollouts)
+        for rollout in rollouts:
+            logits = torch.from_numpy(told.get(rollout.id, np.zeros((0, 2, self.bins), np.float32))[:, BEFORE])
+            rollout.values = self.decoded(logits.to(self.device)).cpu().numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body = self._ready()
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        parts = body.parts(attempts)
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        parts = body.parts(rollouts)
         count = max(sum(len(part.rows) for part in parts), 1)
-        values = np.concatenate([*(_array(attempt.values) for attempt in attempts), np.zeros(0)])
-        returns = np.concatenate([*(_array(attempt.returns) for attempt in attempts), np.zeros(0)])
+        values = np.concatenate([*(_array(rollout.values) for rollout in rollouts), np.zeros(0)])
+        returns = np.concatenate([*(_array(rollout.returns) for rollout in rollouts), np.zeros(0)])
         entropies: list[float] = []
 
         def loss(outputs: Tensor, part: Part) -> Tensor:
-            target = self.target(part.column([_array(attempt.returns) for attempt in part.attempts]))
+            target = self.target(part.column([_array(rollout.returns) for rollout in part.rollouts]))
             total = -(target * outputs[:, BEFORE].log_softmax(-1)).sum() / count
             entropies.append(float(total.detach()))
             return total

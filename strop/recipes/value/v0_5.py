@@ -1,14 +1,14 @@
-"""A forecast and the mean of few attempts make the baseline; more attempts are made where the two disagree.
+"""A forecast and the mean of few rollouts make the baseline; more rollouts are made where the two disagree.
 
 Key: v0.5
 Title: V0.5: Generalist Value Model as a Prior for Sparse RL Rollouts
 Paper: arXiv 2603.10848 (2026)
 Claim: Over 10 % better than GRPO and DAPO on six benchmarks, with groups of 4.
 Reading: Rewards from 0 to 1 and not -1 and 1, so noise and cost are a fourth. The forecast is that of v0's
-    belief, which is told of recent outcomes; the paper's is a frozen model that was trained for that. Optimizer steps
-    per draw are not known: one.
+    pass-rate estimator, which is told of recent outcomes; the paper's is a frozen model that was trained for that.
+    Optimizer steps per batch are not known: one.
 Left out: A value model that was trained on many policies beforehand.
-Acts: prior_doubt > 0 and attempts_added > 0
+Acts: prior_warning > 0 and rollouts_added > 0
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from strop.success import successes
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics
 
-# V0.5's test of a forecast (2603.10848): how far it lies from what k attempts showed, beyond their own chance.
+# V0.5's test of a forecast (2603.10848): how far it lies from what k rollouts showed, beyond their own probability.
 #
-# Rewards from 0 to 1, so that the mean of k attempts has a variance of at most 1 / 4k; the paper writes them as -1 and
+# Rewards from 0 to 1, so that the mean of k rollouts has a variance of at most 1 / 4k; the paper writes them as -1 and
 # 1, where it is 1 / k.
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A forecast beside the mean of `count` attempts; a forecast within their chance is taken for right."""
+    """A forecast beside the mean of `count` rollouts; a forecast within their probability is taken for right."""
 
     forecast: float
     mean: float
@@ -46,24 +46,24 @@ class Prior:
 
     @property
     def error(self) -> float:
-        """The forecast's squared error, as far as it is more than chance."""
+        """The forecast's squared error, as far as it is more than probability."""
         return max((self.mean - self.forecast) ** 2 - self.noise, 0.0)
 
     @property
-    def doubt(self) -> float:
+    def warning(self) -> float:
         """How much of the baseline is the mean's; the rest is the forecast's."""
         return self.error / (self.error + self.noise)
 
     @property
     def baseline(self) -> float:
-        return self.doubt * self.mean + (1 - self.doubt) * self.forecast
+        return self.warning * self.mean + (1 - self.warning) * self.forecast
 
     def risk(self, more: int = 0) -> float:
-        """The baseline's squared error with so many attempts more: doubt^2 * noise + (1 - doubt)^2 * error."""
+        """The baseline's squared error with so many rollouts more: warning^2 * noise + (1 - warning)^2 * error."""
         return self.error / (1 + 4 * (self.count + more) * self.error)
 
 
-# V0.5's attempts on demand (2603.10848): more of them while that lowers the baseline's risk by what one costs.
+# V0.5's rollouts on demand (2603.10848): more of them while that lowers the baseline's risk by what one costs.
 #
 # Reading: one more at a time, as in the paper, each judged by all that were made; a forecast that is not refuted ends
 # it.
@@ -71,11 +71,11 @@ class Prior:
 
 @dataclass(frozen=True)
 class WhileRiskFalls(Budget):
-    """`first` attempts, then one after the other, up to `most`, while risk(k) - risk(k + 1) > cost."""
+    """`first` rollouts, then one after the other, up to `most`, while risk(k) - risk(k + 1) > cost."""
 
-    first: int = 4  # attempts before the forecast is judged
-    most: int = 16  # attempts in all
-    cost: float = 1 / 1024  # of one attempt; that of the paper, 1 / 16^2, where rewards go from 0 to 1
+    first: int = 4  # rollouts before the forecast is judged
+    most: int = 16  # rollouts in all
+    cost: float = 1 / 1024  # of one rollout; that of the paper, 1 / 16^2, where rewards go from 0 to 1
 
     def __post_init__(self) -> None:
         if not 2 <= self.first <= self.most or self.cost <= 0:
@@ -87,25 +87,26 @@ class WhileRiskFalls(Budget):
     def size(self) -> int | None:
         return self.first
 
-    def attempts(self, group: Group) -> int:
-        made = len(group.trajectories)
+    def rollouts(self, group: Group) -> int:
+        made = len(group.rollouts)
         if not made:
             return self.first
         right, count = successes(group)
-        if not count or group.foreseen is None or made >= self.most:
+        if not count or group.predicted is None or made >= self.most:
             return 0
-        prior = Prior(group.foreseen[0], right / count, count)
+        prior = Prior(group.predicted[0], right / count, count)
         return int(prior.risk() - prior.risk(1) > self.cost)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how much was added."""
-        added = [max(len(group.trajectories) - self.first, 0) for group in groups]
-        return {"attempts_added": sum(added) / max(len(groups), 1)}
+        added = [max(len(group.rollouts) - self.first, 0) for group in groups]
+        return {"rollouts_added": sum(added) / max(len(groups), 1)}
 
 
-# V0.5's credit (2603.10848): against a baseline fused from a forecast and the mean of few attempts.
+# V0.5's advantage (2603.10848): against a baseline fused from a forecast and the mean of few rollouts.
 #
-# Readings: rewards go from 0 to 1 here and credit with them, so it is half of the paper's. The attempts that form the
+# Readings: rewards go from 0 to 1 here and advantage with them, so it is half of the paper's. The rollouts that form
+# the
 # mean are those that are credited, as in the paper; the bias is of the order of 1 / sqrt(k).
 
 
@@ -118,30 +119,33 @@ class FusedPrior(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             baseline = self.baseline(group)
-            for attempt in group.scored:
-                attempt.set_advantage(attempt.reward - baseline)
+            for rollout in group.scored:
+                rollout.set_advantage(rollout.reward - baseline)
 
     def baseline(self, group: Group) -> float:
         right, count = successes(group)
-        if group.foreseen is None:
+        if group.predicted is None:
             return right / count if count else 0.0
-        return Prior(group.foreseen[0], right / count, count).baseline if count else group.foreseen[0]
+        return Prior(group.predicted[0], right / count, count).baseline if count else group.predicted[0]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how often the forecast was refuted, and how much of the baseline is the attempts'."""
-        told = [(group.foreseen[0], *successes(group)) for group in groups if group.foreseen is not None]
+        """Nothing; says how often the forecast was refuted, and how much of the baseline is the rollouts'."""
+        told = [(group.predicted[0], *successes(group)) for group in groups if group.predicted is not None]
         priors = [Prior(forecast, right / count, count) for forecast, right, count in told if count]
         size = max(len(priors), 1)
-        doubts = [prior.doubt for prior in priors]
-        return {"prior_doubt": sum(doubts) / size, "prior_refuted_share": sum(doubt > 0 for doubt in doubts) / size}
+        warnings = [prior.warning for prior in priors]
+        return {
+            "prior_warning": sum(warnings) / size,
+            "prior_refuted_share": sum(warning > 0 for warning in warnings) / size,
+        }
 
 
 def v0_5(
-    setting: Setting = Setting(world="arithmetic:2+arithmetic:4+arithmetic:6", group_size=4),
+    setting: Setting = Setting(env="arithmetic:2+arithmetic:4+arithmetic:6", group_size=4),
     support: int = 64,  # tasks that the forecast is made from, those tried last
-    most: int = 16,  # attempts at one task; group_size of them are made before the forecast is judged
-    cost: float = 1 / 1024,  # of one attempt, in units of the baseline's squared error
+    most: int = 16,  # rollouts of one task; group_size of them are made before the forecast is judged
+    cost: float = 1 / 1024,  # of one rollout, in units of the baseline's squared error
 ) -> Run:
-    """group_size attempts first; no group is too small, as the forecast is part of the baseline."""
-    belief, budget = Generalist(support, setting.device), WhileRiskFalls(setting.group_size, most, cost)
-    return setting.run("v0_5", FusedPrior(), (Clip(),), belief=belief, budget=budget)
+    """group_size rollouts first; no group is too small, as the forecast is part of the baseline."""
+    estimator, budget = Generalist(support, setting.device), WhileRiskFalls(setting.group_size, most, cost)
+    return setting.run("v0_5", FusedPrior(), (Clip(),), estimator=estimator, budget=budget)

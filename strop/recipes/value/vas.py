@@ -4,7 +4,7 @@ Title: Value Augmented Sampling for Language Model Alignment and Personalization
 Paper: arXiv 2405.06639 (2024)
 Claim: As good as the best of 128 samples at lower cost, without touching the weights.
 Reading: Run it twice: the policy rests while the value learns, then `values`, its `checkpoints/step-N/values`, guides
-    attempts and learns no more: its labels must be those of the model alone. The state after the end token learns the
+    rollouts and learns no more: its labels must be those of the model alone. The state after the end token learns the
     reward, because decoding asks about it.
 Left out: Several values at once.
 Acts: value_grad_norm > 0
@@ -48,7 +48,7 @@ def vas(
     strength: float = 3.0,  # of guidance
     trace: float = 0.95,
 ) -> Run:
-    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
+    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, rollouts are guided by it."""
     resting = (Reinforce(weight=0.0),)
     if values:
         engine = Guided(values, Vas(strength), device=setting.device)

@@ -12,7 +12,7 @@ from strop.types import Group
 
 @dataclass
 class Held:
-    """The length is that of the new groups alone: old ones wait for nobody, and a pace must not count them.
+    """The length is that of the new groups alone: old ones wait for nobody, and an admission must not count them.
 
     A group that is new has never been trained on, so that `times_trained` says on which side it stands.
     """

@@ -1,4 +1,5 @@
-"""Advisers that are rules, for sums and other scratchpads: the checklist, a judge of its items and an exact verifier.
+"""LLM clients that are rules, for sums and other scratchpads: the checklist, a judge of its items and an exact
+verifier.
 
 They stand for the larger model of RLCF and know no task's answer. To be asked by `Procedural`, for example as
 `strop.standins.judges.checklist:judged`.
@@ -19,32 +20,32 @@ STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 
 
 @lru_cache(maxsize=16)
-def steps_in(reply: str) -> tuple[str, ...]:
-    """All calculations of a reply; several requirements ask about the same ones."""
-    return tuple(STEP.findall(reply))
+def steps_in(completion: str) -> tuple[str, ...]:
+    """All calculations of a completion; several requirements ask about the same ones."""
+    return tuple(STEP.findall(completion))
 
 
-def _holding(task: str, reply: str) -> float:
-    steps = steps_in(reply)
+def _holding(task: str, completion: str) -> float:
+    steps = steps_in(completion)
     return sum(map(holds, steps[:MOST_STEPS])) / len(steps) if steps else 0.0
 
 
-def _concluding(task: str, reply: str) -> float:
-    steps, answer = steps_in(reply), final_answer(reply)
+def _concluding(task: str, completion: str) -> float:
+    steps, answer = steps_in(completion), final_answer(completion)
     return float(bool(steps) and answer != "" and steps[-1].rpartition("=")[2] == answer)
 
 
-def _using(task: str, reply: str) -> float:
-    asked, used = re.findall(r"\d+", task), set(re.findall(r"\d+", " ".join(steps_in(reply))))
+def _using(task: str, completion: str) -> float:
+    asked, used = re.findall(r"\d+", task), set(re.findall(r"\d+", " ".join(steps_in(completion))))
     return sum(number in used for number in asked) / len(asked) if asked else 1.0
 
 
-def _working(task: str, reply: str) -> float:
-    return float(reply.startswith(OPEN) and reply.count(CLOSE) == 1)
+def _working(task: str, completion: str) -> float:
+    return float(completion.startswith(OPEN) and completion.count(CLOSE) == 1)
 
 
-def _answering(task: str, reply: str) -> float:
-    return float(final_answer(reply) != "")
+def _answering(task: str, completion: str) -> float:
+    return float(final_answer(completion) != "")
 
 
 _RULES: Mapping[Item, Callable[[str, str], float]] = {
@@ -58,9 +59,9 @@ _BY_TEXT = {item.text: rule for item, rule in _RULES.items()}
 _EXACT = (_holding, _concluding)
 
 
-def met(requirement: str, task: str, reply: str) -> float:
-    """The share of a requirement that a reply meets."""
-    return _BY_TEXT[requirement](task, reply)
+def met(requirement: str, task: str, completion: str) -> float:
+    """The share of a requirement that a completion meets."""
+    return _BY_TEXT[requirement](task, completion)
 
 
 def written(text: str) -> str:
@@ -69,13 +70,13 @@ def written(text: str) -> str:
 
 
 def judged(text: str) -> str:
-    """How well a reply meets an item, from 0 to 100."""
+    """How well a completion meets an item, from 0 to 100."""
     parts = parts_of(text)
-    return f"{100 * met(parts['requirement'], parts['task'], parts['reply']):.0f}"
+    return f"{100 * met(parts['requirement'], parts['task'], parts['completion']):.0f}"
 
 
 def verified(text: str) -> str:
     """100 where an item is met fully, else 0; of items that are no matter of fact, nothing."""
     parts = parts_of(text)
     rule = _BY_TEXT[parts["requirement"]]
-    return f"{100 * (rule(parts['task'], parts['reply']) == 1.0)}" if rule in _EXACT else ""
+    return f"{100 * (rule(parts['task'], parts['completion']) == 1.0)}" if rule in _EXACT else ""

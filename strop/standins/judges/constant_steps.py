@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
 from strop.filter.paid_text import Span
-from strop.types import Trajectory
+from strop.types import Rollout
 
 
 @dataclass(frozen=True)
@@ -15,5 +15,5 @@ class StepsAlike(StepJudge):
 
     inner: StepJudge = field(default_factory=Calculations)
 
-    def steps(self, attempt: Trajectory) -> list[Span]:
-        return [replace(step, value=1.0) for step in self.inner.steps(attempt)]
+    def steps(self, rollout: Rollout) -> list[Span]:
+        return [replace(step, value=1.0) for step in self.inner.steps(rollout)]

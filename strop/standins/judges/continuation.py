@@ -10,4 +10,4 @@ def continued(text: str) -> str:
     """yes or no."""
     parts = parts_of(text)
     following, _, after = parts["answer"].partition("\n")
-    return "yes" if continues(parts["reply"], following, after) else "no"
+    return "yes" if continues(parts["completion"], following, after) else "no"

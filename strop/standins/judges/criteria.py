@@ -1,4 +1,5 @@
-"""Advisers that are rules, for sums and other scratchpads: criteria for a task, rubrics with vetoes, and their judge.
+"""LLM clients that are rules, for sums and other scratchpads: criteria for a task, rubrics with vetoes, and their
+judge.
 
 They stand for the larger models of CARMO, Rubicon and OpenRS and know no task's answer. To be asked by `Procedural`,
 for example as `strop.standins.judges.criteria:scored`.
@@ -38,20 +39,20 @@ def guarded(text: str) -> str:
 
 
 def scored(text: str) -> str:
-    """How well a reply meets each of several requirements."""
+    """How well a completion meets each of several requirements."""
     parts = parts_of(text)
     asked = _LINE.findall(parts["requirements"])
-    shares = [_met(requirement, parts["task"], parts["reply"]) for requirement in asked]
+    shares = [_met(requirement, parts["task"], parts["completion"]) for requirement in asked]
     return "\n".join(f"{number}: {100 * share:.2f}" for number, share in enumerate(shares, start=1))
 
 
-def _met(requirement: str, task: str, reply: str) -> float:
-    steps = steps_in(reply)
-    return float(len(set(steps)) == len(steps)) if requirement == _ONCE else met(requirement, task, reply)
+def _met(requirement: str, task: str, completion: str) -> float:
+    steps = steps_in(completion)
+    return float(len(set(steps)) == len(steps)) if requirement == _ONCE else met(requirement, task, completion)
 
 
 def compared(text: str) -> str:
-    """On which criteria two replies differ, and by how much; for OpenRS's question."""
+    """On which criteria two completions differ, and by how much; for OpenRS's question."""
     parts = parts_of(text)
     kinds = {"fatal": _ANSWERS, "core": _HOLD, "important": _LAST, "highlight": _USED}
     lines = []

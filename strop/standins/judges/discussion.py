@@ -18,7 +18,7 @@ _STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 def scored(text: str) -> str:
     """1 where a calculation is wrong or there is no answer; else 3 where the evaluation agrees, else 2."""
     parts = parts_of(text)
-    solution, evaluation = parts["reply"], parts["other"]
+    solution, evaluation = parts["completion"], parts["other"]
     steps, answer = _STEP.findall(solution), final_answer(solution)
     if not answer or len(steps) > MOST_STEPS or not all(map(holds, steps)):
         return "1"

@@ -1,4 +1,4 @@
-"""A judge of effort that is a rule: how many different calculations a reply tries; to be asked by `Procedural`."""
+"""A judge of effort that is a rule: how many different calculations a completion tries; to be asked by `Procedural`."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _PLENTY = 5  # different calculations that are all the effort one could wish for
 
 def effort(text: str) -> str:
     """From 0 to 100; the same calculation again is no effort, and whether it holds is not asked."""
-    tried = set(_STEP.findall(parts_of(text)["reply"]))
+    tried = set(_STEP.findall(parts_of(text)["completion"]))
     return f"{100 * min(len(tried) / _PLENTY, 1):g}"

@@ -1,4 +1,4 @@
-"""Advisers that are rules, for sums: the brief that a sum is, and the one that a worked solution seems to answer.
+"""LLM clients that are rules, for sums: the brief that a sum is, and the one that a worked solution seems to answer.
 
 They stand for the language models of inverse specification. To be asked by `Procedural`, for example as
 `strop.standins.judges.inverse_spec:guessed`.
@@ -22,7 +22,7 @@ def told(text: str) -> str:
 
 def guessed(text: str) -> str:
     """The numbers that a working adds: both of its first step, then one of each; what does not hold is not read."""
-    steps = [step for step in _STEP.findall(parts_of(text)["reply"])[:MOST_STEPS] if holds(step)]
+    steps = [step for step in _STEP.findall(parts_of(text)["completion"])[:MOST_STEPS] if holds(step)]
     sums = [_NUMBER.findall(step.partition("=")[0]) for step in steps]
     numbers = [number for place, each in enumerate(sums) for number in (each if not place else each[1:])]
     return _brief(numbers) if numbers else "audience: nobody"

@@ -1,4 +1,5 @@
-"""What follows a reply, judged by rules: a language model's place in runs that need none (OpenClaw-RL, 2603.10165).
+"""What follows a completion, judged by rules: a language model's place in runs that need none (OpenClaw-RL,
+2603.10165).
 
 To be asked by `Procedural` as `strop.standins.judges.next_state:judged`. The rules know no task's answer, but they can
 add up.
@@ -17,7 +18,9 @@ _SUM = re.compile(r"([0-9]{1,9}(?:\+[0-9]{1,9}){1,9})=\?")
 
 
 def judged(text: str) -> str:
-    """`score: -1`, 0 or 1 for a reply by what was said after it; or a hint that would have helped, behind its score."""
+    """`score: -1`, 0 or 1 for a completion by what was said after it; or a hint that would have helped, behind its
+    score.
+    """
     parts = parts_of(text)
     state = parts.get("other", "").strip()
     is_bad = state.startswith(_BAD)

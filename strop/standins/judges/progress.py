@@ -1,4 +1,4 @@
-"""Advisers that are rules, for guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
+"""LLM clients that are rules, for guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
 
 They stand for language models and know no task's answer. To be asked by `Procedural`, for example as
 `strop.standins.judges.progress:guessing`.

@@ -1,4 +1,4 @@
-"""An adviser that is a rule, for messages of tool worlds: whatever is no complaint shows progress.
+"""An LLM client that is a rule, for messages of tool environments: whatever is no complaint shows progress.
 
 It stands for the language model that labels messages in ONI. To be asked by `Procedural`, as
 `strop.standins.judges.progress_messages:labelled`.
@@ -11,4 +11,4 @@ from strop.text.llm_prompt import parts_of
 
 def labelled(text: str) -> str:
     """Yes or no."""
-    return "no" if parts_of(text)["reply"].startswith("error") else "yes"
+    return "no" if parts_of(text)["completion"].startswith("error") else "yes"

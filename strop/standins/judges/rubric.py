@@ -1,4 +1,4 @@
-"""Advisers that are rules, for chain sums: a rubric of the right steps, and a judge who looks for each of them.
+"""LLM clients that are rules, for chain sums: a rubric of the right steps, and a judge who looks for each of them.
 
 They stand for the larger model of RuscaRL. To be asked by `Procedural`, as `strop.standins.judges.rubric:judged`.
 """
@@ -22,6 +22,6 @@ def written(text: str) -> str:
 
 
 def judged(text: str) -> str:
-    """Whether a reply has a step."""
+    """Whether a completion has a step."""
     parts = parts_of(text)
-    return "yes" if parts["requirement"] in _STEP.findall(parts["reply"]) else "no"
+    return "yes" if parts["requirement"] in _STEP.findall(parts["completion"]) else "no"

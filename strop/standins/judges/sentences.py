@@ -19,7 +19,7 @@ def judged(text: str) -> str:
     """Faithful: all numbers stand in the task or came out before. Correct: a calculation holds, an answer came out."""
     parts = parts_of(text)
     known, last, lines = set(_NUMBER.findall(parts["task"])), "", []
-    for number, sentence in _LINE.findall(parts["reply"]):
+    for number, sentence in _LINE.findall(parts["completion"]):
         left, is_sum, right = sentence.partition("=")
         is_faithful = set(_NUMBER.findall(left)) <= known
         is_correct = holds(sentence) if is_sum else bool(last) and sentence.strip() == last

@@ -13,4 +13,4 @@ def judged(text: str) -> str:
     wanted = parts["task"].removeprefix("find ").partition(":")[0]
     words = parts["other"].split()
     found = [after for word, after in pairwise(words) if word == wanted]
-    return "SUCCESS" if parts["reply"] in found else "NOT SUCCESS"
+    return "SUCCESS" if parts["completion"] in found else "NOT SUCCESS"

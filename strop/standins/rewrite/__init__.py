@@ -1,1 +1,1 @@
-"""How problems of the bundled worlds are rewritten by rules, from the worlds' own parsers."""
+"""How problems of the bundled environments are rewritten by rules, from the environments' own parsers."""

@@ -13,7 +13,7 @@ _STEP = re.compile(r"(\d{1,9})\+(\d{1,9})=(\d{1,9})")
 
 
 class Sums(Rules):
-    """Chain sums of the world `arithmetic`."""
+    """Chain sums of the environment `arithmetic`."""
 
     def knows(self, task: str) -> bool:
         return _SUM.fullmatch(task) is not None
@@ -35,9 +35,9 @@ class Sums(Rules):
                 raise refuse(wanted, task)
         return _problem(terms)
 
-    def mended(self, reply: str, task: str, answer: str, stream: random.Random) -> Problem:
+    def mended(self, completion: str, task: str, answer: str, stream: random.Random) -> Problem:
         """The first addition that went wrong, and other numbers behind it."""
-        for left, right, result in _STEP.findall(reply):
+        for left, right, result in _STEP.findall(completion):
             if int(left) + int(right) != int(result):
                 return _problem([int(left), int(right), *(_alike(term, stream) for term in _terms(task)[2:])])
         return self.changed("similar", task, answer, stream)

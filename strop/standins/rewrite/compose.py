@@ -22,7 +22,7 @@ _STEP = re.compile(r"([a-z]{1,9})\(([a-z]{1,20})\)=([a-z]{0,20})")
 
 
 class Compositions(Rules):
-    """String functions inside one another, of the world `compose`."""
+    """String functions inside one another, of the environment `compose`."""
 
     def knows(self, task: str) -> bool:
         return _PROBLEM.fullmatch(task) is not None and set(parse(task)[0]) <= set(FUNCTIONS)
@@ -45,10 +45,10 @@ class Compositions(Rules):
                 raise refuse(wanted, task)
         return _problem(names, text)
 
-    def mended(self, reply: str, task: str, answer: str, stream: random.Random) -> Problem:
+    def mended(self, completion: str, task: str, answer: str, stream: random.Random) -> Problem:
         """The first function that was taken wrongly is the innermost one, on another word."""
         names, text = parse(task)
-        for name, before, after in _STEP.findall(reply):
+        for name, before, after in _STEP.findall(completion):
             if name in names and FUNCTIONS[name](before) != after:
                 rest = list(names)
                 rest.remove(name)

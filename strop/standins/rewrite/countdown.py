@@ -11,12 +11,12 @@ from strop.environments.bundled.countdown import Exact, Expression, apply, rando
 from strop.standins.rewrite.rules import Problem, Rules, refuse
 
 _PROBLEM = re.compile(r"make (\d+) from ((?:\d+ )+\d+)")
-_LARGEST, _MOST = 12, 5  # of the numbers that the world draws, and how many of them
+_LARGEST, _MOST = 12, 5  # of the numbers that the environment draws, and how many of them
 _TRIES = 200
 
 
 class Targets(Rules):
-    """Numbers and targets of the world `countdown`."""
+    """Numbers and targets of the environment `countdown`."""
 
     def knows(self, task: str) -> bool:
         return _PROBLEM.fullmatch(task) is not None

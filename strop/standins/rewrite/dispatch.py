@@ -1,5 +1,5 @@
-"""Answers to the requests of writers (`control/task_generators/support/prompts.py`) by rules, in place of a larger
-model.
+"""Answers to the requests of task generators (`control/task_generators/support/prompts.py`) by rules, in place of a
+larger model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from strop.standins.rewrite.keyvalue import Lookups
 from strop.standins.rewrite.rules import Rules
 from strop.text.llm_prompt import parts_of
 
-# what the rules know of the operations of writers/operations.py; two of them change no problem's answer
+# what the rules know of the operations of task_generators/operations.py; two of them change no problem's answer
 _STEPS: Mapping[str, tuple[str, ...]] = {
     "breadth": ("similar",),
     "constraints": ("reworded",),
@@ -23,16 +23,16 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("harder", "harder"),
     "complicate": ("similar", "harder"),
 }
-_WORLDS: tuple[Rules, ...] = (Sums(), Compositions(), Targets(), Lookups())
+_ENVS: tuple[Rules, ...] = (Sums(), Compositions(), Targets(), Lookups())
 
 
 def advised(text: str, key: int) -> str:
-    """The answer to one of the requests; chance hangs on the key, and what no rule can do raises ValueError."""
+    """The answer to one of the requests; probability hangs on the key, and what no rule can do raises ValueError."""
     parts = parts_of(text)
     wanted, task, answer = parts["wanted"], parts["task"], parts.get("answer", "")
-    rules = next((each for each in _WORLDS if each.knows(task)), None)
+    rules = next((each for each in _ENVS if each.knows(task)), None)
     if rules is None:
-        raise ValueError(f"no bundled world has problems such as {task[:80]!r}")
+        raise ValueError(f"no bundled environment has problems such as {task[:80]!r}")
     stream = random.Random(f"{key}/{text}")
     if wanted == "concepts":
         return "\n".join(rules.concepts(task, answer))
@@ -43,7 +43,7 @@ def advised(text: str, key: int) -> str:
     if wanted == "about":
         made = rules.about(parts["ideas"].split("\n"), task, stream)
     elif wanted == "mended":
-        made = rules.mended(parts["reply"], task, answer, stream)
+        made = rules.mended(parts["completion"], task, answer, stream)
     else:
         made = task, answer
         for step in _STEPS.get(wanted, (wanted,)):

@@ -13,7 +13,7 @@ _PROBLEM = re.compile(r"sum [a-z]+(?: [a-z]+)*")
 
 
 class Lookups(Rules):
-    """Look-ups and sums of the world `keyvalue`."""
+    """Look-ups and sums of the environment `keyvalue`."""
 
     def knows(self, task: str) -> bool:
         return _PROBLEM.fullmatch(task) is not None

@@ -1,4 +1,4 @@
-"""What rules can do with the problems of one world, each by the name of its request
+"""What rules can do with the problems of one environment, each by the name of its request
 (`control/task_generators/support/prompts.py`).
 """
 
@@ -12,15 +12,15 @@ Problem: TypeAlias = tuple[str, str]  # what is asked, and the answer
 
 
 class Rules(Protocol):
-    """What a world's rules do not know, or cannot do without giving the answer away, raises ValueError."""
+    """What an environment's rules do not know, or cannot do without giving the answer away, raises ValueError."""
 
-    def knows(self, task: str) -> bool: ...  # whether this is a problem of the world
+    def knows(self, task: str) -> bool: ...  # whether this is a problem of the environment
     def changed(self, wanted: str, task: str, answer: str, stream: random.Random) -> Problem: ...
-    def mended(self, reply: str, task: str, answer: str, stream: random.Random) -> Problem:
-        return self.changed("similar", task, answer, stream)  # a problem that trains what a reply got wrong
+    def mended(self, completion: str, task: str, answer: str, stream: random.Random) -> Problem:
+        return self.changed("similar", task, answer, stream)  # a problem that trains what a completion got wrong
 
     def solved(self, task: str) -> str:
-        raise ValueError(f"only its world knows the answer to {task!r}")
+        raise ValueError(f"only its environment knows the answer to {task!r}")
 
     def is_same(self, task: str, other: str) -> bool:
         return self.knows(other) and self.solved(task) == self.solved(other)

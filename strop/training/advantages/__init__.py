@@ -1,1 +1,1 @@
-"""Who gets the credit?"""
+"""Who gets the advantage?"""

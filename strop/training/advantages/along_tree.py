@@ -1,7 +1,7 @@
-"""Credit along a tree of attempts: a token that several attempts share is credited with all of theirs.
+"""Advantage along a tree of rollouts: a token that several rollouts share is credited with all of theirs.
 
-Every sampled token is written in one attempt, which is given to those that branch off from it. The sum gives, token by
-token, the gradient of training each attempt whole; the mean gives shared tokens no more weight than others.
+Every sampled token is written in one rollout, which is given to those that branch off from it. The sum gives, token by
+token, the gradient of training each rollout whole; the mean gives shared tokens no more weight than others.
 Papers: ettrl
 """
 
@@ -16,16 +16,16 @@ import numpy as np
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
 from strop.training.arithmetic.tree_lineage import counts, lines
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
 _RULES = ("sum", "mean")
 
 
 @dataclass(frozen=True)
 class AlongTree(Advantage):
-    """Sum or mean, over the attempts that go through a token, of what `inner` gives each of them, which is one number.
+    """Sum or mean, over the rollouts that go through a token, of what `inner` gives each of them, which is one number.
 
-    Attempts that do not count (failed, given up) give and get nothing.
+    Rollouts that do not count (failed, given up) give and get nothing.
     """
 
     inner: Advantage
@@ -40,31 +40,32 @@ class AlongTree(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
         for group in groups:
-            attempts = {attempt.id: attempt for attempt in group.scored}
-            sums = {name: np.zeros(attempt.num_tokens) for name, attempt in attempts.items()}
+            rollouts = {rollout.id: rollout for rollout in group.scored}
+            sums = {name: np.zeros(rollout.num_tokens) for name, rollout in rollouts.items()}
             for name, line in lines(group.scored).items():
-                credit = _credit(attempts[name])
+                advantage = _advantage(rollouts[name])
                 for owner, size in line.items():
-                    sums[owner][:size] += credit
+                    sums[owner][:size] += advantage
             times = counts(group)
-            for name, attempt in attempts.items():
+            for name, rollout in rollouts.items():
                 total = sums[name] / times[name] if self.rule == "mean" else sums[name]
-                attempt.advantages = total.astype(np.float32)
+                rollout.advantages = total.astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of written tokens that stand in more than one attempt."""
+        """The share of written tokens that stand in more than one rollout."""
         times = np.concatenate([np.zeros(0), *(each for group in groups for each in counts(group).values())])
         return {"shared_token_share": float((times > 1).mean()) if len(times) else 0.0}
 
 
-def _credit(attempt: Trajectory) -> float:
-    """One number; an attempt that wrote nothing has none to share."""
-    given = attempt.advantages
+def _advantage(rollout: Rollout) -> float:
+    """One number; a rollout that wrote nothing has none to share."""
+    given = rollout.advantages
     if given is None or not len(given):
         return 0.0
     if np.ptp(given) > 0:
         raise ConfigurationError(
-            f"AlongTree needs one number for each attempt, and the credit of {attempt.id} goes from {given.min():g} to "
+            f"AlongTree needs one number for each rollout, and the advantage of {rollout.id} goes from "
+            f"{given.min():g} to "
             f"{given.max():g}: what its tokens share with others would be undefined"
         )
     return float(given[0])

@@ -1,4 +1,4 @@
-"""REINFORCE++-baseline (Hu, 2501.03262): the group's mean is taken off first, then the draw is standardised as one.
+"""REINFORCE++-baseline (Hu, 2501.03262): the group's mean is taken off first, then the batch is standardised as one.
 
 Papers: reinforce-plus-plus
 """
@@ -17,9 +17,9 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class BaselineStandard(Advantage):
-    """a = r - mean of the group; A = (a - mean) / (std + epsilon) over all written tokens of the draw, population std.
+    """a = r - mean of the group; A = (a - mean) / (std + epsilon) over all written tokens of the batch, population std.
 
-    No group is divided by its own spread, and a long attempt counts with all its tokens.
+    No group is divided by its own spread, and a long rollout counts with all its tokens.
     """
 
     epsilon: float = 1e-8
@@ -27,18 +27,18 @@ class BaselineStandard(Advantage):
     min_group: ClassVar[int] = 2
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        lengths = np.array([attempt.num_tokens for attempt in attempts], dtype=np.float64)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        lengths = np.array([rollout.num_tokens for rollout in rollouts], dtype=np.float64)
         centred = np.concatenate([*(_centred(group) for group in groups), np.zeros(0)])
         count = max(lengths.sum(), 1.0)
         centred -= (lengths * centred).sum() / count
         spread = np.sqrt((lengths * centred**2).sum() / count)
-        for attempt, value in zip(attempts, centred, strict=True):
-            attempt.set_advantage(float(value / (spread + self.epsilon)))
+        for rollout, value in zip(rollouts, centred, strict=True):
+            rollout.set_advantage(float(value / (spread + self.epsilon)))
 
 
 def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Rewards minus their mean, exactly 0 where all are equal: [G]."""
-    rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+    rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
     rewards -= rewards[:1].copy()
     return rewards - rewards.mean() if len(rewards) else rewards

@@ -1,4 +1,4 @@
-"""The same credit for every attempt: supervised training, and expert iteration on what a gate kept."""
+"""The same advantage for every rollout: supervised training, and expert iteration on what a gate kept."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from strop.types import Group
 class Constant(Advantage):
     """A = value, whatever the reward."""
 
-    value: float = 1.0  # the credit of every token
+    value: float = 1.0  # the advantage of every token
 
     is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            for attempt in group.scored:
-                attempt.set_advantage(self.value)
+            for rollout in group.scored:
+                rollout.set_advantage(self.value)

@@ -1,4 +1,4 @@
-"""Dr. GRPO's credit (Liu et al., 2503.20783): each attempt against the mean of its group, without the division.
+"""Dr. GRPO's advantage (Liu et al., 2503.20783): each rollout against the mean of its group, without the division.
 
 Papers: dr-grpo
 """
@@ -15,7 +15,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class GroupMean(Advantage):
-    """A = r - mean. The mean holds the attempt itself: the expected gradient is (G - 1) / G of the true one."""
+    """A = r - mean. The mean holds the rollout itself: the expected gradient is (G - 1) / G of the true one."""
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True
@@ -23,5 +23,5 @@ class GroupMean(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
-            for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.set_advantage(float(reward - rewards.mean()))
+            for rollout, reward in zip(group.scored, rewards, strict=True):
+                rollout.set_advantage(float(reward - rewards.mean()))

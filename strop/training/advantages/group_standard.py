@@ -1,4 +1,4 @@
-"""GRPO's credit (Shao et al., 2402.03300): each attempt against its siblings, in units of their spread.
+"""GRPO's advantage (Shao et al., 2402.03300): each rollout against its siblings, in units of their spread.
 
 Papers: grpo
 """
@@ -18,7 +18,7 @@ class GroupStandard(Advantage):
     """A = (r - mean) / (std + epsilon) within the group; std is the sample one (divided by G - 1).
 
     Dividing by the group's own spread biases the gradient: tasks near 0 % or 100 % weigh more. A group in which
-    only one attempt counts says nothing and gets 0.
+    only one rollout counts says nothing and gets 0.
     """
 
     epsilon: float = 1e-6  # keeps the divisor above 0
@@ -32,6 +32,6 @@ class GroupStandard(Advantage):
             rewards = rewards - rewards[:1]  # [G]; equal ones give exactly 0
             spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
             if len(rewards):
-                credit = (rewards - rewards.mean()) / (spread + self.epsilon)  # [G]
-                for attempt, each in zip(group.scored, credit.tolist(), strict=True):
-                    attempt.set_advantage(each)
+                advantage = (rewards - rewards.mean()) / (spread + self.epsilon)  # [G]
+                for rollout, each in zip(group.scored, advantage.tolist(), strict=True):
+                    rollout.set_advantage(each)

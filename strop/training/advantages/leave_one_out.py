@@ -1,4 +1,4 @@
-"""RLOO's credit (Kool et al., 2019; Ahmadian et al., 2402.14740): each attempt against the mean of the others.
+"""RLOO's advantage (Kool et al., 2019; Ahmadian et al., 2402.14740): each rollout against the mean of the others.
 
 Papers: rloo
 """
@@ -15,7 +15,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class LeaveOneOut(Advantage):
-    """A = r - mean of the siblings: unbiased. An attempt without a sibling that counts has no baseline and gets 0."""
+    """A = r - mean of the siblings: unbiased. A rollout without a sibling that counts has no baseline and gets 0."""
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True
@@ -24,5 +24,5 @@ class LeaveOneOut(Advantage):
         for group in groups:
             rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
             factor = len(rewards) / max(len(rewards) - 1, 1)  # r - others' mean = G / (G - 1) * (r - mean)
-            for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.set_advantage(float(factor * (reward - rewards.mean())))
+            for rollout, reward in zip(group.scored, rewards, strict=True):
+                rollout.set_advantage(float(factor * (reward - rewards.mean())))

@@ -1,4 +1,4 @@
-"""MaxRL's credit (2602.02710): divided by the success rate, which makes the log of it the objective.
+"""MaxRL's advantage (2602.02710): divided by the success rate, which makes the log of it the objective.
 
 Papers: maxrl
 """
@@ -27,12 +27,12 @@ class MaximumLikelihood(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+            rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
             if (rewards < 0).any():
                 raise ConfigurationError(
                     f"MaximumLikelihood divides by the mean reward and needs rewards >= 0, got {rewards.min():g} "
                     f"for task {group.task.id}"
                 )
             mean = float(rewards.mean()) if len(rewards) else 0.0
-            for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.set_advantage(float((reward - mean) / mean) if mean > 0 else 0.0)
+            for rollout, reward in zip(group.scored, rewards, strict=True):
+                rollout.set_advantage(float((reward - mean) / mean) if mean > 0 else 0.0)

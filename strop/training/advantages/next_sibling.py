@@ -1,6 +1,6 @@
-"""A negative control: every attempt gets the credit that the sibling after it has earned.
+"""A negative control: every rollout gets the advantage that the sibling after it has earned.
 
-Sizes and signs of the credit stay what they were, group by group; which attempt they belong to is lost.
+Sizes and signs of the advantage stay what they were, group by group; which rollout they belong to is lost.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.roles import Advantage
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class NextSibling(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
         for group in groups:
-            given = [_mean(attempt) for attempt in group.scored]
-            for attempt, credit in zip(group.scored, given[1:] + given[:1], strict=True):
-                attempt.set_advantage(credit)
+            given = [_mean(rollout) for rollout in group.scored]
+            for rollout, advantage in zip(group.scored, given[1:] + given[:1], strict=True):
+                rollout.set_advantage(advantage)
 
 
-def _mean(attempt: Trajectory) -> float:
-    credit = attempt.advantages
-    return float(credit.mean()) if credit is not None and len(credit) else 0.0
+def _mean(rollout: Rollout) -> float:
+    advantage = rollout.advantages
+    return float(advantage.mean()) if advantage is not None and len(advantage) else 0.0

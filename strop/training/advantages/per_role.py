@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_returns import credit_turns, turn_returns
+from strop.training.arithmetic.turn_returns import set_turn_advantages, turn_returns
 from strop.types import Group
 
 
@@ -18,20 +18,20 @@ from strop.types import Group
 class PerRole(Advantage):
     """A of a turn = its return - the mean return of all turns of its role in the group.
 
-    The role of a turn is the voice in which it was sampled: with one voice and one turn per attempt this is the group
-    mean. Nothing is discounted from turn to turn: voices in contexts of their own have no order.
+    The role of a turn is the policy name in which it was sampled: with one policy name and one turn per rollout this is
+    the group mean. Nothing is discounted from turn to turn: policy names in contexts of their own have no order.
     """
 
     min_group: ClassVar[int] = 2
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            returns = [turn_returns(attempt, 1.0) for attempt in group.scored]
+            returns = [turn_returns(rollout, 1.0) for rollout in group.scored]
             by_role: defaultdict[str, list[float]] = defaultdict(list)
-            for attempt, own in zip(group.scored, returns, strict=True):
-                for turn, value in zip(attempt.turns, own, strict=True):
-                    by_role[turn.sampling.voice].append(value)
+            for rollout, own in zip(group.scored, returns, strict=True):
+                for turn, value in zip(rollout.turns, own, strict=True):
+                    by_role[turn.sampling.policy_name].append(value)
             means = {role: float(np.mean(values)) for role, values in by_role.items()}
-            for attempt, own in zip(group.scored, returns, strict=True):
-                turns = zip(attempt.turns, own, strict=True)
-                credit_turns(attempt, [value - means[turn.sampling.voice] for turn, value in turns])
+            for rollout, own in zip(group.scored, returns, strict=True):
+                turns = zip(rollout.turns, own, strict=True)
+                set_turn_advantages(rollout, [value - means[turn.sampling.policy_name] for turn, value in turns])

@@ -20,10 +20,10 @@ class Residual(Advantage):
     needs_values: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            values = attempt.values
-            if values is None or len(values) != attempt.num_tokens:
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            values = rollout.values
+            if values is None or len(values) != rollout.num_tokens:
                 found = 0 if values is None else len(values)
-                raise ConfigurationError(f"Residual needs a value for each of {attempt.num_tokens} tokens, got {found}")
-            attempt.returns = np.full(attempt.num_tokens, attempt.reward, dtype=np.float32)
-            attempt.advantages = (attempt.reward - values.astype(np.float64)).astype(np.float32)
+                raise ConfigurationError(f"Residual needs a value for each of {rollout.num_tokens} tokens, got {found}")
+            rollout.returns = np.full(rollout.num_tokens, rollout.reward, dtype=np.float32)
+            rollout.advantages = (rollout.reward - values.astype(np.float64)).astype(np.float32)

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, traced, whitened
+from strop.training.arithmetic.td_traces import KL_STATISTICS, kl_payments, traced, whitened
 from strop.training.arithmetic.turn_returns import token_payments
-from strop.training.requirements import Note
-from strop.types import Group, Trajectory
+from strop.training.requirements import PolicyStatistic
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
 class TokenReturns(Advantage):
     """return_t = sum of discounted rewards from t on, r_t = -kl * log(policy / reference) and the reward at the end.
 
-    A = (return - mean) / (std + epsilon) over all written tokens of the draw, population std. What the world said in
-    between is stepped over.
+    A = (return - mean) / (std + epsilon) over all written tokens of the batch, population std. What the environment
+    said in between is stepped over.
     """
 
     kl: float = 0.01  # price of log(policy / reference)
@@ -31,16 +31,16 @@ class TokenReturns(Advantage):
     epsilon: float = 1e-8
 
     @property
-    def needs(self) -> frozenset[Note]:
-        return KL_NOTES if self.kl else frozenset()
+    def needs(self) -> frozenset[PolicyStatistic]:
+        return KL_STATISTICS if self.kl else frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        returns = [self._returns(attempt) for attempt in attempts]
-        for attempt, own, credit in zip(attempts, returns, whitened(returns, self.epsilon), strict=True):
-            attempt.returns, attempt.advantages = own.astype(np.float32), credit.astype(np.float32)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        returns = [self._returns(rollout) for rollout in rollouts]
+        for rollout, own, advantage in zip(rollouts, returns, whitened(returns, self.epsilon), strict=True):
+            rollout.returns, rollout.advantages = own.astype(np.float32), advantage.astype(np.float32)
 
-    def _returns(self, attempt: Trajectory) -> NDArray[np.float64]:
+    def _returns(self, rollout: Rollout) -> NDArray[np.float64]:
         """[N]."""
-        paid = kl_payments(attempt, self.kl) + token_payments(attempt)
+        paid = kl_payments(rollout, self.kl) + token_payments(rollout)
         return traced(paid, np.zeros_like(paid), 0.0, self.discount, 1.0)

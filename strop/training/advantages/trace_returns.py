@@ -1,4 +1,4 @@
-"""Credit along the steps in which a canvas was filled (TraceRL, 2509.06949): every step is one action of its tokens.
+"""Advantage along the steps in which a canvas was filled (TraceRL, 2509.06949): every step is one action of its tokens.
 
 Papers: tracerl
 """
@@ -17,7 +17,7 @@ from strop.backends import ORDER
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.training.arithmetic.td_traces import whitened
-from strop.types import Group, IntArray, Trajectory
+from strop.types import Group, IntArray, Rollout
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TraceReturns(Advantage):
     """Of token j in step t: A_j = r_j - V_j + discount * (V_(t+1) + trace * A_(t+1)), and its return r_j + discount *
     return_(t+1); V, A and return of a step are the means over its tokens.
 
-    The attempt's reward, standardised within its group with the population's deviation (0 where there is none), stands
+    The rollout's reward, standardised within its group with the population's deviation (0 where there is none), stands
     on every token of its last step. Steps are merged as the view merges them.
     """
 
@@ -42,15 +42,15 @@ class TraceReturns(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         paid = (zip(group.scored, whitened([group.rewards])[0], strict=True) for group in groups)
-        for attempt, reward in chain.from_iterable(paid):
-            if attempt.values is None or len(attempt.values) != attempt.num_tokens:
-                raise ConfigurationError(f"TraceReturns needs a value for each token of {attempt.id}: add CanvasCritic")
-            if not attempt.num_tokens:
-                attempt.advantages = attempt.returns = np.zeros(0, dtype=np.float32)
+        for rollout, reward in chain.from_iterable(paid):
+            if rollout.values is None or len(rollout.values) != rollout.num_tokens:
+                raise ConfigurationError(f"TraceReturns needs a value for each token of {rollout.id}: add CanvasCritic")
+            if not rollout.num_tokens:
+                rollout.advantages = rollout.returns = np.zeros(0, dtype=np.float32)
                 continue
-            values = attempt.values.astype(np.float64)
-            advantages, returns = self._along(steps_of(attempt, self.merged), values, float(reward))
-            attempt.advantages, attempt.returns = advantages.astype(np.float32), returns.astype(np.float32)
+            values = rollout.values.astype(np.float64)
+            advantages, returns = self._along(steps_of(rollout, self.merged), values, float(reward))
+            rollout.advantages, rollout.returns = advantages.astype(np.float32), returns.astype(np.float32)
 
     def _along(
         self, steps: IntArray, values: NDArray[np.float64], reward: float
@@ -67,11 +67,11 @@ class TraceReturns(Advantage):
         return advantages, returns
 
 
-def steps_of(attempt: Trajectory, merged: int) -> IntArray:
+def steps_of(rollout: Rollout, merged: int) -> IntArray:
     """The step of each written token, from 0 on over all turns: [N]; a turn that no canvas holds is one step."""
     found: list[IntArray] = []
     first = 0
-    for turn in attempt.turns:
+    for turn in rollout.turns:
         size = len(turn.tokens)
         order = turn.aux[ORDER][len(turn.prompt) :, 0] if ORDER in turn.aux else np.zeros(size, dtype=np.int64)
         steps = np.unique(order, return_inverse=True)[1].reshape(-1) // merged + first

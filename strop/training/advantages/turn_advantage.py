@@ -13,7 +13,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.types import FloatArray, Group, Trajectory
+from strop.types import FloatArray, Group, Rollout
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,17 @@ class TurnAdvantage(Advantage):
     needs_values: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            attempt.advantages = np.repeat(*noted_turns(attempt, "TurnAdvantage")).astype(np.float32)
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            rollout.advantages = np.repeat(*noted_turns(rollout, "TurnAdvantage")).astype(np.float32)
 
 
-def noted_turns(attempt: Trajectory, asked_by: str) -> tuple[FloatArray, list[int]]:
+def noted_turns(rollout: Rollout, asked_by: str) -> tuple[FloatArray, list[int]]:
     """What `TurnCritic` noted of each written turn, and how many tokens the turn has."""
-    lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
-    noted = attempt.notes.get("turn_advantages", np.zeros(0))
+    lengths = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
+    noted = rollout.policy_statistics.get("turn_advantages", np.zeros(0))
     if len(noted) != len(lengths):
         raise ConfigurationError(
-            f"{asked_by} needs a note for each of {len(lengths)} turns of attempt {attempt.id}, got {len(noted)}: "
+            f"{asked_by} needs a note for each of {len(lengths)} turns of rollout {rollout.id}, got {len(noted)}: "
             "set values=TurnCritic()"
         )
     return noted, lengths

@@ -1,4 +1,4 @@
-"""Credit turn by turn: what came after a turn, against what came after the same turn of the siblings."""
+"""Advantage turn by turn: what came after a turn, against what came after the same turn of the siblings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_returns import credit_turns, turn_returns
+from strop.training.arithmetic.turn_returns import set_turn_advantages, turn_returns
 from strop.types import Group
 
 
@@ -17,8 +17,8 @@ from strop.types import Group
 class TurnMean(Advantage):
     """A of turn k = return of turn k - mean over the siblings that have a turn k; all tokens of a turn share it.
 
-    The return is the discounted sum of what the world paid from that turn on. An attempt that the world did not pay by
-    turn has its whole reward at its end.
+    The return is the discounted sum of what the environment paid from that turn on. A rollout that the environment did
+    not pay by turn has its whole reward at its end.
     """
 
     discount: float = 1.0  # from turn to turn
@@ -27,8 +27,8 @@ class TurnMean(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
+            returns = [turn_returns(rollout, self.discount) for rollout in group.scored]
             longest = max((len(each) for each in returns), default=0)
             means = [float(np.mean([each[k] for each in returns if len(each) > k])) for k in range(longest)]
-            for attempt, own in zip(group.scored, returns, strict=True):
-                credit_turns(attempt, [value - means[k] for k, value in enumerate(own)])
+            for rollout, own in zip(group.scored, returns, strict=True):
+                set_turn_advantages(rollout, [value - means[k] for k, value in enumerate(own)])

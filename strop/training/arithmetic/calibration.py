@@ -1,4 +1,4 @@
-"""How well a value model foretold what came: reported by every one of them, after every step."""
+"""How well a value model predicted what came: reported by every one of them, after every step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.types import Metrics
 
 
 def calibration(values: NDArray[Any], returns: NDArray[Any]) -> Metrics:
-    """Mean squared error, bias, and explained variance: 1 when exactly foretold, 0 when no better than their mean."""
+    """Mean squared error, bias, and explained variance: 1 when exactly predicted, 0 when no better than their mean."""
     if not len(returns):
         return {"value_loss": 0.0, "value_bias": 0.0, "explained_variance": 0.0}
     error = returns.astype(np.float64) - values

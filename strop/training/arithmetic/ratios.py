@@ -47,5 +47,5 @@ def log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:
 
 
 def sequence_log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:
-    """log(policy / behaviour) of whole attempts, all turns together: [A]."""
-    return batch.per_attempt(log_weights(name, batch, current))
+    """log(policy / behaviour) of whole rollouts, all turns together: [A]."""
+    return batch.per_rollout(log_weights(name, batch, current))

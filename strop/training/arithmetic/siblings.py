@@ -1,4 +1,4 @@
-"""Sums over siblings and along attempts, for losses that compare whole attempts."""
+"""Sums over siblings and along rollouts, for losses that compare whole rollouts."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ def per_group(values: Tensor, batch: Batch) -> Tensor:
 
 
 def group_mean(values: Tensor, batch: Batch, among: Tensor | None = None) -> Tensor:
-    """Each attempt's group mean of an [A] quantity, over the siblings `among` [A] bool (all); 0 where there is none."""
+    """Each rollout's group mean of an [A] quantity, over the siblings `among` [A] bool (all); 0 where there is none."""
     weight = torch.ones_like(values) if among is None else among.to(values.dtype)
     sums, sizes = per_group(weight * values, batch), per_group(weight, batch)
     return (sums / sizes.clamp(min=1))[batch.groups]
 
 
 def num_tokens(batch: Batch, like: Tensor) -> Tensor:
-    """Written tokens of each attempt, at least 1: [A]."""
-    return batch.per_attempt(torch.ones_like(like)).clamp(min=1)
+    """Written tokens of each rollout, at least 1: [A]."""
+    return batch.per_rollout(torch.ones_like(like)).clamp(min=1)
 
 
 def sides(batch: Batch, owner: object) -> Tensor:
-    """+1 for the attempt of a pair with the higher reward, -1 for the other, 0 for both where they are equal: [A]."""
+    """+1 for the rollout of a pair with the higher reward, -1 for the other, 0 for both where they are equal: [A]."""
     sizes = per_group(torch.ones_like(batch.rewards), batch)  # [G]
     if not bool((sizes == 2).all()):
         counts = sorted({int(size) for size in sizes})
         raise ConfigurationError(
-            f"{type(owner).__name__} needs groups of exactly 2 attempts, got {counts}: pair them with a gate"
+            f"{type(owner).__name__} needs groups of exactly 2 rollouts, got {counts}: pair them with a gate"
         )
     return torch.sign(batch.rewards - group_mean(batch.rewards, batch))
 
 
 def margins(gains: Tensor, batch: Batch, owner: object) -> Tensor:
-    """What the better attempt of each pair gained over the worse; 0 where neither is better: [G]."""
+    """What the better rollout of each pair gained over the worse; 0 where neither is better: [G]."""
     return per_group(sides(batch, owner).to(gains.dtype) * gains, batch)
 
 
@@ -51,7 +51,7 @@ def ordered_pairs(batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def mean_over_pairs(losses: Tensor, pairs: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-    """Each attempt's group mean of a loss over its pairs [P]; 0 where a group has none: [A]."""
+    """Each rollout's group mean of a loss over its pairs [P]; 0 where a group has none: [A]."""
     owner = batch.groups[pairs[0]]
     sums = losses.new_zeros(len(batch.group_numbers)).index_add(0, owner, losses)
     counts = losses.new_zeros(len(batch.group_numbers)).index_add(0, owner, torch.ones_like(losses))
@@ -59,21 +59,21 @@ def mean_over_pairs(losses: Tensor, pairs: tuple[Tensor, Tensor], batch: Batch) 
 
 
 def following(values: Tensor, batch: Batch) -> Tensor:
-    """The value at the next token the attempt wrote, 0 after its last one: [T]."""
+    """The value at the next token the rollout wrote, 0 after its last one: [T]."""
     rows = batch.trainable.nonzero().squeeze(1)  # [R]
     own = values.index_select(0, rows)
-    attempts = batch.attempts.index_select(0, rows)
+    rollouts = batch.rollouts.index_select(0, rows)
     after = torch.cat([own[1:], own.new_zeros(min(1, len(own)))])
-    goes_on = torch.cat([attempts[1:] == attempts[:-1], attempts.new_zeros(min(1, len(own)), dtype=torch.bool)])
+    goes_on = torch.cat([rollouts[1:] == rollouts[:-1], rollouts.new_zeros(min(1, len(own)), dtype=torch.bool)])
     return torch.zeros_like(values).index_copy(0, rows, after.where(goes_on, after.new_zeros(())))
 
 
 def is_right(batch: Batch, threshold: float) -> Tensor:
-    """Attempts whose reward reaches the threshold, a rounding error aside: [A] bool."""
+    """Rollouts whose reward reaches the threshold, a rounding error aside: [A] bool."""
     return batch.rewards >= threshold - ROUNDING
 
 
 def is_taught(batch: Batch) -> Tensor:
-    """Attempts that no weights wrote (version -1): demonstrations and other outside text: [A] bool."""
-    outside = batch.per_attempt(((batch.versions < 0) & batch.trainable).to(batch.share.dtype))
+    """Rollouts that no weights wrote (version -1): demonstrations and other outside text: [A] bool."""
+    outside = batch.per_rollout(((batch.versions < 0) & batch.trainable).to(batch.share.dtype))
     return outside > 0

@@ -1,4 +1,4 @@
-"""Credit along an attempt: traces of temporal differences, a KL paid token by token, and whitening over a draw."""
+"""Advantage along a rollout: traces of temporal differences, a KL paid token by token, and whitening over a batch."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
-from strop.types import Trajectory
+from strop.types import Rollout
 
-KL_NOTES = frozenset({LOGPROBS, REFERENCE_LOGPROBS})  # what a payment of the KL asks for
+KL_STATISTICS = frozenset({LOGPROBS, REFERENCE_LOGPROBS})  # what a payment of the KL asks for
 
 
 def traced(
     paid: NDArray[np.float64], values: NDArray[np.float64], end: float, discount: float, trace: float
 ) -> NDArray[np.float64]:
     """A_t = delta_t + discount * trace * A_(t+1), delta_t = paid_t + discount * V_(t+1) - V_t, `end` after the last."""
-    credit: NDArray[np.float64] = paid + discount * np.append(values[1:], end)[: len(values)] - values
-    for t in reversed(range(len(credit) - 1)):
-        credit[t] += discount * trace * credit[t + 1]
-    return credit
+    advantage: NDArray[np.float64] = paid + discount * np.append(values[1:], end)[: len(values)] - values
+    for t in reversed(range(len(advantage) - 1)):
+        advantage[t] += discount * trace * advantage[t + 1]
+    return advantage
 
 
-def kl_payments(attempt: Trajectory, weight: float) -> NDArray[np.float64]:
+def kl_payments(rollout: Rollout, weight: float) -> NDArray[np.float64]:
     """-weight * log(policy / reference) of each written token: [N]."""
-    if not weight or not attempt.num_tokens:
-        return np.zeros(attempt.num_tokens)
-    policy, reference = (note.of(attempt).astype(np.float64) for note in (LOGPROBS, REFERENCE_LOGPROBS))
+    if not weight or not rollout.num_tokens:
+        return np.zeros(rollout.num_tokens)
+    policy, reference = (
+        policy_statistic.of(rollout).astype(np.float64) for policy_statistic in (LOGPROBS, REFERENCE_LOGPROBS)
+    )
     return -weight * np.nan_to_num(policy - reference).clip(-20, 20)
 
 

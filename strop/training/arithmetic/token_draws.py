@@ -1,4 +1,4 @@
-"""Tokens drawn within a loss: by seed, step, attempt and position alone, however a step is split."""
+"""Tokens drawn within a loss: by seed, step, rollout and position alone, however a step is split."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LOW_BITS = (1 << 53) - 1
 
 def token_keys(batch: Batch, seed: int) -> Tensor:
     """A random key for each token: [T]."""
-    names = [f"{seed}/{batch.version}/{attempt}" for attempt in batch.attempt_ids]
+    names = [f"{seed}/{batch.version}/{rollout}" for rollout in batch.rollout_ids]
     keys = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") for name in names]
     order = torch.arange(len(batch.tokens), device=batch.tokens.device)
-    sizes = batch.attempts.bincount()
-    within = order - batch.on_tokens(sizes.cumsum(0) - sizes)  # [T], from 0 in every attempt
+    sizes = batch.rollouts.bincount()
+    within = order - batch.on_tokens(sizes.cumsum(0) - sizes)  # [T], from 0 in every rollout
     return batch.on_tokens(torch.tensor(keys, device=batch.tokens.device)) + (within << 32)
 
 
@@ -38,8 +38,8 @@ def _shifted(numbers: Tensor, shift: int) -> Tensor:
     return (numbers >> shift) & ((1 << (64 - shift)) - 1)
 
 
-def drawn(logprobs: Tensor, chances: Tensor) -> Tensor:
+def drawn(logprobs: Tensor, probabilities: Tensor) -> Tensor:
     """Tokens by the inverse of the cumulative distribution [C, V]: [C, K]."""
     cumulated = logprobs.double().exp().cumsum(-1)
-    found = torch.searchsorted(cumulated, chances * cumulated[:, -1:], right=True)
+    found = torch.searchsorted(cumulated, probabilities * cumulated[:, -1:], right=True)
     return found.clamp(max=logprobs.shape[-1] - 1)

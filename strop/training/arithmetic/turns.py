@@ -9,12 +9,12 @@ from strop.training.batch import Batch
 
 
 def turn_numbers(batch: Batch) -> Tensor:
-    """Which turn of its attempt each written token belongs to, from 0; -1 elsewhere: [T]."""
+    """Which turn of its rollout each written token belongs to, from 0; -1 elsewhere: [T]."""
     opens, so_far = _opened(batch)
-    sizes = batch.attempts.bincount()
+    sizes = batch.rollouts.bincount()
     starts = sizes.cumsum(0) - sizes
-    earlier = (so_far - opens)[starts]  # [A], turns of the attempts before
-    return torch.where(batch.trainable, so_far - earlier[batch.attempts] - 1, -1)
+    earlier = (so_far - opens)[starts]  # [A], turns of the rollouts before
+    return torch.where(batch.trainable, so_far - earlier[batch.rollouts] - 1, -1)
 
 
 def over_turns(values: Tensor, batch: Batch) -> Tensor:
@@ -31,7 +31,7 @@ def _opened(batch: Batch) -> tuple[Tensor, Tensor]:
     written = batch.trainable
     before = torch.roll(written, 1)
     before[0] = False
-    is_first = torch.roll(batch.attempts, 1) != batch.attempts
+    is_first = torch.roll(batch.rollouts, 1) != batch.rollouts
     is_first[0] = True
     opens = (written & (~before | is_first)).to(torch.int64)
     return opens, opens.cumsum(0)

@@ -1,4 +1,4 @@
-"""Attempts that were made, and their twins: copies behind other messages
+"""Rollouts that were made, and their twins: copies behind other messages
 (`generate/strategies/support/rollout_twins.py`).
 """
 
@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strop.types import Origin, Trajectory
+from strop.types import Origin, Rollout
 
 
-def made(attempts: Sequence[Trajectory]) -> list[Trajectory]:
+def made(rollouts: Sequence[Rollout]) -> list[Rollout]:
     """Those that are no twin."""
-    return [attempt for attempt in attempts if not is_twin(attempt)]
+    return [rollout for rollout in rollouts if not is_twin(rollout)]
 
 
-def is_twin(attempt: Trajectory) -> bool:
+def is_twin(rollout: Rollout) -> bool:
     """What is replayed from elsewhere has no parent in its group."""
-    return attempt.origin is Origin.REPLAYED and attempt.parent != ""
+    return rollout.origin is Origin.REPLAYED and rollout.parent != ""

@@ -1,4 +1,4 @@
-"""A language model as a reward model: what it thinks of a reply is logit(good) - logit(bad) at its verdict."""
+"""A language model as a reward model: what it thinks of a completion is logit(good) - logit(bad) at its verdict."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ VERDICTS = Aux("verdicts")  # the ids of good and bad: [T, 2]
 
 
 def verdict_scores(output: Output, batch: Batch) -> Tensor:
-    """The score of each attempt, one of whose written tokens is its verdict: [A]."""
+    """The score of each rollout, one of whose written tokens is its verdict: [A]."""
     words = batch.aux.get(VERDICTS.name)
     if words is None or words.shape[1:] != (2,):
-        raise ConfigurationError("a reward model learns from verdicts: need attempts of RecitedVerdicts, got others")
+        raise ConfigurationError("a reward model learns from verdicts: need rollouts of RecitedVerdicts, got others")
     is_verdict = (words != 0).any(1) & batch.trainable  # [T]; turns without a verdict have none of its words
-    counts = batch.per_attempt(is_verdict.to(batch.share.dtype))
+    counts = batch.per_rollout(is_verdict.to(batch.share.dtype))
     if bool((counts != 1).any()):
-        raise ConfigurationError(f"an attempt has one verdict of one token, got {sorted(set(counts.tolist()))}")
+        raise ConfigurationError(f"a rollout has one verdict of one token, got {sorted(set(counts.tolist()))}")
     scores = output.over_logits(_difference, words.to(torch.int64))
-    return batch.per_attempt(torch.where(is_verdict, scores, 0.0))
+    return batch.per_rollout(torch.where(is_verdict, scores, 0.0))
 
 
 def _difference(logits: Tensor, tokens: Tensor, words: Tensor) -> Tensor:

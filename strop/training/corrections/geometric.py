@@ -1,4 +1,4 @@
-"""The geometric filter: an attempt stays only while its tokens' mean log-ratio is near 0, whatever its length."""
+"""The geometric filter: a rollout stays only while its tokens' mean log-ratio is near 0, whatever its length."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from strop.training.requirements import Need
 
 @dataclass(frozen=True)
 class Geometric(Correction):
-    """Keep an attempt iff low <= g <= high, g = geometric mean of its ratios; kept tokens weigh 1 or as `inner` says.
+    """Keep a rollout iff low <= g <= high, g = geometric mean of its ratios; kept tokens weigh 1 or as `inner` says.
 
-    The filter does not favour short attempts, but a long one may be far off in total. The band is verl's.
+    The filter does not favour short rollouts, but a long one may be far off in total. The band is verl's.
     """
 
-    low: float = 0.999  # of the mean ratio of an attempt: below it nothing counts
+    low: float = 0.999  # of the mean ratio of a rollout: below it nothing counts
     high: float = 1.001  # above it nothing counts
     target: str = "current"  # the policy that tokens are weighed to
     inner: Correction | None = None
@@ -34,7 +34,7 @@ class Geometric(Correction):
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
         total = sequence_log_weights(self.target, batch, logprobs)  # [A]
-        mean = (total / batch.per_attempt(torch.ones_like(logprobs)).clamp(min=1)).exp()  # [A]
+        mean = (total / batch.per_rollout(torch.ones_like(logprobs)).clamp(min=1)).exp()  # [A]
         kept = ((mean >= self.low) & (mean <= self.high)).to(mean.dtype)  # [A]
         weights = torch.ones_like(logprobs) if self.inner is None else self.inner(logprobs, batch)
         return batch.on_tokens(kept) * weights  # [T]

@@ -1,4 +1,4 @@
-"""Masked importance sampling of whole attempts: one that became too likely leaves the loss with all its tokens."""
+"""Masked importance sampling of whole rollouts: one that became too likely leaves the loss with all its tokens."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from strop.training.batch import Batch
 
 @dataclass(frozen=True)
 class SequenceMasked(Targeted):
-    """Weigh every token of an attempt by product * [product <= cap], product = that of its tokens' ratios, detached.
+    """Weigh every token of a rollout by product * [product <= cap], product = that of its tokens' ratios, detached.
 
-    Products grow with length, so this removes long attempts first: watch the `correction` figure.
+    Products grow with length, so this removes long rollouts first: watch the `correction` metric.
     """
 
-    cap: float = 8.0  # an attempt of larger weight counts nothing
+    cap: float = 8.0  # a rollout of larger weight counts nothing
     target: str = "current"  # the policy that tokens are weighed to
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""Truncated importance sampling of whole attempts: unbiased where the cap does not bind, as no token's own ratio is."""
+"""Truncated importance sampling of whole rollouts: unbiased where the cap does not bind, as no token's own ratio is."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from strop.training.batch import Batch
 
 @dataclass(frozen=True)
 class SequenceTruncated(Targeted):
-    """Weigh every token of an attempt by min(product of its tokens' ratios, cap), detached.
+    """Weigh every token of a rollout by min(product of its tokens' ratios, cap), detached.
 
     The product explodes with length (1.1 per token is 13,780 at 100 tokens). The default cap is VCPO's (2602.17616).
     """
 
-    cap: float = 8.0  # largest weight of an attempt
+    cap: float = 8.0  # largest weight of a rollout
     target: str = "current"  # the policy that tokens are weighed to
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""The veto: one token the target all but rules out removes its whole attempt, whatever the other weights say."""
+"""The veto: one token the target all but rules out removes its whole rollout, whatever the other weights say."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from strop.training.requirements import Need
 
 @dataclass(frozen=True)
 class Veto(Correction):
-    """Weights of `inner`, but 0 for every token of an attempt that has one with target / behaviour < floor."""
+    """Weights of `inner`, but 0 for every token of a rollout that has one with target / behaviour < floor."""
 
     inner: Correction
-    floor: float = 1e-4  # one token below it, and the attempt counts nothing
+    floor: float = 1e-4  # one token below it, and the rollout counts nothing
     target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
@@ -31,5 +31,5 @@ class Veto(Correction):
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
         weights = self.inner(logprobs, batch)  # [T]
         refused = log_weights(self.target, batch, logprobs) < log(self.floor)  # [T]
-        allowed = batch.per_attempt(refused.to(weights.dtype)) == 0  # [A]
+        allowed = batch.per_rollout(refused.to(weights.dtype)) == 0  # [A]
         return weights * batch.on_tokens(allowed.to(weights.dtype))

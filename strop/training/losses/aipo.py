@@ -29,7 +29,7 @@ class Aipo(Loss):
     is_detached: bool = True  # a capped token keeps its gradient
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
     corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
@@ -40,4 +40,4 @@ class Aipo(Loss):
         held = ratio.clamp(max=self.cap)  # [T]
         gain = held.detach() * current if self.is_detached else held
         loss = torch.where(batch.trainable, -batch.advantages * gain, 0.0)
-        return loss, {"capped_share": batch.figure((ratio > self.cap).to(loss.dtype))}
+        return loss, {"capped_share": batch.metric((ratio > self.cap).to(loss.dtype))}

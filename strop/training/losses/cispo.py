@@ -30,7 +30,7 @@ class Cispo(Loss):
     high: float = 4.0  # the largest weight is 1 + high
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
@@ -40,7 +40,7 @@ class Cispo(Loss):
         held = ratio.clamp(1 - self.low, 1 + self.high)  # [T]
         loss = torch.where(batch.trainable, -held * batch.advantages * output.logprobs, 0.0)
         return loss, {
-            "clipped_share": batch.figure((held != ratio).to(loss.dtype)),
-            "ratio": batch.figure(ratio),
-            "kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(behaviour || policy)
+            "clipped_share": batch.metric((held != ratio).to(loss.dtype)),
+            "ratio": batch.metric(ratio),
+            "kl": batch.metric(ratio - 1 - log_ratio),  # k3 of KL(behaviour || policy)
         }

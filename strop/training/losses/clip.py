@@ -36,7 +36,7 @@ class Clip(Loss):
     weight: float = 1.0  # of this loss beside others
     anchor: str = "behavior"  # the policy a ratio is taken to
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         check_policy(self.anchor, ("behavior", *FROZEN), self)
@@ -57,7 +57,7 @@ class Clip(Loss):
         objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
         loss = torch.where(batch.trainable, -objective, 0.0)
         return loss, {
-            "clipped_share": batch.figure((objective != free).to(loss.dtype)),
-            "ratio": batch.figure(ratio),
-            "kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(anchor || policy)
+            "clipped_share": batch.metric((objective != free).to(loss.dtype)),
+            "ratio": batch.metric(ratio),
+            "kl": batch.metric(ratio - 1 - log_ratio),  # k3 of KL(anchor || policy)
         }

@@ -22,8 +22,8 @@ class Entropy(Loss):
 
     weight: float = 0.01
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         loss = torch.where(batch.trainable, -output.entropy, 0.0)  # [T]
-        return loss, {"entropy": -batch.figure(loss)}
+        return loss, {"entropy": -batch.metric(loss)}

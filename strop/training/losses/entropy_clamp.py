@@ -1,4 +1,4 @@
-"""Hold each attempt's entropy in a band: a bonus below it, a penalty above it, nothing within."""
+"""Hold each rollout's entropy in a band: a bonus below it, a penalty above it, nothing within."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class EntropyClamp(Loss):
-    """max(low - H, 0) + max(H - high, 0) of the attempt's mean entropy H, in nats; every token carries it."""
+    """max(low - H, 0) + max(H - high, 0) of the rollout's mean entropy H, in nats; every token carries it."""
 
     low: float = 0.2  # below it entropy is paid for
     high: float = 2.0  # above it entropy is punished
     weight: float = 0.01
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high:
             raise ConfigurationError(f"EntropyClamp needs 0 <= low <= high, got {self.low} and {self.high}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        mean = batch.per_attempt(output.entropy) / num_tokens(batch, output.entropy)  # [A]
+        mean = batch.per_rollout(output.entropy) / num_tokens(batch, output.entropy)  # [A]
         outside = (self.low - mean).clamp(min=0) + (mean - self.high).clamp(min=0)
         loss = torch.where(batch.trainable, batch.on_tokens(outside), 0.0)
-        return loss, {"outside_band": batch.figure(batch.on_tokens((outside > 0).to(loss.dtype)))}
+        return loss, {"outside_band": batch.metric(batch.on_tokens((outside > 0).to(loss.dtype)))}

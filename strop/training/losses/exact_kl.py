@@ -30,7 +30,7 @@ class ExactKl(Loss):
     other: str = "reference"  # reference, proximal or a model's folder
     weight: float = 0.04
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         if self.direction not in _DIRECTIONS:
@@ -45,7 +45,7 @@ class ExactKl(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         divergence = output.over_both(_reverse if self.direction == "reverse" else _forward, self.other)  # [T]
         loss = torch.where(batch.trainable, divergence, 0.0)
-        return loss, {f"{self.direction}_kl": batch.figure(divergence)}
+        return loss, {f"{self.direction}_kl": batch.metric(divergence)}
 
 
 def _reverse(logits: Tensor, others: Tensor, tokens: Tensor) -> Tensor:

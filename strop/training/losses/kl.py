@@ -34,7 +34,7 @@ class Kl(Loss):
     weight: float = 0.04  # of this loss beside others
     policy: str = "reference"  # that is not to be left; proximal: the weights before the step
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
         check_policy(self.policy, ("reference", *FROZEN), self)
@@ -48,7 +48,7 @@ class Kl(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         distance = batch.log_ratio(output.logprobs, batch.logprobs_of(self.policy))  # [T]
         loss = torch.where(batch.trainable, self._estimate(distance), 0.0)
-        return loss, {f"{self.policy}_kl": batch.figure(distance)}  # k1: its mean is the KL whatever is minimized
+        return loss, {f"{self.policy}_kl": batch.metric(distance)}  # k1: its mean is the KL whatever is minimized
 
     def _estimate(self, distance: Tensor) -> Tensor:
         if self.estimator == "k1":

@@ -1,6 +1,6 @@
-"""Kahneman-Tversky optimization (KTO, 2402.01306): single attempts, good or bad, valued against what is expected.
+"""Kahneman-Tversky optimization (KTO, 2402.01306): single rollouts, good or bad, valued against what is expected.
 
-The paper estimates the KL to the reference with mismatched pairs because its data is not the policy's own. Attempts
+The paper estimates the KL to the reference with mismatched pairs because its data is not the policy's own. Rollouts
 here are, so the mean log-ratio of the siblings is an unbiased estimate of it, and no further forward pass is needed.
 
 Papers: kto
@@ -25,24 +25,24 @@ from strop.types import Metrics
 class Kto(Loss):
     """desirable * (1 - s(beta (g - z))) or undesirable * (1 - s(beta (z - g))), g = log(policy / reference), z >= 0.
 
-    Good is a reward that reaches the threshold. Every token carries its attempt's whole loss.
+    Good is a reward that reaches the threshold. Every token carries its rollout's whole loss.
     """
 
     beta: float = 0.1  # of the reward that log(policy / reference) stands for
-    desirable: float = 1.0  # weight of good attempts
+    desirable: float = 1.0  # weight of good rollouts
     undesirable: float = 1.0  # weight of bad ones
-    threshold: float = 1.0  # least reward of a good attempt
+    threshold: float = 1.0  # least reward of a good rollout
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
+        gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
         expected = group_mean(gains.detach(), batch).clamp(min=0)  # [A]
         good = is_right(batch, self.threshold)
         side = torch.where(good, 1.0, -1.0).to(gains.dtype)
         weights = torch.where(good, self.desirable, self.undesirable).to(gains.dtype)
         each = weights * torch.sigmoid(self.beta * side * (expected - gains))  # 1 - s(x) = s(-x)
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
-        return loss, {"expected_kl": batch.figure(batch.on_tokens(expected))}
+        return loss, {"expected_kl": batch.metric(batch.on_tokens(expected))}

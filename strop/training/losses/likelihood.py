@@ -19,8 +19,8 @@ class Likelihood(Loss):
 
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         loss = torch.where(batch.trainable, -output.logprobs, 0.0)  # [T]
-        return loss, {"nll": batch.figure(loss)}
+        return loss, {"nll": batch.metric(loss)}

@@ -1,6 +1,6 @@
 """REX-RAG's correction (2508.08149): what sampled a group was a mixture of the policy and its probes.
 
-Reading: what a probe was given is not among its tokens, so the chance with which attempts fail plays no part.
+Reading: what a probe was given is not among its tokens, so the probability with which rollouts fail plays no part.
 Papers: rex-rag
 """
 
@@ -21,15 +21,15 @@ from strop.types import Metrics, Origin
 
 @dataclass(frozen=True)
 class MixedBehavior(Loss):
-    """What `inner` says where a token's behaviour is (1 - a) * policy + a * probe; a: probes' share of the draw.
+    """What `inner` says where a token's behaviour is (1 - a) * policy + a * probe; a: probes' share of the batch.
 
     A probe's sampled tokens are the policy's in both. Words that nobody sampled (version -1) have the proximal policy's
-    probability in the one and their recorded one in the other; tokens of plain attempts (1 - a) times theirs.
+    probability in the one and their recorded one in the other; tokens of plain rollouts (1 - a) times theirs.
     """
 
     inner: Loss
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal"), PROBES})
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
@@ -45,15 +45,15 @@ class MixedBehavior(Loss):
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         mixed, share = self.mixed(batch)
-        loss, figures = self.inner(output, replace(batch, behavior_logprobs=mixed))
-        return loss, figures | {"probes_share": batch.figure(share)}
+        loss, metrics = self.inner(output, replace(batch, behavior_logprobs=mixed))
+        return loss, metrics | {"probes_share": batch.metric(share)}
 
     def mixed(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the mixture [T], and the share of probes [T]."""
         is_probe = batch.is_of(Origin.BRANCHED)  # [A]
         share = batch.aux[PROBES.name].to(batch.share.dtype)  # [T]
         if bool((batch.on_tokens(is_probe) & (share <= 0)).any()):
-            raise ConfigurationError("MixedBehavior got probes and 0 as their share of a draw: use ProbesCounted")
+            raise ConfigurationError("MixedBehavior got probes and 0 as their share of a batch: use ProbesCounted")
         recorded = batch.behavior_logprobs
         policy = torch.where(batch.versions < 0, batch.logprobs_of("proximal"), recorded)
         other = torch.where(batch.on_tokens(is_probe), recorded, recorded.new_full((), -torch.inf))

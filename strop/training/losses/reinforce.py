@@ -19,7 +19,7 @@ class Reinforce(Loss):
 
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     is_on_policy: ClassVar[bool] = True  # tokens of other weights bias it, unless a correction weighs them
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -27,4 +27,4 @@ class Reinforce(Loss):
         ratio = log_ratio.exp()  # [T]
         loss = torch.where(batch.trainable, -batch.advantages * output.logprobs, 0.0)
         # k3 of KL(behaviour || policy)
-        return loss, {"ratio": batch.figure(ratio), "kl": batch.figure(ratio - 1 - log_ratio)}
+        return loss, {"ratio": batch.metric(ratio), "kl": batch.metric(ratio - 1 - log_ratio)}

@@ -28,7 +28,7 @@ class Sapo(Loss):
     falling: float = 1.05  # t where A <= 0
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
@@ -41,4 +41,4 @@ class Sapo(Loss):
         slope = torch.where(batch.advantages > 0, self.rising, self.falling).to(ratio.dtype)
         gate = torch.sigmoid(slope * (ratio - 1))
         loss = torch.where(batch.trainable, -4 / slope * gate * batch.advantages, 0.0)
-        return loss, {"gate": batch.figure(4 * gate * (1 - gate)), "ratio": batch.figure(ratio)}
+        return loss, {"gate": batch.metric(4 * gate * (1 - gate)), "ratio": batch.metric(ratio)}

@@ -37,7 +37,7 @@ class Forward:
     _quick: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
 
     def loss(self, model: Any, batch: Batch, objective: Objective) -> tuple[Tensor, Metrics]:
-        """What a batch adds to the step's loss and figures."""
+        """What a batch adds to the step's loss and metrics."""
         with self._precision():
             return objective(*self._output(model, batch))
 
@@ -66,10 +66,10 @@ class Forward:
             return output.logprobs.sum()
 
     def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
-        layout, quick = self._layout(batch), self.quick(model)
-        computed = layout.sequences.computed(model, quick)
+        layout, fast_path = self._layout(batch), self.fast_path(model)
+        computed = layout.sequences.computed(model, fast_path)
         rows, batch = layout.rows, _moved(batch, self.device)  # a GPU is at work by now
-        return PolicyOutput(model, computed, batch, self.chunk, rows, layout.sequences, quick), batch
+        return PolicyOutput(model, computed, batch, self.chunk, rows, layout.sequences, fast_path), batch
 
     @property
     def computes_in(self) -> torch.dtype:
@@ -77,11 +77,11 @@ class Forward:
 
     def refresh(self, model: Any) -> None:
         """Round the weights that the next pass reads, while a GPU is still busy with the last one."""
-        if (quick := self.quick(model)) is not None:
-            quick.rounding.refresh()
+        if (fast_path := self.fast_path(model)) is not None:
+            fast_path.rounding.refresh()
 
     @property
-    def wants_quick(self) -> bool:
+    def wants_fast(self) -> bool:
         pays = self.dtype == "bfloat16" if self._is_gpu else compiled() is not None
         if self.reading is not None:
             return False  # kernels of our own read from left to right
@@ -91,12 +91,12 @@ class Forward:
     def _is_gpu(self) -> bool:
         return torch.device(self.device).type == "cuda"
 
-    def quick(self, model: Any) -> LlamaForward | None:
+    def fast_path(self, model: Any) -> LlamaForward | None:
         """The model's quick forward, if it is wanted and there is one."""
-        if not self.wants_quick:
+        if not self.wants_fast:
             return None
         if isinstance(model, Unadapted) and model not in self._quick:
-            adapted = self.quick(model.model)
+            adapted = self.fast_path(model.model)
             self._quick[model] = None if adapted is None else adapted.without_adapters()
         if model not in self._quick:
             self._quick[model] = llama_forward(model, self.computes_in, says_why_not=self._is_gpu or self.fused == "on")

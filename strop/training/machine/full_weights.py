@@ -17,7 +17,7 @@ from strop.models.model import load_model
 from strop.models.model_shape import outline
 from strop.models.optimizer import Optimizer, read_counts
 from strop.training.machine.forward import Forward
-from strop.training.machine.llama import has_quick
+from strop.training.machine.llama import has_fast_path
 from strop.training.machine.memory import SPARE, Room, bytes_needed, free_bytes, peak, ways
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def open_whole(folder: Path, holding: Holding, forward: Forward, products: str) 
     if not holding.is_narrow:
         return model, {}
     rests = narrowed(model, holding)
-    if forward.quick(model) is None:
+    if forward.fast_path(model) is None:
         raise ConfigurationError(
-            f"bytes_per_weight={holding.total} needs the kernels of the quick path, which {type(model).__name__} has "
+            f"bytes_per_weight={holding.total} needs the kernels of the fast path, which {type(model).__name__} has "
             f'none of, or fused="{forward.fused}" does without: use bytes_per_weight={FLOAT32}'
         )
     if torch.device(forward.device).type == "cuda":
@@ -62,9 +62,9 @@ def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
 
 
 def holdings_of(trainer: TorchTrainer, model: Any) -> list[Holding]:
-    """What a model of this shape can be held in, the best first; without the quick path in float32 alone."""
-    wants_quick = trainer.fused != "off" and trainer.dtype == "bfloat16"
-    return list(HOLDINGS.values()) if wants_quick and has_quick(model, torch.bfloat16) else [HOLDINGS[FLOAT32]]
+    """What a model of this shape can be held in, the best first; without the fast path in float32 alone."""
+    wants_fast = trainer.fused != "off" and trainer.dtype == "bfloat16"
+    return list(HOLDINGS.values()) if wants_fast and has_fast_path(model, torch.bfloat16) else [HOLDINGS[FLOAT32]]
 
 
 def optimizer_of(

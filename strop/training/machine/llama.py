@@ -158,7 +158,7 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
     return _built(model, dtype) if eight_bit_weights(model) else forward
 
 
-def has_quick(model: Any, dtype: torch.dtype) -> bool:
+def has_fast_path(model: Any, dtype: torch.dtype) -> bool:
     """Whether there is a quick forward for a model of this shape; whether it is right is proved on its weights."""
     return not _why_slow(model, dtype)
 

@@ -23,7 +23,7 @@ class PolicyOutput:
 
     The hidden state at t - 1 predicts token t; only those before a trainable token go through the output layer.
     `computed` are the states of `sequences`, or without those of all tokens. `rows` are the indices of the trainable
-    tokens, for a caller that knows them already; `quick` knows a quicker way from hidden states to logprobs.
+    tokens, for a caller that knows them already; `fast_path` knows a quicker way from hidden states to logprobs.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class PolicyOutput:
         chunk: int,
         rows: Tensor | None = None,
         sequences: Sequences | Viewed | None = None,
-        quick: LlamaForward | None = None,
+        fast_path: LlamaForward | None = None,
     ) -> None:
         self.model = model
-        self.quick = quick
+        self.fast_path = fast_path
         self._computed = computed  # [U, hidden]
         self.batch = batch
         self.chunk = chunk
@@ -98,13 +98,13 @@ class PolicyOutput:
     @cached_property
     def _both(self) -> Tensor:
         """Logprob and entropy in one pass over the output layer: [R, 2]."""
-        if self.quick is None:
+        if self.fast_path is None:
             found = self._over_rows(_logprob_and_entropy, self.rows)
             weights = None if self.sequences is None else self.sequences.weights
             return found if weights is None else found * weights.index_select(0, self.rows).unsqueeze(1)
         hidden = self.before(self.rows)
         tokens, temperature = (each.index_select(0, self.rows) for each in (self.batch.tokens, self.batch.temperature))
-        return torch.stack(self.quick.logprobs(hidden, tokens, temperature, self.chunk), 1)
+        return torch.stack(self.fast_path.logprobs(hidden, tokens, temperature, self.chunk), 1)
 
     def _over_rows(
         self,

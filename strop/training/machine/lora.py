@@ -1,6 +1,6 @@
 """Adapters of low rank that learn in place of the weights (LoRA, Hu et al., 2106.09685).
 
-They are float32; the weights beside them are in what is computed in where the quick path reads them, else float32 too.
+They are float32; the weights beside them are in what is computed in where the fast path reads them, else float32 too.
 Everybody else sees whole weights: `strop.models.model.parameters` adds each adapter to the weight it belongs to.
 """
 
@@ -34,16 +34,16 @@ def open_adapted(source: Path, rank: int, seed: int, forward: Forward, base: str
     if base == "nf4":
         model = load_model(source, forward.computes_in, forward.device, quantise)
         add_adapters(model, rank, seed)
-        if forward.quick(model) is None:
+        if forward.fast_path(model) is None:
             raise ConfigurationError(
-                f'base="nf4" needs the kernels of the quick path, which {type(model).__name__} has none of or '
+                f'base="nf4" needs the kernels of the fast path, which {type(model).__name__} has none of or '
                 f'fused="{forward.fused}" switched off: use base="plain"'
             )
         return model
-    if forward.wants_quick and forward.computes_in != torch.float32:
+    if forward.wants_fast and forward.computes_in != torch.float32:
         model = load_model(source, forward.computes_in, forward.device)
         add_adapters(model, rank, seed)
-        if forward.quick(model) is not None:
+        if forward.fast_path(model) is not None:
             return model
         del model  # or two would be in memory
     model = load_model(source, device=forward.device)

@@ -1,4 +1,6 @@
-"""A batch as a model reads it that fills masks: some glances at each reply, every token judged where it is hidden."""
+"""A batch as a model reads it that fills masks: some glances at each completion, every token judged where it is
+hidden.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from strop.training.machine.llama import LlamaForward
 
 @dataclass(eq=False)
 class Reading:
-    """How replies are shown to a model."""
+    """How completions are shown to a model."""
 
     view: View
     mask: int  # the token that hides another
@@ -45,13 +47,13 @@ def reading_of(view: View | None, folder: Path, seed: int) -> Reading | None:
 
 def as_sampled(canvas: WrittenCanvas, merged: int = 1) -> list[Glance]:
     """One glance for each step, or for so many in a row: of it and all later ones nothing is seen."""
-    is_reply = canvas.is_reply
-    steps = np.unique(canvas.order[is_reply])
+    is_completion = canvas.is_completion
+    steps = np.unique(canvas.order[is_completion])
     glances = []
     for first in range(0, len(steps), merged):
         begin, last = steps[first], steps[min(first + merged, len(steps)) - 1]
-        hidden = (canvas.order >= begin) & (np.arange(len(is_reply)) >= canvas.start)
-        glances.append(Glance(hidden, is_reply & hidden & (canvas.order <= last)))
+        hidden = (canvas.order >= begin) & (np.arange(len(is_completion)) >= canvas.start)
+        glances.append(Glance(hidden, is_completion & hidden & (canvas.order <= last)))
     return glances
 
 
@@ -94,11 +96,13 @@ class Viewed:
     def check(self, batch: Batch, where: Tensor | None = None) -> None:
         """Whether there are distributions to look at, of all tokens that are asked about."""
         if not self._is_whole:
-            raise ConfigurationError("a view that hides only some tokens of a reply has logprobs, and no distributions")
+            raise ConfigurationError(
+                "a view that hides only some tokens of a completion has logprobs, and no distributions"
+            )
         if where is not None and bool((where & ~batch.trainable).any()):
-            raise ConfigurationError("a model that fills masks foresees nothing that it only read")
+            raise ConfigurationError("a model that fills masks predicts nothing that it only read")
 
-    def computed(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
+    def computed(self, model: Any, fast_path: LlamaForward | None = None) -> Tensor:
         """[U, hidden], each state once."""
         return hidden_states(model, self._tokens, self._positions, self._plan)
 

@@ -30,7 +30,7 @@ class Room:
 
 
 def bytes_needed(
-    model: Any, holding: Holding, chunk: int, is_quick: bool, is_checkpointed: bool, max_tokens: int
+    model: Any, holding: Holding, chunk: int, is_fast: bool, is_checkpointed: bool, max_tokens: int
 ) -> dict[str, int]:
     """What comes on top of the weights, by purpose."""
     shape = _Shape(model.config)
@@ -39,7 +39,7 @@ def bytes_needed(
     rounded = {id(each) for each in eights}
     wide = sum(each.numel() for each in model.parameters() if each.dtype == torch.float32 and id(each) not in rounded)
     of_head = 4 * shape.hidden if model.get_output_embeddings().weight.requires_grad else 0
-    kept, working = shape.per_token(is_quick)
+    kept, working = shape.per_token(is_fast)
     per_token = shape.stream * shape.layers + kept if is_checkpointed else kept * shape.layers
     found = {
         "gradients": holding.gradients * trained,
@@ -47,7 +47,7 @@ def bytes_needed(
         "bits cut off": holding.rest * trained,
         "rounded weights": holding.rounded * wide + bytes_in_eight_bits(eights),
         "activations": max_tokens * (per_token + working),
-        "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + of_head),
+        "logits": shape.vocabulary * ((2 if is_fast else 16) * min(chunk, max_tokens) + of_head),
     }
     return {purpose: count for purpose, count in found.items() if count or purpose != "bits cut off"}
 
@@ -128,9 +128,9 @@ class _Shape:
         """Bytes of a token between two layers: float32."""
         return 4 * self.hidden
 
-    def per_token(self, is_quick: bool) -> tuple[int, int]:
+    def per_token(self, is_fast: bool) -> tuple[int, int]:
         """Bytes a layer keeps of a token, and those it uses for a moment going backward."""
-        if not is_quick:  # every operation keeps its input, some of them in float32
+        if not is_fast:  # every operation keeps its input, some of them in float32
             kept = 2 * (14 * self.hidden + 2 * self.fused + 2 * self.attended + 6 * self.feed)
             return kept, kept
         kept = 6 * self.hidden + 2 * self.fused + 2 * self.attended + 4 * self.feed + 64

@@ -87,7 +87,7 @@ def _first_versions(batches: Sequence[Batch]) -> dict[int, int]:
     found: dict[int, int] = {}
     for batch in batches:
         sampled = batch.trainable & (batch.versions >= 0)  # [T]
-        versions, groups = batch.versions[sampled].tolist(), batch.groups[batch.attempts[sampled]].tolist()
+        versions, groups = batch.versions[sampled].tolist(), batch.groups[batch.rollouts[sampled]].tolist()
         for version, group in set(zip(versions, groups, strict=True)):
             number = batch.group_numbers[group]
             found[number] = min(version, found.get(number, version))
@@ -97,4 +97,4 @@ def _first_versions(batches: Sequence[Batch]) -> dict[int, int]:
 def _with_siblings(batch: Batch, first: Mapping[int, int]) -> Tensor:
     """The version to score each token under: [T]."""
     of_group = batch.versions.new_tensor([first.get(number, -1) for number in batch.group_numbers])  # [G]
-    return torch.where(batch.versions < 0, of_group[batch.groups][batch.attempts], batch.versions)
+    return torch.where(batch.versions < 0, of_group[batch.groups][batch.rollouts], batch.versions)

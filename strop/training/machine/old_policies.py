@@ -1,4 +1,4 @@
-"""What a trainer can say about earlier policies: old, averaged and proximal logprobs, and the pull of each attempt."""
+"""What a trainer can say about earlier policies: old, averaged and proximal logprobs, and the pull of each rollout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILLED = frozenset({Logprobs("old"), Logprobs("averaged"), ScoreNorms()})
 
 @dataclass(eq=False)
 class Earlier:
-    """Fills a draw's batches before its first optimizer step, when the model still is the version they name."""
+    """Fills a batch's batches before its first optimizer step, when the model still is the version they name."""
 
     forward: Forward
     snapshots: Snapshots
@@ -52,7 +52,7 @@ class Earlier:
             batch.score_norms = score_norms(model, batch, self._logprob_sum)
 
     def observe(self, metrics: Metrics) -> None:
-        """Learn from a step's figures how useful the average still is."""
+        """Learn from a step's metrics how useful the average still is."""
         if "alive_share" in metrics:
             self.average.observe(metrics["alive_share"])
 

@@ -51,10 +51,12 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
 
 
 def _may_at_once(trainer: TorchTrainer, model: Any, forward: Forward) -> bool:
-    """Where threads share no scratch and note nothing in the order in which they come, and gradients are small."""
+    """Where threads share no scratch and policy statistic nothing in the order in which they come, and gradients are
+    small.
+    """
     is_plain = trainer.device == "cpu" and not trainer.lora and trainer.step_scale is None
     is_small = sum(each.numel() for each in model.parameters()) <= LARGEST
-    return is_plain and is_small and forward.quick(model) is not None
+    return is_plain and is_small and forward.fast_path(model) is not None
 
 
 def load_frozen(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:

@@ -80,12 +80,12 @@ class Sequences:
         """[T, hidden]; those of each segment's last token mean nothing."""
         return self.computed(model).index_select(0, self.places)
 
-    def computed(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
+    def computed(self, model: Any, fast_path: LlamaForward | None = None) -> Tensor:
         """[U, hidden], each state once, by the model or its quick forward; `places` says which is whose."""
-        if quick is None:
+        if fast_path is None:
             return hidden_states(model, self._tokens, self._positions, self._plan)
-        plan = self._varlen if quick.takes_varlen(int(self._read.max(initial=0))) else self._plan
-        return quick.hidden_states(self._tokens, self._positions, plan, self._routes)
+        plan = self._varlen if fast_path.takes_varlen(int(self._read.max(initial=0))) else self._plan
+        return fast_path.hidden_states(self._tokens, self._positions, plan, self._routes)
 
     def computed_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
         """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""

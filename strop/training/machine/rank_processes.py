@@ -25,7 +25,7 @@ from strop.workers.untrusted_answers import NoAnswer
 _GRACE = 3.0  # seconds in which the others may fail too, so that the first one to fail can be told
 _SHARED_MEMORY = Path("/dev/shm")
 _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
-_ENVIRONMENT = {
+_EPISODE = {
     "GLOO_SOCKET_IFNAME": _LOOPBACK,
     "NCCL_SOCKET_IFNAME": _LOOPBACK,
     "TQDM_DISABLE": "1",  # progress bars are no last words
@@ -40,9 +40,9 @@ class Crew:
     def __init__(self, settings: Any, size: int, seconds: float, room: int) -> None:
         self.seconds = seconds
         self.scratch = _scratch(room)
-        environment = whole_environment(1) | _ENVIRONMENT
+        episode = whole_environment(1) | _EPISODE
         module = "strop.training.machine.rank"
-        self._ranks = [Child(module, environment, self.scratch) for _ in range(size)]
+        self._ranks = [Child(module, episode, self.scratch) for _ in range(size)]
         self._end = weakref.finalize(self, _dismiss, self._ranks, self.scratch)
         setup = {"ranks": size, "seconds": seconds, "scratch": str(self.scratch)}
         trainer = {"settings": packed(settings, type(settings).__name__, "its ranks")}

@@ -1,4 +1,4 @@
-"""How strongly each attempt pulls on the weights: |grad log p(attempt)|^2, one backward pass per attempt."""
+"""How strongly each rollout pulls on the weights: |grad log p(rollout)|^2, one backward pass per rollout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def score_norms(model: Any, batch: Batch, logprob_sum: Callable[[Any, Batch], Te
     """[A]; `logprob_sum(model, batch)` is the log-probability of all that was written in a batch, with gradient."""
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     found = []
-    for index in range(batch.num_attempts):
+    for index in range(batch.num_rollouts):
         gradients = torch.autograd.grad(logprob_sum(model, alone(batch, index)), weights, allow_unused=True)
         squares = [gradient.double().square().sum() for gradient in gradients if gradient is not None]
         found.append(torch.stack(squares).sum())
@@ -30,8 +30,8 @@ def score_norms(model: Any, batch: Batch, logprob_sum: Callable[[Any, Batch], Te
 
 
 def alone(batch: Batch, index: int) -> Batch:
-    """One attempt of a batch as a batch of its own, without what was filled in before."""
-    rows = (batch.attempts == index).nonzero().squeeze(1)  # contiguous
+    """One rollout of a batch as a batch of its own, without what was filled in before."""
+    rows = (batch.rollouts == index).nonzero().squeeze(1)  # contiguous
     part = slice(int(rows[0]), int(rows[-1]) + 1)
     mine: dict[str, Any] = {name: getattr(batch, name)[part] for name in _PER_TOKEN}
     mine |= dict.fromkeys(_OPTIONAL) | {name: {} for name in _BY_NAME}
@@ -39,11 +39,11 @@ def alone(batch: Batch, index: int) -> Batch:
         batch,
         **mine,
         segments=batch.segments[part] - batch.segments[part][0],
-        attempts=torch.zeros_like(batch.attempts[part]),
+        rollouts=torch.zeros_like(batch.rollouts[part]),
         groups=torch.zeros_like(batch.groups[:1]),
         rewards=batch.rewards[index : index + 1],
         score_norms=None,
         group_numbers=(batch.group_numbers[int(batch.groups[index])],),
-        attempt_ids=batch.attempt_ids[index : index + 1],
+        rollout_ids=batch.rollout_ids[index : index + 1],
         task_ids=batch.task_ids[index : index + 1],
     )

@@ -54,7 +54,7 @@ def fetched(metric_sums: MetricSums, more: Sequence[Tensor]) -> tuple[Metrics, l
 
 
 def noting(objective: Objective, log_weights: list[Tensor]) -> Objective:
-    """The same objective, which also notes log(policy / behaviour) of every attempt."""
+    """The same objective, which also policy statistics log(policy / behaviour) of every rollout."""
 
     def noted(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         log_weights.append(sequence_log_weights("current", batch, output.logprobs))

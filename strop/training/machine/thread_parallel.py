@@ -37,25 +37,25 @@ class AtOnce:
 
     def on_tokens(self, batches: Sequence[Batch], work: Callable[[Batch], Tensor]) -> Iterator[Tensor]:
         """What `work` finds on the tokens of each batch: [T]."""
-        parts = [self.parts(batch, "attempt") for batch in batches]
+        parts = [self.parts(batch, "rollout") for batch in batches]
         found = self._over([part for each in parts for part in each], work)
         return (torch.cat([next(found) for _ in each]) for each in parts)
 
     def backward(
         self, parts: Sequence[Batch], loss_of: LossOf, learned: Sequence[Tensor]
     ) -> list[tuple[Tensor, Metrics]]:
-        """Losses and figures; gradients are added to those of `learned` in the order of parts, whoever was quick."""
+        """Losses and metrics; gradients are added to those of `learned` in the order of parts, whoever was quick."""
         if len(parts) < 2 or not self.is_wanted:
             return [_backward(*loss_of(part)) for part in parts]
 
         def gradients(part: Batch) -> tuple[Tensor, Metrics, Sequence[Tensor | None]]:
-            loss, figures = loss_of(part)
-            return loss.detach(), figures, torch.autograd.grad(loss, learned, allow_unused=True)
+            loss, metrics = loss_of(part)
+            return loss.detach(), metrics, torch.autograd.grad(loss, learned, allow_unused=True)
 
         told = []
-        for loss, figures, pulls in self._over(parts, gradients):
+        for loss, metrics, pulls in self._over(parts, gradients):
             _add(learned, pulls)
-            told.append((loss, figures))
+            told.append((loss, metrics))
         return told
 
     def _over(self, parts: Sequence[Batch], work: Callable[[Batch], Found]) -> Iterator[Found]:
@@ -73,9 +73,9 @@ class AtOnce:
         return self._pool.map(with_few, parts)
 
 
-def _backward(loss: Tensor, figures: Metrics) -> tuple[Tensor, Metrics]:
+def _backward(loss: Tensor, metrics: Metrics) -> tuple[Tensor, Metrics]:
     loss.backward()  # type: ignore[no-untyped-call]
-    return loss.detach(), figures
+    return loss.detach(), metrics
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from strop.models.optimizer import Optimizer
 from strop.models.scalar_head import Headed
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import closed, fill, lay_out
-from strop.types import Trajectory
+from strop.types import Rollout
 
 BEFORE, AFTER = 0, 1  # which of the two states of a written token
 _BETAS, _CLIP_NORM = (0.9, 0.999), 1.0
@@ -26,22 +26,22 @@ _BETAS, _CLIP_NORM = (0.9, 0.999), 1.0
 
 @dataclass(eq=False)
 class Part:
-    """Attempts of one forward pass."""
+    """Rollouts of one forward pass."""
 
     sequences: Sequences
     rows: Tensor  # [R], the written tokens
-    attempts: Sequence[Trajectory]
+    rollouts: Sequence[Rollout]
 
     @property
     def last(self) -> list[int]:
-        """Which of the R tokens are the last ones of their attempts: [A]."""
-        return (np.cumsum([attempt.num_tokens for attempt in self.attempts]) - 1).tolist()  # type: ignore[no-any-return]
+        """Which of the R tokens are the last ones of their rollouts: [A]."""
+        return (np.cumsum([rollout.num_tokens for rollout in self.rollouts]) - 1).tolist()  # type: ignore[no-any-return]
 
     def column(self, arrays: Sequence[NDArray[Any]]) -> Tensor:
-        """One number per written token from one array per attempt: [R]."""
+        """One number per written token from one array per rollout: [R]."""
         found = torch.from_numpy(np.concatenate([*arrays, np.zeros(0)]).astype(np.float32))
         if len(found) != len(self.rows):
-            raise ConfigurationError(f"{len(self.rows)} tokens were written, and {len(found)} figures came for them")
+            raise ConfigurationError(f"{len(self.rows)} tokens were written, and {len(found)} metrics came for them")
         return found.to(self.rows.device)
 
 
@@ -63,12 +63,12 @@ class ValueBody:
     def head(self) -> torch.nn.Linear:
         return self.model.head
 
-    def parts(self, attempts: Sequence[Trajectory]) -> list[Part]:
-        """Attempts that wrote something, as many per pass as fit."""
-        written = [attempt for attempt in attempts if attempt.num_tokens]
+    def parts(self, rollouts: Sequence[Rollout]) -> list[Part]:
+        """Rollouts that wrote something, as many per pass as fit."""
+        written = [rollout for rollout in rollouts if rollout.num_tokens]
         if not written:
             return []
-        contexts = lay_out([closed(attempt) for attempt in written])
+        contexts = lay_out([closed(rollout) for rollout in written])
         starts, parts = contexts.starts, []
         for first, last in fill(starts, self.max_tokens):
             low, high = starts[first], starts[last]
@@ -85,18 +85,18 @@ class ValueBody:
         return outputs
 
     @torch.no_grad()
-    def told(self, attempts: Sequence[Trajectory]) -> dict[str, NDArray[np.float32]]:
-        """What it says of each attempt, by id: [N, 2, K]."""
+    def told(self, rollouts: Sequence[Rollout]) -> dict[str, NDArray[np.float32]]:
+        """What it says of each rollout, by id: [N, 2, K]."""
         found: dict[str, NDArray[np.float32]] = {}
-        for part in self.parts(attempts):
+        for part in self.parts(rollouts):
             outputs = self.read(part).float().cpu().numpy()
-            ends = np.cumsum([attempt.num_tokens for attempt in part.attempts])[:-1]
-            found |= dict(zip([attempt.id for attempt in part.attempts], np.split(outputs, ends), strict=True))
+            ends = np.cumsum([rollout.num_tokens for rollout in part.rollouts])[:-1]
+            found |= dict(zip([rollout.id for rollout in part.rollouts], np.split(outputs, ends), strict=True))
         return found
 
     def step(self, parts: Sequence[Part], loss: Callable[[Tensor, Part], Tensor], learning_rate: float) -> float:
         """One optimizer step on the sum of `loss(outputs [R, 2, K], part)`; returns the gradient's norm."""
-        tasks = ", ".join(sorted({attempt.task.id for part in parts for attempt in part.attempts}))
+        tasks = ", ".join(sorted({rollout.task.id for part in parts for rollout in part.rollouts}))
         losses = (loss(self.read(part), part) for part in parts)
         return self.optimizer.descend(losses, learning_rate, f"value model with tasks {tasks}")
 

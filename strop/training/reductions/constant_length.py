@@ -1,4 +1,4 @@
-"""Token sums over a constant (Dr. GRPO, 2503.20783): no attempt's weight depends on its own or others' length.
+"""Token sums over a constant (Dr. GRPO, 2503.20783): no rollout's weight depends on its own or others' length.
 
 Papers: dr-grpo
 """
@@ -17,23 +17,23 @@ from strop.types import FloatArray, Group
 
 @dataclass(frozen=True)
 class ConstantLength(Reduction):
-    """1 / (attempts of the whole draw * length); `length` is usually the token limit of an attempt.
+    """1 / (rollouts of the whole batch * length); `length` is usually the token limit of a rollout.
 
     The shares add up to mean length / `length`, not to 1, and so does everything logged with them.
     """
 
-    length: int  # that every attempt is divided by
+    length: int  # that every rollout is divided by
 
     def __post_init__(self) -> None:
         if self.length < 1:
             raise ConfigurationError(f"ConstantLength needs a length >= 1, got {self.length}")
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        num_written = sum(attempt.num_tokens > 0 for attempt in attempts)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        num_written = sum(rollout.num_tokens > 0 for rollout in rollouts)
         share = 1.0 / (max(num_written, 1) * self.length)
-        return {attempt.id: np.full(attempt.num_tokens, share, dtype=np.float32) for attempt in attempts}
+        return {rollout.id: np.full(rollout.num_tokens, share, dtype=np.float32) for rollout in rollouts}
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a draw that they are only a part of."""
-        return float(sum(attempt.num_tokens > 0 for group in groups for attempt in group.scored))
+        """What these weigh in a batch that they are only a part of."""
+        return float(sum(rollout.num_tokens > 0 for group in groups for rollout in group.scored))

@@ -1,4 +1,4 @@
-"""Every task of the draw counts the same: tokens are averaged over the attempts of a group, then over groups."""
+"""Every task of the batch counts the same: tokens are averaged over the rollouts of a group, then over groups."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from strop.types import FloatArray, Group
 
 @dataclass(frozen=True)
 class GroupWise(Reduction):
-    """1 / (groups of the whole draw * tokens of the group); groups without a token are not counted."""
+    """1 / (groups of the whole batch * tokens of the group); groups without a token are not counted."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
-        sizes = [sum(attempt.num_tokens for attempt in group.scored) for group in groups]
+        sizes = [sum(rollout.num_tokens for rollout in group.scored) for group in groups]
         num_written = max(sum(size > 0 for size in sizes), 1)
         return {
-            attempt.id: np.full(attempt.num_tokens, 1.0 / max(num_written * size, 1), dtype=np.float32)
+            rollout.id: np.full(rollout.num_tokens, 1.0 / max(num_written * size, 1), dtype=np.float32)
             for group, size in zip(groups, sizes, strict=True)
-            for attempt in group.scored
+            for rollout in group.scored
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a draw that they are only a part of."""
-        return float(sum(any(attempt.num_tokens for attempt in group.scored) for group in groups))
+        """What these weigh in a batch that they are only a part of."""
+        return float(sum(any(rollout.num_tokens for rollout in group.scored) for group in groups))

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from strop.roles import Reduction
-from strop.types import FloatArray, Group, Origin, Trajectory
+from strop.types import FloatArray, Group, Origin, Rollout
 
 
 @dataclass(frozen=True)
 class OwnTokenMean(Reduction):
-    """1 / own tokens of the whole draw, 0 for demonstrations: for losses that only look at them (CalibRL)."""
+    """1 / own tokens of the whole batch, 0 for demonstrations: for losses that only look at them (CalibRL)."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         share = 1.0 / max(self.mass(groups), 1.0)
         return {
-            attempt.id: np.full(attempt.num_tokens, share * _is_own(attempt), dtype=np.float32)
+            rollout.id: np.full(rollout.num_tokens, share * _is_own(rollout), dtype=np.float32)
             for group in groups
-            for attempt in group.scored
+            for rollout in group.scored
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a draw that they are only a part of."""
-        attempts = [attempt for group in groups for attempt in group.scored]
-        return float(sum(attempt.num_tokens for attempt in attempts if _is_own(attempt)))
+        """What these weigh in a batch that they are only a part of."""
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        return float(sum(rollout.num_tokens for rollout in rollouts if _is_own(rollout)))
 
 
-def _is_own(attempt: Trajectory) -> bool:
-    return attempt.origin is not Origin.TEACHER
+def _is_own(rollout: Rollout) -> bool:
+    return rollout.origin is not Origin.TEACHER

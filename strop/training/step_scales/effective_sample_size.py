@@ -16,7 +16,7 @@ from strop.roles import StepScale
 
 @dataclass(frozen=True)
 class EffectiveSampleSize(StepScale):
-    """min(1, share / full)^power, share = (sum w)^2 / (N sum w^2) of the attempts' untruncated weights w.
+    """min(1, share / full)^power, share = (sum w)^2 / (N sum w^2) of the rollouts' untruncated weights w.
 
     The square root suits optimizers that normalise the gradient (Adam); 1 is the linear rule. `full` is the share
     that still deserves a whole step: 1, or 0.55 for tool use.

@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.backends import Objective, Trainer
 from strop.errors import CheckpointError, ConfigurationError
 from strop.training.batch import Batch
-from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logprobs, Need, Note
+from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logprobs, Need, PolicyStatistic
 from strop.types import Group, Metrics
 
 _FILE = "moving_reference.safetensors"
@@ -52,14 +52,16 @@ class MovingReference(Trainer):
         self.reference.open(model, seed)
         self._moved = 0
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        """Notes of the reference are its own, as it stands: it moves after they were taken."""
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        """Policy statistics of the reference are its own, as it stands: it moves after they were taken."""
         if REFERENCE_LOGPROBS in needs:
-            self.reference.note(groups, frozenset({LOGPROBS}))
-            for attempt in (each for group in groups for each in group.scored if LOGPROBS.name in each.notes):
-                attempt.notes[REFERENCE_LOGPROBS.name] = attempt.notes.pop(LOGPROBS.name)
+            self.reference.policy_statistic(groups, frozenset({LOGPROBS}))
+            for rollout in (
+                each for group in groups for each in group.scored if LOGPROBS.name in each.policy_statistics
+            ):
+                rollout.policy_statistics[REFERENCE_LOGPROBS.name] = rollout.policy_statistics.pop(LOGPROBS.name)
         if own := needs - {REFERENCE_LOGPROBS}:
-            self.inner.note(groups, own)
+            self.inner.policy_statistic(groups, own)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs - {_REFERENCE})

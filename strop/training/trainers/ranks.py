@@ -26,8 +26,8 @@ from strop.training.machine.batch_transfer import write_batches
 from strop.training.machine.rank_processes import Crew
 from strop.training.machine.step_totals import refusal
 from strop.training.objective import Objective as StepObjective
-from strop.training.policy_stats import notes_needed
-from strop.training.requirements import Logprobs, Need, Note, listed
+from strop.training.policy_stats import statistics_needed
+from strop.training.requirements import Logprobs, Need, PolicyStatistic, listed
 from strop.training.split_batch import BatchPart, split
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Ranks(Trainer):
-    """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take an attempt."""
+    """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take a rollout."""
 
     fills: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logprobs("proximal")})
     sends: ClassVar[bool] = True
@@ -74,9 +74,9 @@ class Ranks(Trainer):
             )
 
     def problems(self, run: Run) -> list[str]:
-        """Notes are taken by a trainer of one rank only."""
-        asked = notes_needed(run)
-        return [f"Ranks takes no notes, asked for {listed(asked)}: use ranks=1"] if asked else []
+        """Policy statistics are taken by a trainer of one rank only."""
+        asked = statistics_needed(run)
+        return [f"Ranks takes no policy statistics, asked for {listed(asked)}: use ranks=1"] if asked else []
 
     @property
     def max_tokens(self) -> int:
@@ -92,9 +92,11 @@ class Ranks(Trainer):
             self._crew = Crew(self.inner, self.ranks, self.seconds, room)
         self._all("open", model=str(Path(model).resolve()), seed=seed)
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        """Refused: attempts would have to be sent to the ranks before they are packed."""
-        raise ConfigurationError(f"Ranks takes no notes of attempts, asked for {listed(needs)}: use ranks=1")
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        """Refused: rollouts would have to be sent to the ranks before they are packed."""
+        raise ConfigurationError(
+            f"Ranks takes no policy statistics of rollouts, asked for {listed(needs)}: use ranks=1"
+        )
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         """Fill logprobs of reference and proximal where they are needed."""
@@ -104,7 +106,7 @@ class Ranks(Trainer):
         if not needs or not batches:
             return
         asked = sorted(need.policy for need in needs if isinstance(need, Logprobs))
-        parts = [split(batch, self.ranks, "attempt") for batch in batches]
+        parts = [split(batch, self.ranks, "rollout") for batch in batches]
         into = [self._new_file() for _ in range(self.ranks)]
         with self._written(parts) as paths:
             orders = zip(paths, into, strict=True)
@@ -120,7 +122,7 @@ class Ranks(Trainer):
         """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
         crew = self._ready()
         if not batches:
-            raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
+            raise ConfigurationError("a step needs at least 1 batch, got 0: every rollout failed or wrote nothing")
         scope = objective.scope if isinstance(objective, StepObjective) else "group"
         rate = self.inner.learning_rate
         parts = {"objective": packed(objective, "the objective", "the ranks")}

@@ -29,10 +29,10 @@ from strop.training.machine.settings import DTYPES, check
 from strop.training.machine.step_totals import MetricSums, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.training.machine.trainer_state import Opened
-from strop.training.policy_stats import take_notes
-from strop.training.requirements import Logits, Logprobs, Need, Note, folders, listed
+from strop.training.policy_stats import take_statistics
+from strop.training.requirements import Logits, Logprobs, Need, PolicyStatistic, folders, listed
 from strop.types import FilePath, Group, Metrics
-from strop.weights.shared_base_weights import Lent, Loan, readable
+from strop.weights.shared_base_weights import Loan, Shared, readable
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -62,10 +62,10 @@ class TorchTrainer(Trainer):
     lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
     base: str = "plain"  # weights beside adapters: plain, or nf4: in four bits
     products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, forward and backward, as the engine's
-    view: View | None = None  # how a model that fills masks reads replies; None: from left to right
+    view: View | None = None  # how a model that fills masks reads completions; None: from left to right
     bytes_per_weight: int = 0  # that learns, without adapters: 18 (all in float32), 10 or 6; 0: as many as fit
 
-    borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
+    borrowed: Shared | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
     room: Room = field(default=Room(), init=False, repr=False, compare=False)
 
@@ -100,15 +100,15 @@ class TorchTrainer(Trainer):
             free = free_bytes(self.device)
             free += sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
             free -= self.room.others * opened.holding.frozen_bytes * sum(each.numel() for each in model.parameters())
-            needed = partial(bytes_needed, model, opened.holding, self.chunk, forward.quick(model) is not None)
+            needed = partial(bytes_needed, model, opened.holding, self.chunk, forward.fast_path(model) is not None)
             found = settle(free, needed, self.checkpointing, self.max_tokens, self.room.longest)
             forward.is_checkpointed, self.max_tokens = found
-        if forward.is_checkpointed and forward.quick(model) is None:
+        if forward.is_checkpointed and forward.fast_path(model) is None:
             compute_layers_again(model)
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        """Write what the current policy thinks into each attempt's notes."""
-        take_notes(
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        """Write what the current policy thinks into each rollout's policy statistics."""
+        take_statistics(
             groups,
             needs,
             lambda name, batch, wanted: self._ready().forward.look(self._policy(name), batch.read_by(name), wanted),
@@ -129,7 +129,7 @@ class TorchTrainer(Trainer):
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
         """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
         if not batches:
-            raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
+            raise ConfigurationError("a step needs at least 1 batch, got 0: every rollout failed or wrote nothing")
         self._ready().sum = None
         self.accumulate(batches, objective)
         return self.finish()
@@ -187,17 +187,17 @@ class TorchTrainer(Trainer):
     def weights(self) -> dict[str, Tensor]:
         return parameters(self._ready().model)
 
-    def borrow(self, lent: Loan | None) -> bool:
+    def borrow(self, shared: Loan | None) -> bool:
         """Learn beside weights that are read in place, where its adapters are like those that are there."""
-        found = readable(lent, self.device, DTYPES[self.dtype])
+        found = readable(shared, self.device, DTYPES[self.dtype])
         is_alike = found is not None and found.rank == self.lora and found.is_packed == (self.base == "nf4")
         self.borrowed = found if is_alike else None
         return self.borrowed is not None
 
-    def lend(self) -> Lent | None:
-        """The weights beside the adapters, where the quick path reads them."""
+    def lend(self) -> Shared | None:
+        """The weights beside the adapters, where the fast path reads them."""
         opened = self._ready()
-        return Lent(opened.model) if self.lora and opened.forward.quick(opened.model) is not None else None
+        return Shared(opened.model) if self.lora and opened.forward.fast_path(opened.model) is not None else None
 
     def save(self, folder: Path) -> None:
         """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
@@ -244,7 +244,12 @@ class TorchTrainer(Trainer):
         opened = self._ready()
         if name == "proximal":
             return opened.model
-        if name == "reference" and self.lora and not self.reference and opened.forward.quick(opened.model) is not None:
+        if (
+            name == "reference"
+            and self.lora
+            and not self.reference
+            and opened.forward.fast_path(opened.model) is not None
+        ):
             opened.frozen.setdefault(name, Unadapted(opened.model))
         if name not in opened.frozen:
             folder = Path(name if name != "reference" else self.reference or opened.source)

@@ -19,7 +19,7 @@ from torch import Tensor
 from strop.backends import Objective, Trainer
 from strop.errors import CheckpointError, ConfigurationError
 from strop.training.batch import Batch, Frozen, Output
-from strop.training.requirements import Logits, Need, Note
+from strop.training.requirements import Logits, Need, PolicyStatistic
 from strop.types import Group, Metrics
 
 _FILE = "two_phase.json"
@@ -55,8 +55,8 @@ class TwoPhase(Trainer):
         self.inner.open(model, seed)
         self._multiplier = Multiplier()
 
-    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
-        self.inner.note(groups, needs)
+    def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
+        self.inner.policy_statistic(groups, needs)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs | _WHOLE)
@@ -93,7 +93,7 @@ class TwoPhase(Trainer):
 
     @torch.no_grad()
     def _largest(self, batches: Sequence[Batch]) -> float:
-        """The largest KL of any state, from the distributions before the draw to those of now."""
+        """The largest KL of any state, from the distributions before the batch to those of now."""
         again = [replace(batch) for batch in batches]
         self.inner.annotate(again, _WHOLE)
         pairs = [

@@ -17,7 +17,7 @@ from strop.errors import ConfigurationError
 from strop.training.arithmetic.calibration import calibration
 from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.training.machine.value_model import Bodied
-from strop.types import FloatArray, Group, Metrics, Trajectory
+from strop.types import FloatArray, Group, Metrics, Rollout
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Critic(Bodied):
     """The value of a state is read off the hidden state before each written token; it starts at 0 everywhere.
 
     One that shall guide decoding is asked about states *after* a candidate, the end token among them: with
-    `learns_ends` the state after an attempt's last token learns its reward.
+    `learns_ends` the state after a rollout's last token learns its reward.
     """
 
     learning_rate: float = 1e-4  # of Adam
@@ -39,38 +39,38 @@ class Critic(Bodied):
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        """Fill `values` of every attempt that counts."""
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready().told(attempts)
-        for attempt in attempts:
-            attempt.values = told[attempt.id][:, BEFORE, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
+        """Fill `values` of every rollout that counts."""
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready().told(rollouts)
+        for rollout in rollouts:
+            rollout.values = told[rollout.id][:, BEFORE, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """One step on the mean squared error; always says how well the returns were foreseen before it."""
-        body, foreseen = self._ready(), list[Tensor]()
-        parts = body.parts([attempt for group in groups for attempt in group.scored])
-        ends = sum(len(part.attempts) for part in parts) if self.learns_ends else 0
+        """One step on the mean squared error; always says how well the returns were predicted before it."""
+        body, predicted = self._ready(), list[Tensor]()
+        parts = body.parts([rollout for group in groups for rollout in group.scored])
+        ends = sum(len(part.rollouts) for part in parts) if self.learns_ends else 0
         count = sum(len(part.rows) for part in parts) + ends
         if not count:
             raise ConfigurationError("Critic needs at least 1 written token to learn from, got 0")
 
         def loss(outputs: Tensor, part: Part) -> Tensor:
             values = outputs[:, BEFORE, 0]
-            foreseen.append(values.detach().cpu())
-            total = (values - part.column([_returns(attempt) for attempt in part.attempts])).square().sum()
+            predicted.append(values.detach().cpu())
+            total = (values - part.column([_returns(rollout) for rollout in part.rollouts])).square().sum()
             if ends:
-                rewards = values.new_tensor([attempt.reward for attempt in part.attempts])
+                rewards = values.new_tensor([rollout.reward for rollout in part.rollouts])
                 total = total + (outputs[part.last, AFTER, 0] - rewards).square().sum()
             return total / count
 
         norm = body.step(parts, loss, self.learning_rate)
-        returns = np.concatenate([_returns(attempt) for part in parts for attempt in part.attempts])
-        values = np.concatenate([each.numpy() for each in foreseen])
+        returns = np.concatenate([_returns(rollout) for part in parts for rollout in part.rollouts])
+        values = np.concatenate([each.numpy() for each in predicted])
         return {**calibration(values, returns), "value_grad_norm": norm}
 
 
-def _returns(attempt: Trajectory) -> FloatArray:
-    if attempt.returns is None or len(attempt.returns) != attempt.num_tokens:
-        found = 0 if attempt.returns is None else len(attempt.returns)
-        raise ConfigurationError(f"Critic learns from {attempt.num_tokens} tokens of {attempt.id}, got {found} returns")
-    return attempt.returns
+def _returns(rollout: Rollout) -> FloatArray:
+    if rollout.returns is None or len(rollout.returns) != rollout.num_tokens:
+        found = 0 if rollout.returns is None else len(rollout.returns)
+        raise ConfigurationError(f"Critic learns from {rollout.num_tokens} tokens of {rollout.id}, got {found} returns")
+    return rollout.returns

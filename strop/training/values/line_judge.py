@@ -39,16 +39,16 @@ class LineJudge(Bodied):
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready().told(attempts)
-        for attempt in attempts:
-            attempt.values = told[attempt.id][:, AFTER, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready().told(rollouts)
+        for rollout in rollouts:
+            rollout.values = told[rollout.id][:, AFTER, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """One step; says how many labels there were, and of how many it knew the sign before it."""
         body = self._ready()
-        parts = body.parts([attempt for group in groups for attempt in group.scored])
-        labels = {id(part): part.column([labels_of(attempt) for attempt in part.attempts]) for part in parts}
+        parts = body.parts([rollout for group in groups for rollout in group.scored])
+        labels = {id(part): part.column([labels_of(rollout) for rollout in part.rollouts]) for part in parts}
         count = sum(int((each != 0).sum()) for each in labels.values())
         if not count:
             return {"line_labels": 0.0}

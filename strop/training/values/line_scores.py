@@ -16,7 +16,7 @@ from strop.filter.paid_text import Span
 from strop.models.names import model_folder
 from strop.training.machine.value_body import AFTER, ValueBody
 from strop.training.values.line_judge import NAME
-from strop.types import FilePath, Trajectory
+from strop.types import FilePath, Rollout
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
@@ -26,7 +26,7 @@ _MOST_TOKENS = 4096  # of one pass
 
 @dataclass
 class LineScores(StepJudge):
-    """A place for each line that does something, with its score; what was given to a reply has none."""
+    """A place for each line that does something, with its score; what was given to a completion has none."""
 
     folder: FilePath  # checkpoints/step-N/values of a run that learned labels of lines
     model: FilePath = "pocket"  # whose shape it has
@@ -36,21 +36,21 @@ class LineScores(StepJudge):
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     def meet(self, policy: Policy) -> None:
-        """Read the model now, on no attempt's clock."""
+        """Read the model now, on no rollout's clock."""
         self._policy = policy
         self._body = ValueBody.open(model_folder(self.model), 1, _MOST_TOKENS, self.device)
         self._body.model.load(Path(self.folder) / f"{NAME}_weights.safetensors")
 
-    def steps(self, attempt: Trajectory) -> list[Span]:
+    def steps(self, rollout: Rollout) -> list[Span]:
         if self._body is None or self._policy is None:
             raise ConfigurationError("LineScores has no model yet: call meet(policy) first")
-        last, lines = attempt.turns[-1], lines_in(attempt.reply)
+        last, lines = rollout.turns[-1], lines_in(rollout.completion)
         if not lines or not len(last.tokens):
             return []
-        scores = self._body.told([attempt])[attempt.id][-len(last.tokens) :, AFTER, 0]  # [N] of the last turn
+        scores = self._body.told([rollout])[rollout.id][-len(last.tokens) :, AFTER, 0]  # [N] of the last turn
         places = last_tokens(lines, self._policy.template.places(last.whole))
         return [
-            Span(len(attempt.turns) - 1, line.end - 1, line.end, float(scores[place - last.num_prefix]))
+            Span(len(rollout.turns) - 1, line.end - 1, line.end, float(scores[place - last.num_prefix]))
             for line, place in zip(lines, places, strict=True)
             if place >= last.num_prefix
         ]

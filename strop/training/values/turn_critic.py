@@ -23,7 +23,7 @@ from strop.roles import ValueModel
 from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
 from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
 _SPREAD = 0.1  # of what the heads say at first, for states of unit size
 _NAME, _TARGET = "turn_critic", "turn_target"
@@ -34,14 +34,14 @@ class TurnCritic(ValueModel):
     """Twins Q(o, u) -> r + discount * target V(o'), V(o) -> target Q(o, u); done ends it. Mean squared error.
 
     V is read before a turn's first token, Q after its last. The twins begin as different small random heads, or they
-    would stay equal for ever. Fills `values` with V of each token's turn and the note `turn_advantages` with min Q -
-    min V. Targets follow by `rate` after every step.
+    would stay equal for ever. Fills `values` with V of each token's turn and the policy statistic `turn_advantages`
+    with min Q - min V. Targets follow by `rate` after every step.
     """
 
     discount: float = 0.95  # from turn to turn
     rate: float = 0.1  # at which targets follow
     expectile: float = 0.5  # of Q that V learns; 0.5: its mean
-    steps: int = 4  # per draw
+    steps: int = 4  # per batch
     learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
@@ -64,37 +64,37 @@ class TurnCritic(ValueModel):
                 body.head.weight.copy_(drawn)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready()[0].told(attempts)
-        for attempt in attempts:
-            attempt.values = np.zeros(attempt.num_tokens, dtype=np.float32)
-            if attempt.id in told:
-                actions, states = by_turn(told[attempt.id], attempt)  # [U, 2] each
-                lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
-                attempt.values = np.repeat(states.min(1), lengths).astype(np.float32)
-                attempt.notes["turn_advantages"] = actions.min(1) - states.min(1)
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready()[0].told(rollouts)
+        for rollout in rollouts:
+            rollout.values = np.zeros(rollout.num_tokens, dtype=np.float32)
+            if rollout.id in told:
+                actions, states = by_turn(told[rollout.id], rollout)  # [U, 2] each
+                lengths = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
+                rollout.values = np.repeat(states.min(1), lengths).astype(np.float32)
+                rollout.policy_statistics["turn_advantages"] = actions.min(1) - states.min(1)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body, target = self._ready()
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        values = np.array([attempt.values[0] for attempt in attempts if attempt.values is not None])
-        metrics = calibration(values, np.array([_discounted(attempt, self.discount) for attempt in attempts]))
-        parts = body.parts(attempts)
-        count = max(sum(_num_turns(attempt) for attempt in attempts), 1)
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        values = np.array([rollout.values[0] for rollout in rollouts if rollout.values is not None])
+        metrics = calibration(values, np.array([_discounted(rollout, self.discount) for rollout in rollouts]))
+        parts = body.parts(rollouts)
+        count = max(sum(_num_turns(rollout) for rollout in rollouts), 1)
         for _ in range(self.steps if parts else 0):
-            loss = partial(self._loss, slow=target.told(attempts), count=count)
+            loss = partial(self._loss, slow=target.told(rollouts), count=count)
             metrics["value_grad_norm"] = body.step(parts, loss, self.learning_rate)
             self._follow()
         return metrics
 
     def _loss(self, outputs: Tensor, part: Part, slow: dict[str, NDArray[np.float32]], count: int) -> Tensor:
         total, start = outputs.new_zeros(()), 0
-        for attempt in part.attempts:
-            own = outputs[start : start + attempt.num_tokens]
-            start += attempt.num_tokens
-            first, last = turn_bounds(attempt)
-            later_actions, later_states = by_turn(slow[attempt.id], attempt)
-            goals = action_targets(np.array(on_written(attempt, turn_payments(attempt))), later_states, self.discount)
+        for rollout in part.rollouts:
+            own = outputs[start : start + rollout.num_tokens]
+            start += rollout.num_tokens
+            first, last = turn_bounds(rollout)
+            later_actions, later_states = by_turn(slow[rollout.id], rollout)
+            goals = action_targets(np.array(on_written(rollout, turn_payments(rollout))), later_states, self.discount)
             total = total + (own[last, AFTER, :2] - torch.from_numpy(goals).to(own)).square().sum()
             short = torch.from_numpy(later_actions).to(own) - own[first, BEFORE, 2:]  # of Q: [U, 2]
             total = total + (expectile_weights(short, self.expectile) * short.square()).sum()
@@ -122,9 +122,9 @@ class TurnCritic(ValueModel):
         return self._body, self._target
 
 
-def by_turn(told: NDArray[np.float32], attempt: Trajectory) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def by_turn(told: NDArray[np.float32], rollout: Rollout) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Q twins after the ends of turns and V twins before their beginnings: [U, 2] each, from [N, 2, 4]."""
-    first, last = turn_bounds(attempt)
+    first, last = turn_bounds(rollout)
     return told[last, AFTER, :2], told[first, BEFORE, 2:]
 
 
@@ -140,9 +140,9 @@ def expectile_weights(short: Tensor, expectile: float) -> Tensor:
     return torch.where(short > 0, 2 * expectile, 2 * (1 - expectile)).to(short)
 
 
-def _num_turns(attempt: Trajectory) -> int:
-    return sum(len(turn.tokens) > 0 for turn in attempt.turns)
+def _num_turns(rollout: Rollout) -> int:
+    return sum(len(turn.tokens) > 0 for turn in rollout.turns)
 
 
-def _discounted(attempt: Trajectory, discount: float) -> float:
-    return sum(discount**k * paid for k, paid in enumerate(turn_payments(attempt)))
+def _discounted(rollout: Rollout, discount: float) -> float:
+    return sum(discount**k * paid for k, paid in enumerate(turn_payments(rollout)))

@@ -1,4 +1,4 @@
-"""DigiRL's classifier (2406.11896): how likely an attempt is to succeed, learned where credit by turns asks.
+"""DigiRL's classifier (2406.11896): how likely a rollout is to succeed, learned where advantage by turns asks.
 
 A model of the states after tokens (`values/success.py`) has never been told what to say at the end of a prompt.
 Reading: one classifier for tasks and steps; the state before the first turn is the task alone.
@@ -22,18 +22,18 @@ from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.turn_returns import turn_bounds
 from strop.training.machine.value_body import BEFORE, Part, ValueBody
 from strop.training.machine.value_model import Bodied
-from strop.types import Group, Metrics, Trajectory
+from strop.types import Group, Metrics, Rollout
 
 
 @dataclass
 class TurnSuccess(Bodied):
-    """p = sigmoid(h) before each turn's first token, by binary cross-entropy to the attempt's reward, mean over turns.
+    """p = sigmoid(h) before each turn's first token, by binary cross-entropy to the rollout's reward, mean over turns.
 
     `values` are p of each token's turn.
     """
 
     learning_rate: float = 1e-4  # of Adam
-    steps: int = 2  # per draw
+    steps: int = 2  # per batch
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
@@ -43,24 +43,26 @@ class TurnSuccess(Bodied):
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        attempts = [attempt for group in groups for attempt in group.scored]
-        told = self._ready().told(attempts)
-        for attempt in attempts:
-            attempt.values = np.zeros(0, dtype=np.float32)
-            if attempt.id in told:
-                chances = torch.from_numpy(told[attempt.id][_firsts([attempt]), BEFORE, 0]).sigmoid().numpy()
-                attempt.values = np.repeat(chances, [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)])
+        rollouts = [rollout for group in groups for rollout in group.scored]
+        told = self._ready().told(rollouts)
+        for rollout in rollouts:
+            rollout.values = np.zeros(0, dtype=np.float32)
+            if rollout.id in told:
+                probabilities = torch.from_numpy(told[rollout.id][_firsts([rollout]), BEFORE, 0]).sigmoid().numpy()
+                rollout.values = np.repeat(
+                    probabilities, [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
+                )
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        if wrong := [attempt.reward for attempt in attempts if not 0 <= attempt.reward <= 1]:
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        if wrong := [rollout.reward for rollout in rollouts if not 0 <= rollout.reward <= 1]:
             raise ConfigurationError(
                 f"TurnSuccess learns a probability and needs rewards from 0 to 1, got {wrong[0]:g}"
             )
-        foreseen = [attempt.values[_firsts([attempt])] for attempt in attempts if attempt.values is not None]
-        metrics = calibration(np.concatenate([*foreseen, np.zeros(0)]), _labels(attempts))
-        body, count = self._ready(), max(len(_labels(attempts)), 1)
-        parts = body.parts(attempts)
+        predicted = [rollout.values[_firsts([rollout])] for rollout in rollouts if rollout.values is not None]
+        metrics = calibration(np.concatenate([*predicted, np.zeros(0)]), _labels(rollouts))
+        body, count = self._ready(), max(len(_labels(rollouts)), 1)
+        parts = body.parts(rollouts)
         for _ in range(self.steps if parts else 0):
             metrics["value_grad_norm"] = body.step(
                 parts, lambda out, part: _loss(out, part) / count, self.learning_rate
@@ -70,18 +72,18 @@ class TurnSuccess(Bodied):
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:
     """Summed over the turns of a part."""
-    logits = outputs[_firsts(part.attempts), BEFORE, 0]
-    labels = torch.from_numpy(_labels(part.attempts)).to(logits)
+    logits = outputs[_firsts(part.rollouts), BEFORE, 0]
+    labels = torch.from_numpy(_labels(part.rollouts)).to(logits)
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
 
 
-def _firsts(attempts: Sequence[Trajectory]) -> list[int]:
-    """Which of the written tokens of all these attempts begin a turn."""
-    starts = np.cumsum([0, *(attempt.num_tokens for attempt in attempts)]).tolist()
-    return [start + first for start, each in zip(starts, attempts, strict=False) for first in turn_bounds(each)[0]]
+def _firsts(rollouts: Sequence[Rollout]) -> list[int]:
+    """Which of the written tokens of all these rollouts begin a turn."""
+    starts = np.cumsum([0, *(rollout.num_tokens for rollout in rollouts)]).tolist()
+    return [start + first for start, each in zip(starts, rollouts, strict=False) for first in turn_bounds(each)[0]]
 
 
-def _labels(attempts: Sequence[Trajectory]) -> NDArray[np.float64]:
-    """What each turn's attempt was paid in the end."""
-    found = [np.full(len(turn_bounds(attempt)[0]), attempt.reward) for attempt in attempts]
+def _labels(rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
+    """What each turn's rollout was paid in the end."""
+    found = [np.full(len(turn_bounds(rollout)[0]), rollout.reward) for rollout in rollouts]
     return np.concatenate([*found, np.zeros(0)])

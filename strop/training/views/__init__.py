@@ -1,1 +1,1 @@
-"""What of a reply is hidden from a model that fills masks?"""
+"""What of a completion is hidden from a model that fills masks?"""

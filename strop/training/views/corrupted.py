@@ -1,6 +1,6 @@
-"""How a model learns to fill masks (LLaDA, 2502.09992): a share t of the reply is hidden, and judged 1 / t times.
+"""How a model learns to fill masks (LLaDA, 2502.09992): a share t of the completion is hidden, and judged 1 / t times.
 
-The expectation over t, uniform from 0 to 1, is a lower bound of the reply's log-likelihood.
+The expectation over t, uniform from 0 to 1, is a lower bound of the completion's log-likelihood.
 Papers: d1
 """
 
@@ -16,7 +16,8 @@ from strop.training.canvases import Glance, WrittenCanvas
 
 @dataclass(frozen=True)
 class Corrupted(View):
-    """Each token of the reply is hidden with chance t, which is drawn for the reply; what stands behind it always is.
+    """Each token of the completion is hidden with probability t, which is drawn for the completion; what stands behind
+    it always is.
 
     Shares below `least` are not drawn: one hidden token would weigh as much as a whole batch.
     """
@@ -30,8 +31,8 @@ class Corrupted(View):
             raise ConfigurationError(f"Corrupted needs 0 < least < 1, got {self.least}")
 
     def __call__(self, canvas: WrittenCanvas) -> list[Glance]:
-        share = self.least + (1 - self.least) * float(canvas.chances(1)[0])
-        is_reply, chosen = canvas.is_reply, canvas.chances() < share
-        hidden = chosen & is_reply
+        share = self.least + (1 - self.least) * float(canvas.probabilities(1)[0])
+        is_completion, chosen = canvas.is_completion, canvas.probabilities() < share
+        hidden = chosen & is_completion
         hidden[canvas.stop :] = True
-        return [Glance(hidden, chosen & is_reply, 1 / share)]
+        return [Glance(hidden, chosen & is_completion, 1 / share)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from strop.backends import Channel, Engine, Trainer, WeightVersion
 from strop.errors import ConfigurationError
-from strop.weights.delivery import as_held, deliver, lent_to
+from strop.weights.delivery import as_held, deliver, shared_to
 from strop.weights.fingerprint import fingerprint
 from strop.weights.shared_base_weights import Loan
 
@@ -20,21 +20,21 @@ from strop.weights.shared_base_weights import Loan
 class Memory(Channel):
     """A version's location is the trainer's tensors, by name; rounded once where engines hold another type."""
 
-    _lent: Loan | None = field(default=None, init=False, repr=False, compare=False)
+    _shared: Loan | None = field(default=None, init=False, repr=False, compare=False)
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
     _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None:
         self._trainer, self._engines = trainer, tuple(engines)
-        self._lent = lent_to(trainer, engines)
+        self._shared = shared_to(trainer, engines)
 
     async def publish(self, step: int) -> WeightVersion:
         """Hand the current weights to every engine; one that answers with other weights stops the run."""
         if self._trainer is None:
             raise ConfigurationError("Memory has no trainer yet: call connect(trainer, engines) first")
-        lent = self._lent
-        weights = as_held(self._trainer.weights() if lent is None else lent.adapters, self._engines)
-        version = WeightVersion(step, fingerprint(weights) if lent is None else lent.published(weights), weights)
+        shared = self._shared
+        weights = as_held(self._trainer.weights() if shared is None else shared.adapters, self._engines)
+        version = WeightVersion(step, fingerprint(weights) if shared is None else shared.published(weights), weights)
         await deliver(version, self._engines)
         return version

@@ -1,4 +1,6 @@
-"""The admission rule in a small world of counters: groups start, finish, are kept or dropped, and are trained on."""
+"""The admission rule in a small environment of counters: groups start, finish, are kept or dropped, and are trained
+on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from strop.errors import ConfigurationError
 class Flow:
     """What the pipeline counts, four groups per step."""
 
-    pace: BoundedLag
+    admission: BoundedLag
     running: int = 0
     waiting: int = 0
     step: int = 0
@@ -25,7 +27,7 @@ class Flow:
     def start_all(self) -> int:
         """Start whatever may start; returns how many did."""
         before = self.started
-        while self.pace.may_start(self.running, self.waiting, self.step, 4):
+        while self.admission.may_start(self.running, self.waiting, self.step, 4):
             self.running += 1
             self.started += 1
         return self.started - before
@@ -95,16 +97,16 @@ def test_a_run_resumed_in_the_middle_of_a_wave_waits_for_its_end() -> None:
 
 
 def test_asking_twice_changes_nothing() -> None:
-    pace = BoundedLag()
-    assert [pace.may_start(0, 0, 0, 2), pace.may_start(0, 0, 0, 2)] == [True, True]
-    assert [pace.may_start(1, 0, 0, 2), pace.may_start(1, 0, 0, 2)] == [True, True]
-    assert [pace.may_start(2, 0, 0, 2), pace.may_start(2, 0, 0, 2)] == [False, False]
-    assert [pace.may_start(1, 0, 0, 2), pace.may_start(1, 0, 0, 2)] == [False, False]
+    admission = BoundedLag()
+    assert [admission.may_start(0, 0, 0, 2), admission.may_start(0, 0, 0, 2)] == [True, True]
+    assert [admission.may_start(1, 0, 0, 2), admission.may_start(1, 0, 0, 2)] == [True, True]
+    assert [admission.may_start(2, 0, 0, 2), admission.may_start(2, 0, 0, 2)] == [False, False]
+    assert [admission.may_start(1, 0, 0, 2), admission.may_start(1, 0, 0, 2)] == [False, False]
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.randoms())
 def test_waves_at_lag_zero_do_not_depend_on_timing(fates: list[bool], order: object) -> None:
-    """Whatever the order in which groups end and the pace is asked, the same groups start together."""
+    """Whatever the order in which groups end and the admission is asked, the same groups start together."""
 
     def waves(shuffle: bool) -> list[list[int]]:
         flow, result, pending = Flow(BoundedLag()), [], list[int]()

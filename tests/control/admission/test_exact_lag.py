@@ -1,4 +1,4 @@
-"""The queue in a small world of counters: what was admitted at which version is trained at which."""
+"""The queue in a small environment of counters: what was admitted at which version is trained at which."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
 
 
-def ages(pace: ExactLag, steps: int) -> list[int]:
+def ages(admission: ExactLag, steps: int) -> list[int]:
     """How many versions old the three groups of each step are, when all finish before a step."""
     waiting: list[int] = []
     seen: list[int] = []
     for step in range(steps):
-        while pace.may_start(0, len(waiting), step, 3):
-            assert not pace.batch_size(Standing(step, 3, (step,), tuple(waiting), 0))  # one is still written
+        while admission.may_start(0, len(waiting), step, 3):
+            assert not admission.batch_size(Standing(step, 3, (step,), tuple(waiting), 0))  # one is still written
             waiting.append(step)
-        assert pace.batch_size(Standing(step, 3, (), tuple(waiting), 0)) == 3
+        assert admission.batch_size(Standing(step, 3, (), tuple(waiting), 0)) == 3
         drawn, waiting = waiting[:3], waiting[3:]
         assert len(set(drawn)) == 1
         seen.append(step - drawn[0])
-    if pace.steps:
+    if admission.steps:
         assert not waiting
     return seen
 
@@ -34,9 +34,9 @@ def test_every_group_is_exactly_as_old_as_asked(steps: int) -> None:
 
 
 def test_it_waits_until_the_queue_is_full() -> None:
-    pace = ExactLag(1)
-    assert not pace.batch_size(Standing(0, 3, (), (0,) * 5, 0))
-    assert pace.batch_size(Standing(0, 3, (), (0,) * 6, 0)) == 3
+    admission = ExactLag(1)
+    assert not admission.batch_size(Standing(0, 3, (), (0,) * 5, 0))
+    assert admission.batch_size(Standing(0, 3, (), (0,) * 6, 0)) == 3
 
 
 def test_a_negative_lag_is_refused() -> None:

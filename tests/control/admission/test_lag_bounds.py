@@ -1,4 +1,6 @@
-"""Paces in a small world of events: groups of very different lengths, some dropped, trained while others run."""
+"""Admissions in a small environment of events: groups of very different lengths, some dropped, trained while others
+run.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.admission.over_provision import OverProvision
 from strop.control.admission.support.admission_state import Standing
 from strop.control.admission.token_budget import TokenBudget
-from strop.roles import Pace
+from strop.roles import Admission
 
 
 @dataclass
-class World:
+class Environment:
     """What the pipeline would count; one group in twenty takes thirty times as long, one in five is dropped."""
 
-    pace: Pace
+    admission: Admission
     seed: int
     training_seconds: float = 3.0
     slow: float = 0.05
@@ -56,16 +58,18 @@ class World:
     def _settle(self) -> None:
         if not self.training:
             self._train()
-        while self.pace.may_start(len(self.running), len(self.waiting) + len(self.training), self.step, 4, self.tokens):
+        while self.admission.may_start(
+            len(self.running), len(self.waiting) + len(self.training), self.step, 4, self.tokens
+        ):
             self._start()
             assert len(self.running) + len(self.waiting) < 500, "admission has no bound"
 
     def _train(self) -> None:
         running, waiting = tuple(sorted(self.running.values())), sorted(self.waiting)
         standing = Standing(self.step, 4, running, tuple(self.waiting[each] for each in waiting), self.tokens)
-        if len(self.most) == len(self.sizes) and self.tokens >= getattr(self.pace, "tokens", 0) and waiting:
+        if len(self.most) == len(self.sizes) and self.tokens >= getattr(self.admission, "tokens", 0) and waiting:
             self.most.append(len(self.running) + len(self.waiting))
-        if count := self.pace.batch_size(standing):
+        if count := self.admission.batch_size(standing):
             self.training = [self.waiting.pop(number) for number in waiting[:count]]
             self.lags += [self.step - version for version in self.training]
             self.sizes.append(count)
@@ -80,7 +84,7 @@ class World:
 
 
 @pytest.mark.parametrize(
-    "pace",
+    "admission",
     [
         *(BoundedLag(lag) for lag in (1, 3)),
         *(OverProvision(surplus, lag) for surplus, lag in ((3.0, 1), (3.0, 2), (6.0, 5))),
@@ -88,48 +92,48 @@ class World:
     ],
     ids=str,
 )
-def test_the_lag_reaches_its_bound_and_never_passes_it(pace: Pace) -> None:
+def test_the_lag_reaches_its_bound_and_never_passes_it(admission: Admission) -> None:
     """Nothing is older than it may be, and nothing is waited for that is younger."""
     lags: list[int] = []
     for seed in range(3):
-        world = World(pace, seed)
-        world.go_on(80)
-        lags += world.lags
-    assert max(lags) == pace.lag
+        env = Environment(admission, seed)
+        env.go_on(80)
+        lags += env.lags
+    assert max(lags) == admission.lag
 
 
-@pytest.mark.parametrize("pace", [BoundedLag(0), OverProvision(2.0, 0), TokenBudget(100, 6, 0)], ids=str)
-def test_without_lag_steps_still_come_and_all_is_fresh(pace: Pace) -> None:
+@pytest.mark.parametrize("admission", [BoundedLag(0), OverProvision(2.0, 0), TokenBudget(100, 6, 0)], ids=str)
+def test_without_lag_steps_still_come_and_all_is_fresh(admission: Admission) -> None:
     for seed in range(3):
-        world = World(pace, seed)
-        world.go_on(30)
-        assert set(world.lags) == {0}
+        env = Environment(admission, seed)
+        env.go_on(30)
+        assert set(env.lags) == {0}
 
 
 @pytest.mark.parametrize("lag", [0, 1, 5])
 def test_a_token_budget_bounds_a_step_also_where_it_waits_for_a_slow_group(lag: int) -> None:
     """No more than was done or in flight when the tokens were there."""
     for seed in range(5):
-        world = World(TokenBudget(200, 16, lag), seed)
-        world.go_on(60)
-        assert len(world.sizes) == len(world.most)
-        assert all(size <= most for size, most in zip(world.sizes, world.most, strict=True))
-        assert max(world.sizes) <= 40
+        env = Environment(TokenBudget(200, 16, lag), seed)
+        env.go_on(60)
+        assert len(env.sizes) == len(env.most)
+        assert all(size <= most for size, most in zip(env.sizes, env.most, strict=True))
+        assert max(env.sizes) <= 40
 
 
 def test_a_budget_of_tokens_is_spent_before_a_step_and_the_pool_is_full_until_then() -> None:
-    pace = TokenBudget(100, pool=3, lag=2)
-    assert [pace.may_start(running, 5, 0, 4, 99) for running in range(5)] == [True, True, True, False, False]
-    assert not pace.may_start(0, 5, 0, 4, 100)
-    assert pace.may_start(0, 0, 0, 4, 100)  # all of it was dropped: more is needed
-    assert pace.batch_size(Standing(3, 4, (), (3, 3), 99)) == 0
-    assert pace.batch_size(Standing(3, 4, (2,), (3, 3), 100)) == 2  # trained at 4 at the earliest: 2 versions
-    assert pace.batch_size(Standing(3, 4, (1,), (3, 3), 100)) == 0
+    admission = TokenBudget(100, pool=3, lag=2)
+    assert [admission.may_start(running, 5, 0, 4, 99) for running in range(5)] == [True, True, True, False, False]
+    assert not admission.may_start(0, 5, 0, 4, 100)
+    assert admission.may_start(0, 0, 0, 4, 100)  # all of it was dropped: more is needed
+    assert admission.batch_size(Standing(3, 4, (), (3, 3), 99)) == 0
+    assert admission.batch_size(Standing(3, 4, (2,), (3, 3), 100)) == 2  # trained at 4 at the earliest: 2 versions
+    assert admission.batch_size(Standing(3, 4, (1,), (3, 3), 100)) == 0
 
 
 def test_without_lag_a_pool_starts_together_and_not_before_all_before_it_are_done() -> None:
     """Which groups are made together then depends on no clock."""
-    pace = TokenBudget(100, pool=3, lag=0)
-    assert [pace.may_start(running, 0, 0, 4, 0) for running in range(4)] == [True, True, True, False]
-    assert not pace.may_start(2, 1, 0, 4, 30)  # one is done: its place waits
-    assert pace.may_start(0, 3, 0, 4, 90) and not pace.may_start(0, 3, 0, 4, 100)
+    admission = TokenBudget(100, pool=3, lag=0)
+    assert [admission.may_start(running, 0, 0, 4, 0) for running in range(4)] == [True, True, True, False]
+    assert not admission.may_start(2, 1, 0, 4, 30)  # one is done: its place waits
+    assert admission.may_start(0, 3, 0, 4, 90) and not admission.may_start(0, 3, 0, 4, 100)

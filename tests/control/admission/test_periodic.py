@@ -17,23 +17,23 @@ from tests.tiny_models import save_pocket_like
 
 
 def test_a_round_is_filled_before_its_first_step_and_never_after() -> None:
-    pace = Periodic(3)
-    assert pace.lag == 2
-    assert pace.may_start(0, 0, 3, 2) and pace.may_start(5, 0, 3, 2)
-    assert not pace.may_start(6, 0, 3, 2)  # the round of three draws is under way
-    assert not pace.may_start(3, 2, 3, 2)  # a replacement waits until nothing runs
-    assert pace.may_start(0, 5, 3, 2)
-    assert not pace.may_start(0, 0, 4, 2) and not pace.may_start(0, 0, 5, 2)
-    assert pace.batch_size(Standing(3, 2, (), (3,) * 5, 0)) == 0
-    assert pace.batch_size(Standing(3, 2, (3,), (3,) * 5, 0)) == 0
-    assert pace.batch_size(Standing(3, 2, (), (3,) * 6, 0)) == 2
-    assert pace.batch_size(Standing(4, 2, (), (3,) * 4, 0)) == 2
+    admission = Periodic(3)
+    assert admission.lag == 2
+    assert admission.may_start(0, 0, 3, 2) and admission.may_start(5, 0, 3, 2)
+    assert not admission.may_start(6, 0, 3, 2)  # the round of three draws is under way
+    assert not admission.may_start(3, 2, 3, 2)  # a replacement waits until nothing runs
+    assert admission.may_start(0, 5, 3, 2)
+    assert not admission.may_start(0, 0, 4, 2) and not admission.may_start(0, 0, 5, 2)
+    assert admission.batch_size(Standing(3, 2, (), (3,) * 5, 0)) == 0
+    assert admission.batch_size(Standing(3, 2, (3,), (3,) * 5, 0)) == 0
+    assert admission.batch_size(Standing(3, 2, (), (3,) * 6, 0)) == 2
+    assert admission.batch_size(Standing(4, 2, (), (3,) * 4, 0)) == 2
 
 
 def test_the_last_round_is_no_longer_than_the_run() -> None:
-    pace = Periodic(4, steps=6)
-    assert pace.may_start(0, 0, 4, 1) and not pace.may_start(0, 2, 4, 1)
-    assert pace.batch_size(Standing(4, 1, (), (4, 4), 0)) == 1
+    admission = Periodic(4, steps=6)
+    assert admission.may_start(0, 0, 4, 1) and not admission.may_start(0, 2, 4, 1)
+    assert admission.batch_size(Standing(4, 1, (), (4, 4), 0)) == 1
     with pytest.raises(ConfigurationError, match="period >= 1 and steps >= 0, got 0 and 0"):
         Periodic(0)
 
@@ -47,9 +47,7 @@ def test_every_step_trains_on_the_version_its_round_began_with(period: int, tmp_
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
     for step in range(1, 6):
-        versions = [
-            turn.versions for group in ledger.trained_groups(step) for t in group.trajectories for turn in t.turns
-        ]
+        versions = [turn.versions for group in ledger.trained_groups(step) for t in group.rollouts for turn in t.turns]
         assert set(np.concatenate(versions).tolist()) == {period * ((step - 1) // period)}
     assert ledger.counts().get("gated", 0) > 0
     ledger.close()

@@ -9,7 +9,7 @@ from tests.building import make_group
 
 def test_is_the_same_for_every_task() -> None:
     budget = Fixed(4)
-    assert budget.attempts(make_group([])) == 4 and budget.attempts(make_group([1.0])) == 0
+    assert budget.rollouts(make_group([])) == 4 and budget.rollouts(make_group([1.0])) == 0
 
 
 def test_refuses_nothing() -> None:

@@ -1,4 +1,6 @@
-"""Beliefs that read a task's success off similar ones: attention and a Gaussian process, by hand and on a model."""
+"""Pass-rate estimators that read a task's success off similar ones: attention and a Gaussian process, by hand and on a
+model.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(kind: type[ReferenceAttention] | type[Generalist], model: Path) -> ReferenceAttention | Generalist:
-    belief = kind()
-    belief.open(model, 0)
-    belief.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 256))
-    return belief
+    estimator = kind()
+    estimator.open(model, 0)
+    estimator.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 256))
+    return estimator
 
 
 def tried(task: Task, right: int, count: int, number: int, version: int = 0) -> Group:
@@ -53,14 +55,14 @@ def test_attention_by_hand() -> None:
     assert attended(np.array([[2e3, 0.0], [-2e3, 0.0]]), known, shares) == pytest.approx([1.0, 0.0]), "no overflow"
 
 
-def test_where_all_references_agree_everybody_is_foretold_that() -> None:
+def test_where_all_references_agree_everybody_is_predicted_that() -> None:
     stream = np.random.default_rng(0)
     found = attended(stream.normal(size=(5, 4)), stream.normal(size=(7, 4)), np.full(7, 0.3))
     assert found == pytest.approx(np.full(5, 0.3))
 
 
 def test_a_posterior_of_one_pair_by_hand() -> None:
-    """Prior 1/12, noise 1/16 of 4 attempts: gain (1/12) / (1/12 + 1/16) = 4/7, times the likeness."""
+    """Prior 1/12, noise 1/16 of 4 rollouts: gain (1/12) / (1/12 + 1/16) = 4/7, times the likeness."""
     means, variances = posterior(np.ones((1, 1)), np.array([[1.0], [0.5], [0.0]]), np.array([1.0]), np.array([1 / 16]))
     assert means == pytest.approx([0.5 + 2 / 7, 0.5 + 1 / 7, 0.5])
     assert variances == pytest.approx([(1 - 4 / 7) / 12, (1 - 1 / 7) / 12, 1 / 12])
@@ -111,17 +113,17 @@ def test_features_are_in_units_of_their_deviation_and_constant_ones_say_nothing(
 
 
 @pytest.mark.parametrize("kind", [ReferenceAttention, Generalist])
-def test_tasks_like_solved_ones_are_foretold_more(
+def test_tasks_like_solved_ones_are_predicted_more(
     kind: type[ReferenceAttention] | type[Generalist], model: Path
 ) -> None:
-    belief = opened(kind, model)
+    estimator = opened(kind, model)
     unseen = [EASY[6], HARD[6]]
-    means, variances = belief.foresee(unseen, 0)
+    means, variances = estimator.predict(unseen, 0)
     assert means.tolist() == [0.5, 0.5] and variances == pytest.approx([1 / 12, 1 / 12])
     for number in range(6):
-        belief.observe(tried(EASY[number], 8, 8, 2 * number))
-        belief.observe(tried(HARD[number], number % 2, 8, 2 * number + 1))
-    means, variances = belief.foresee([*unseen, EASY[0], HARD[0]], 1)
+        estimator.observe(tried(EASY[number], 8, 8, 2 * number))
+        estimator.observe(tried(HARD[number], number % 2, 8, 2 * number + 1))
+    means, variances = estimator.predict([*unseen, EASY[0], HARD[0]], 1)
     assert means[0] > means[1] + 0.2 and means[2] > means[3] + 0.4
     assert (variances > 0).all() and (variances < 1 / 12).all()
     assert ((means >= 0) & (means <= 1)).all()
@@ -131,10 +133,10 @@ def test_tasks_like_solved_ones_are_foretold_more(
 def test_where_nobody_ever_failed_nothing_breaks(
     kind: type[ReferenceAttention] | type[Generalist], model: Path
 ) -> None:
-    belief = opened(kind, model)
+    estimator = opened(kind, model)
     for number in range(5):
-        belief.observe(tried(EASY[number], 4, 4, number))
-    means, _ = belief.foresee([EASY[0], EASY[7]], 1)
+        estimator.observe(tried(EASY[number], 4, 4, number))
+    means, _ = estimator.predict([EASY[0], EASY[7]], 1)
     assert (means > (0.999 if kind is ReferenceAttention else 0.5)).all() and (means <= 1).all()
 
 
@@ -145,17 +147,17 @@ def test_it_goes_on_to_the_same_bits(kind: type[ReferenceAttention] | type[Gener
         first.observe(tried((EASY, HARD)[number % 2][number], number % 4, 4, number, version=number // 2))
     second.restore(json.loads(json.dumps(first.state())))
     for task in (*EASY, *HARD):  # one by one here, together there
-        second.foresee([task], 3)
-    one, two = first.foresee([*EASY, *HARD], 3), second.foresee([*EASY, *HARD], 3)
+        second.predict([task], 3)
+    one, two = first.predict([*EASY, *HARD], 3), second.predict([*EASY, *HARD], 3)
     assert np.array_equal(one[0], two[0]) and np.array_equal(one[1], two[1]) and one[0].std() > 0
     assert first.learn([]) == second.learn([])
 
 
 def test_the_line_by_hand_and_never_downwards() -> None:
-    """Foretold .2 .4 .6, came 0 .4 .8: slope 2, height -.4, no error; the other way round the mean of all."""
-    foretold, came = np.array([0.2, 0.4, 0.6]), np.array([0.0, 0.4, 0.8])
-    assert fitted(foretold, came) == pytest.approx((2.0, -0.4, 0.0))
-    assert fitted(foretold, came[::-1]) == pytest.approx((0.0, 0.4, 0.32 / 3))
+    """Predicted .2 .4 .6, came 0 .4 .8: slope 2, height -.4, no error; the other way round the mean of all."""
+    predicted, came = np.array([0.2, 0.4, 0.6]), np.array([0.0, 0.4, 0.8])
+    assert fitted(predicted, came) == pytest.approx((2.0, -0.4, 0.0))
+    assert fitted(predicted, came[::-1]) == pytest.approx((0.0, 0.4, 0.32 / 3))
     assert fitted(np.full(3, 0.3), np.full(3, 0.3)) == pytest.approx((0.0, 0.3, 0.0))
 
 
@@ -165,9 +167,9 @@ def test_what_cannot_work_is_refused(model: Path) -> None:
     with pytest.raises(ConfigurationError, match="support >= 1"):
         Generalist(support=0)
     assert (ReferenceAttention(references=3).references, Generalist(support=1).support) == (3, 1)
-    for belief in (ReferenceAttention(), Generalist()):
+    for estimator in (ReferenceAttention(), Generalist()):
         with pytest.raises(ConfigurationError, match="open"):
-            belief.foresee(EASY, 0)
-        belief.open(model, 0)
+            estimator.predict(EASY, 0)
+        estimator.open(model, 0)
         with pytest.raises(ConfigurationError, match="meet"):
-            belief.observe(tried(EASY[0], 1, 1, 0))
+            estimator.observe(tried(EASY[0], 1, 1, 0))

@@ -39,10 +39,10 @@ def reader(model: Path) -> torch.nn.Module:
 
 
 def opened(model: Path, **fields: float) -> PromptValue:
-    belief = PromptValue(**fields)  # type: ignore[arg-type]
-    belief.open(model, 0)
-    belief.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 256))
-    return belief
+    estimator = PromptValue(**fields)  # type: ignore[arg-type]
+    estimator.open(model, 0)
+    estimator.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 256))
+    return estimator
 
 
 def seen(task: Task, rewards: list[float], number: int = 0) -> Group:
@@ -59,80 +59,80 @@ def last_state(reader: torch.nn.Module, prompt: IntArray) -> Tensor:
 
 def test_the_first_gradient_by_hand(model: Path, reader: torch.nn.Module) -> None:
     """A head of zeros: d (sigmoid(z) - y)^2 / dz = 2 (1/2 - y) / 4 at each prompt, and the mean over all three."""
-    belief, shares = opened(model), [0.0, 0.25, 1.0]
-    assert belief.foresee(TASKS, 0)[0] == pytest.approx([0.5] * 3)
+    estimator, shares = opened(model), [0.0, 0.25, 1.0]
+    assert estimator.predict(TASKS, 0)[0] == pytest.approx([0.5] * 3)
     for number, (task, rewards) in enumerate(zip(TASKS, ([0, 0], [1, 0, 0, 0], [1]), strict=True)):
-        belief.observe(seen(task, [float(reward) for reward in rewards], number))
+        estimator.observe(seen(task, [float(reward) for reward in rewards], number))
     with torch.no_grad():
-        states = [last_state(reader, belief._prompt(task)) for task in TASKS]
+        states = [last_state(reader, estimator._prompt(task)) for task in TASKS]
     gradient = sum((0.5 * (0.5 - y) / 3) * state for y, state in zip(shares, states, strict=True))
-    figures = belief.learn([])
-    assert figures["belief_grad_norm"] == pytest.approx(float(torch.as_tensor(gradient).norm()), rel=1e-4)
-    assert figures["belief_loss"] == pytest.approx((0.25 + 0.0625 + 0.25) / 3)
-    assert figures["belief_bias"] == pytest.approx(0.5 - 1.25 / 3)
-    assert belief.foresee(TASKS, 1)[1] == pytest.approx([figures["belief_loss"]] * 3)
+    metrics = estimator.learn([])
+    assert metrics["estimator_grad_norm"] == pytest.approx(float(torch.as_tensor(gradient).norm()), rel=1e-4)
+    assert metrics["estimator_loss"] == pytest.approx((0.25 + 0.0625 + 0.25) / 3)
+    assert metrics["estimator_bias"] == pytest.approx(0.5 - 1.25 / 3)
+    assert estimator.predict(TASKS, 1)[1] == pytest.approx([metrics["estimator_loss"]] * 3)
 
 
 def test_a_later_step_by_autograd_through_the_whole_model(model: Path, reader: torch.nn.Module) -> None:
-    belief = opened(model, learning_rate=0.05, max_tokens=40)  # so few that three prompts need several passes
+    estimator = opened(model, learning_rate=0.05, max_tokens=40)  # so few that three prompts need several passes
     for share in (1.0, 0.0):
-        belief.observe(seen(TASKS[0], [share]))
-        belief.learn([])
-    assert belief._head is not None
-    weights = {name: tensor.detach().clone() for name, tensor in belief._head.model.parameters.items()}
+        estimator.observe(seen(TASKS[0], [share]))
+        estimator.learn([])
+    assert estimator._head is not None
+    weights = {name: tensor.detach().clone() for name, tensor in estimator._head.model.parameters.items()}
     reader.get_submodule("model").load_state_dict(
         {name.removeprefix("body."): tensor for name, tensor in weights.items() if name.startswith("body.")}
     )
     head = torch.cat([weights["head.weight"][0], weights["head.bias"]]).requires_grad_()
-    values = torch.stack([torch.sigmoid(last_state(reader, belief._prompt(task)) @ head) for task in TASKS])
-    assert belief.foresee(TASKS, 2)[0] == pytest.approx(values.tolist(), abs=1e-5) and abs(values[0] - 0.5) > 0.01
+    values = torch.stack([torch.sigmoid(last_state(reader, estimator._prompt(task)) @ head) for task in TASKS])
+    assert estimator.predict(TASKS, 2)[0] == pytest.approx(values.tolist(), abs=1e-5) and abs(values[0] - 0.5) > 0.01
     (values - torch.tensor([1.0, 0.5, 0.0])).square().mean().backward()
     gradients = [head.grad, *(each.grad for each in reader.get_submodule("model").parameters())]
     expected = torch.cat([each.flatten() for each in gradients if each is not None]).norm()
     for number, (task, rewards) in enumerate(zip(TASKS, ([1], [1, 0], [0]), strict=True)):
-        belief.observe(seen(task, [float(reward) for reward in rewards], number))
-    assert belief.learn([])["belief_grad_norm"] == pytest.approx(float(expected), rel=1e-3)
+        estimator.observe(seen(task, [float(reward) for reward in rewards], number))
+    assert estimator.learn([])["estimator_grad_norm"] == pytest.approx(float(expected), rel=1e-3)
 
 
 def test_it_learns_which_prompts_are_solved(model: Path) -> None:
-    belief = opened(model, learning_rate=0.01)
+    estimator = opened(model, learning_rate=0.01)
     for _ in range(30):
         for number, share in enumerate((1.0, 0.0, 0.5)):
-            belief.observe(seen(TASKS[number], [share], number))
-        figures = belief.learn([])
-    assert belief.foresee(TASKS, 30)[0] == pytest.approx([1.0, 0.0, 0.5], abs=0.15)
-    assert figures["belief_loss"] < 0.02
+            estimator.observe(seen(TASKS[number], [share], number))
+        metrics = estimator.learn([])
+    assert estimator.predict(TASKS, 30)[0] == pytest.approx([1.0, 0.0, 0.5], abs=0.15)
+    assert metrics["estimator_loss"] < 0.02
 
 
-def test_only_outcomes_of_the_policys_own_attempts_are_labels(model: Path) -> None:
-    """1 of 2 own attempts right, one of them standing for three: 3/4; helped, failed and pruned ones are none."""
-    belief = opened(model)
+def test_only_outcomes_of_the_policys_own_rollouts_are_labels(model: Path) -> None:
+    """1 of 2 own rollouts right, one of them standing for three: 3/4; helped, failed and pruned ones are none."""
+    estimator = opened(model)
     group = make_group([0.9, 0.7, 1.0, 1.0, 1.0], failed=[3], pruned=[4])  # shaped sums
-    for attempt, outcome in zip(group.trajectories, (1.0, 0.0, 1.0, 1.0, 1.0), strict=True):
-        attempt.rewards = {"outcome": outcome}
-    group.trajectories[0].facts[SURVIVAL] = 1 / 3
-    group.trajectories[2].origin = Origin.GUIDED
-    belief.observe(group)
-    belief.observe(make_group([1.0], failed=[0]))
-    assert belief.state()["seen"] == [[0, belief._prompt(group.task).tolist(), 0.75]]
+    for rollout, outcome in zip(group.rollouts, (1.0, 0.0, 1.0, 1.0, 1.0), strict=True):
+        rollout.rewards = {"outcome": outcome}
+    group.rollouts[0].facts[SURVIVAL] = 1 / 3
+    group.rollouts[2].origin = Origin.GUIDED
+    estimator.observe(group)
+    estimator.observe(make_group([1.0], failed=[0]))
+    assert estimator.state()["seen"] == [[0, estimator._prompt(group.task).tolist(), 0.75]]
 
 
 def test_groups_that_no_gate_kept_are_learned_once_and_the_draw_itself_is_not(model: Path) -> None:
-    belief, other = opened(model), opened(model)
-    belief.observe(seen(TASKS[0], [1.0]))
+    estimator, other = opened(model), opened(model)
+    estimator.observe(seen(TASKS[0], [1.0]))
     other.observe(seen(TASKS[0], [1.0]))
-    assert belief.learn([]) == other.learn([seen(TASKS[1], [0.0])]) != {}
-    assert belief.learn([]) == {} == other.learn([seen(TASKS[1], [0.0])]), "nothing was tried since"
+    assert estimator.learn([]) == other.learn([seen(TASKS[1], [0.0])]) != {}
+    assert estimator.learn([]) == {} == other.learn([seen(TASKS[1], [0.0])]), "nothing was tried since"
 
 
 def test_the_order_in_which_groups_come_changes_no_bit(model: Path) -> None:
     told = []
     for order in ((0, 1, 2), (2, 0, 1)):
-        belief = opened(model, learning_rate=0.05)
+        estimator = opened(model, learning_rate=0.05)
         for number in order:
-            belief.observe(seen(TASKS[number], [number / 2], number))
-        belief.learn([])
-        told.append(belief.foresee(TASKS, 1)[0])
+            estimator.observe(seen(TASKS[number], [number / 2], number))
+        estimator.learn([])
+        told.append(estimator.predict(TASKS, 1)[0])
     assert np.array_equal(told[0], told[1]) and len(set(told[0].tolist())) == 3
 
 
@@ -143,42 +143,45 @@ def test_it_goes_on_from_a_folder_to_the_same_bits(model: Path, tmp_path: Path) 
     first.observe(seen(TASKS[1], [0.0], 1))  # not yet learned when it is saved
     first.save(tmp_path)
     second = opened(model, learning_rate=0.05)
-    second.foresee(TASKS, 0)  # what it said before it went on is forgotten
+    second.predict(TASKS, 0)  # what it said before it went on is forgotten
     second.resume(tmp_path)
     second.restore(json.loads(json.dumps(first.state())))
     for step in (1, 2):
-        one, two = first.foresee(TASKS, step), second.foresee(TASKS, step)
+        one, two = first.predict(TASKS, step), second.predict(TASKS, step)
         assert np.array_equal(one[0], two[0]) and np.array_equal(one[1], two[1])
         assert first.learn([]) == second.learn([])
 
 
 def test_a_prompt_that_is_too_long_is_read_as_far_as_it_fits(model: Path) -> None:
-    belief = opened(model)
-    belief.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 8))
-    assert len(belief._prompt(TASKS[2])) == 7
-    assert belief.foresee(TASKS, 0)[0].shape == (3,)
+    estimator = opened(model)
+    estimator.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 8))
+    assert len(estimator._prompt(TASKS[2])) == 7
+    assert estimator.predict(TASKS, 0)[0].shape == (3,)
 
 
 def test_it_says_what_it_misses(model: Path) -> None:
     with pytest.raises(ConfigurationError, match="open"):
-        PromptValue().foresee(TASKS, 0)
-    belief = PromptValue()
-    belief.open(model, 0)
+        PromptValue().predict(TASKS, 0)
+    estimator = PromptValue()
+    estimator.open(model, 0)
     with pytest.raises(ConfigurationError, match="meet"):
-        belief.foresee(TASKS, 0)
+        estimator.predict(TASKS, 0)
 
 
-def test_recipes_tell_easy_worlds_from_impossible_ones_after_sixteen_steps_of_eight_tasks() -> None:
+def test_recipes_tell_easy_envs_from_impossible_ones_after_sixteen_steps_of_eight_tasks() -> None:
     """Half of the tasks are always solved, half never; judged on tasks that it has not seen."""
-    (belief, same), folder = (build(recipe_named(name), {}).belief for name in ("pcl", "webrl")), model_folder("pocket")
-    assert isinstance(belief, PromptValue) and belief == same
-    belief.open(folder, 0)
-    belief.meet(Policy.load(folder, Scripted(lambda prompt, key: ""), Sampling(), 256))
+    (estimator, same), folder = (
+        (build(recipe_named(name), {}).estimator for name in ("pcl", "webrl")),
+        model_folder("pocket"),
+    )
+    assert isinstance(estimator, PromptValue) and estimator == same
+    estimator.open(folder, 0)
+    estimator.meet(Policy.load(folder, Scripted(lambda prompt, key: ""), Sampling(), 256))
     for number in range(128):
         is_easy = number % 2 == 0
         task = Arithmetic(1 if is_easy else 8).task(number)
-        belief.observe(replace(make_group([float(is_easy)] * 4, number=number), task=task))
+        estimator.observe(replace(make_group([float(is_easy)] * 4, number=number), task=task))
         if number % 8 == 7:
-            belief.learn([])
-    easy, hard = (belief.foresee([Arithmetic(level).task(1000 + i) for i in range(8)], 16)[0] for level in (1, 8))
+            estimator.learn([])
+    easy, hard = (estimator.predict([Arithmetic(level).task(1000 + i) for i in range(8)], 16)[0] for level in (1, 8))
     assert easy.mean() > 0.75 and hard.mean() < 0.25

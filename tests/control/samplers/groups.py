@@ -1,4 +1,4 @@
-"""Groups of a given task and version, for samplers and beliefs."""
+"""Groups of a given task and version, for samplers and pass-rate estimators."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def seen(
     failed: Sequence[int] = (),
     pruned: Sequence[int] = (),
 ) -> Group:
-    """One attempt per reward at this task, admitted as `number` under weights `version`."""
+    """One rollout per reward at this task, admitted as `number` under weights `version`."""
     return replace(make_group(rewards, number=number, failed=failed, pruned=pruned), task=task, version=version)

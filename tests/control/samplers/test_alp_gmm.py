@@ -17,7 +17,7 @@ from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from tests.control.samplers.groups import seen
 
-WORLDS = (Arithmetic(1), Arithmetic(3), Arithmetic(5), Countdown(3))
+ENVS = (Arithmetic(1), Arithmetic(3), Arithmetic(5), Countdown(3))
 
 
 def test_densities_and_criterion_by_hand() -> None:
@@ -43,8 +43,8 @@ def test_a_known_mixture_is_found_again() -> None:
 
 
 def test_places_are_names_and_levels() -> None:
-    assert places_of(WORLDS) == pytest.approx(np.array([[0, 0], [0, 0.5], [0, 1], [1, 0.5]]))
-    assert places_of(WORLDS[:1]).tolist() == [[0, 0]]
+    assert places_of(ENVS) == pytest.approx(np.array([[0, 0], [0, 0.5], [0, 1], [1, 0.5]]))
+    assert places_of(ENVS[:1]).tolist() == [[0, 0]]
 
 
 def changes(sampler: LearningProgress) -> list[tuple[int, float]]:
@@ -52,7 +52,7 @@ def changes(sampler: LearningProgress) -> list[tuple[int, float]]:
 
 
 def test_changes_are_against_the_nearest_that_was_tried_before() -> None:
-    sampler = LearningProgress(WORLDS, window=10)
+    sampler = LearningProgress(ENVS, window=10)
     for number, (arm, rewards) in enumerate(
         [
             (0, [1.0, 1.0, 1.0, 0.0]),  # the first: nothing to compare with
@@ -62,7 +62,7 @@ def test_changes_are_against_the_nearest_that_was_tried_before() -> None:
             (3, [0.0, 0.0]),  # nearest is arm 1 (.5): .5
         ]
     ):
-        sampler.observe(seen(WORLDS[arm].task(0), rewards, number))
+        sampler.observe(seen(ENVS[arm].task(0), rewards, number))
     assert changes(sampler) == [], "not before weights move"
     sampler.next(1, Counts())
     assert changes(sampler) == [(2, 0.5), (0, 0.25), (1, 0.5), (3, 0.5)]
@@ -70,57 +70,57 @@ def test_changes_are_against_the_nearest_that_was_tried_before() -> None:
 
 
 def test_order_of_arrival_changes_nothing_and_failures_are_no_evidence() -> None:
-    groups = [seen(WORLDS[number % 4].task(0), [1.0] * number + [0.0], number) for number in range(6)]
-    there, back = LearningProgress(WORLDS, 3), LearningProgress(WORLDS, 3)
+    groups = [seen(ENVS[number % 4].task(0), [1.0] * number + [0.0], number) for number in range(6)]
+    there, back = LearningProgress(ENVS, 3), LearningProgress(ENVS, 3)
     for group in groups:
         there.observe(group)
     for group in reversed(groups):
         back.observe(group)
     for each in (there, back):
-        each.observe(seen(WORLDS[0].task(0), [1.0, 0.0], 9, failed=[0, 1]))
+        each.observe(seen(ENVS[0].task(0), [1.0, 0.0], 9, failed=[0, 1]))
         each.observe(seen(Countdown(4).task(0), [1.0], 10))
     assert there.next(1, Counts()) == back.next(1, Counts()) and there.state() == back.state()
     assert len(changes(there)) == 3, "those of the window"
 
 
 def moving(arm: int, steps: int = 12) -> LearningProgress:
-    """One world whose success goes up and down, while all others stay."""
-    sampler = LearningProgress(WORLDS, window=40, others=0.2)
+    """One environment whose success goes up and down, while all others stay."""
+    sampler = LearningProgress(ENVS, window=40, others=0.2)
     for step in range(steps):
-        for index, world in enumerate(WORLDS):
+        for index, env in enumerate(ENVS):
             moved = [1.0, 1.0] if step % 2 else [0.0, 0.0]
-            sampler.observe(seen(world.task(0), moved if index == arm else [1.0, 0.0], 4 * step + index, step))
+            sampler.observe(seen(env.task(0), moved if index == arm else [1.0, 0.0], 4 * step + index, step))
         sampler.next(step + 1, Counts())
     return sampler
 
 
 @pytest.mark.parametrize("arm", [0, 2, 3])
 def test_what_moves_is_drawn_most(arm: int) -> None:
-    """4/5 go to the world that moves and 1/5 anywhere; in a draw of 400."""
+    """4/5 go to the environment that moves and 1/5 anywhere; in a batch of 400."""
     sampler = moving(arm)
     assert sampler.learn([])["gaussians"] >= 2
     counts = Counter((task.source, task.level) for task in (sampler.next(12, Counts()) for _ in range(400)))
-    assert counts[WORLDS[arm].name, WORLDS[arm].level] / 400 == pytest.approx(0.8 + 0.2 / 4, abs=0.08)
+    assert counts[ENVS[arm].name, ENVS[arm].level] / 400 == pytest.approx(0.8 + 0.2 / 4, abs=0.08)
     assert len(counts) == 4
 
 
-def test_without_progress_every_world_is_as_likely() -> None:
-    sampler = LearningProgress(WORLDS, window=8, others=0.0)
+def test_without_progress_every_env_is_as_likely() -> None:
+    sampler = LearningProgress(ENVS, window=8, others=0.0)
     for step in range(6):
-        for index, world in enumerate(WORLDS):
-            sampler.observe(seen(world.task(0), [1.0, 0.0], 4 * step + index, step))
+        for index, env in enumerate(ENVS):
+            sampler.observe(seen(env.task(0), [1.0, 0.0], 4 * step + index, step))
         sampler.next(step + 1, Counts())
     assert sampler.learn([])["learning_progress"] == 0 and sampler.learn([])["gaussians"] >= 2
     counts = Counter(task.level for task in (sampler.next(6, Counts()) for _ in range(400)))
     assert set(counts) == {1, 3, 5}, "nothing is preferred"
-    early = LearningProgress(WORLDS, others=0.0)
+    early = LearningProgress(ENVS, others=0.0)
     first = Counter((task.source, task.level) for task in (early.next(0, Counts()) for _ in range(2000)))
     assert all(abs(count / 2000 - 1 / 4) < 4 * sqrt(3 / 16 / 2000) for count in first.values()) and len(first) == 4
 
 
 def test_it_goes_on_where_it_was() -> None:
-    sampler, again = moving(1), LearningProgress(WORLDS, window=40)
-    sampler.observe(seen(WORLDS[0].task(0), [1.0], 99, 12))
+    sampler, again = moving(1), LearningProgress(ENVS, window=40)
+    sampler.observe(seen(ENVS[0].task(0), [1.0], 99, 12))
     again.restore(json.loads(json.dumps(sampler.state())))
     steps = (12, 13, 13, 14)
     assert [again.next(step, Counts()) for step in steps] == [sampler.next(step, Counts()) for step in steps]
@@ -130,4 +130,4 @@ def test_it_goes_on_where_it_was() -> None:
 def test_nonsense_is_refused() -> None:
     for wrong in ((1, 0.5), (4, -0.1), (4, 1.1)):
         with pytest.raises(ConfigurationError, match=f"got {wrong[0]} and {wrong[1]}"):
-            LearningProgress(WORLDS, *wrong)
+            LearningProgress(ENVS, *wrong)

@@ -31,8 +31,8 @@ from strop.recipes.select.rag_rl import Scheduled
 from strop.recipes.select.sec import LevelBandit
 from strop.recipes.select.vade import Thompson
 
-WORLDS = (Arithmetic(1), Arithmetic(2))
-INNER = Uniform(WORLDS)
+ENVS = (Arithmetic(1), Arithmetic(2))
+INNER = Uniform(ENVS)
 LITTLE = 1e-3
 TAKEN: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (AngleRanked, {"spread": LITTLE, "stride": 0.0, "most": 0.0, "tasks": 1}),
@@ -123,13 +123,13 @@ AROUND: list[tuple[Callable[..., Any], dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("kind", "settings"), TAKEN)
 def test_taken(kind: Callable[..., Any], settings: dict[str, Any]) -> None:
-    kind(WORLDS, **settings)
+    kind(ENVS, **settings)
 
 
 @pytest.mark.parametrize(("kind", "settings"), REFUSED)
 def test_refused(kind: Callable[..., Any], settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="need"):
-        kind(WORLDS, **settings)
+        kind(ENVS, **settings)
 
 
 @pytest.mark.parametrize(("kind", "settings", "is_taken"), AROUND)

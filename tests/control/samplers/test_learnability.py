@@ -15,15 +15,15 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from tests.control.samplers.groups import seen
 
-WORLD = Arithmetic(4)
-PLACES = {WORLD.task(index).id: index for index in range(16)}
+ENV = Arithmetic(4)
+PLACES = {ENV.task(index).id: index for index in range(16)}
 
 
-def belief() -> TaskCounts:
+def estimator() -> TaskCounts:
     """Of eight tasks 0 and 1 are even, 2 to 5 were never or always solved, of 6 and 7 nothing is known."""
     made = TaskCounts(1.0, 1.0)
     for index, right in enumerate((4, 4, 0, 0, 8, 8)):
-        made.observe(seen(WORLD.task(index), [1.0] * right + [0.0] * (8 - right), index))
+        made.observe(seen(ENV.task(index), [1.0] * right + [0.0] * (8 - right), index))
     return made
 
 
@@ -35,45 +35,45 @@ def test_the_score_is_the_expected_variance_of_an_outcome(right: int, count: int
     wanted = float((grid * (1 - grid) * density).sum() / density.sum())
     made = TaskCounts()
     if count:
-        made.observe(seen(WORLD.task(0), [1.0] * right + [0.0] * (count - right)))
-    assert learnability(*made.foresee([WORLD.task(0)], 0)) == pytest.approx([wanted], rel=1e-4)
+        made.observe(seen(ENV.task(0), [1.0] * right + [0.0] * (count - right)))
+    assert learnability(*made.predict([ENV.task(0)], 0)) == pytest.approx([wanted], rel=1e-4)
 
 
 def test_the_best_come_first_where_no_others_are_asked_for() -> None:
     for seed in range(10):
-        sampler = Learnability((WORLD,), 8, kept=4, others=0.0, seed=seed)
-        order = [PLACES[sampler.next(0, belief()).id] for _ in range(8)]
+        sampler = Learnability((ENV,), 8, kept=4, others=0.0, seed=seed)
+        order = [PLACES[sampler.next(0, estimator()).id] for _ in range(8)]
         assert set(order[:4]) == {0, 1, 6, 7} and sorted(order) == list(range(8))
-    orders = {Learnability((WORLD,), 8, 4, 0.0, seed).next(0, belief()).id for seed in range(40)}
+    orders = {Learnability((ENV,), 8, 4, 0.0, seed).next(0, estimator()).id for seed in range(40)}
     assert len(orders) == 4, "the kept ones are alike"
 
 
 def test_the_mix_of_draws() -> None:
-    """The first is one of the 2 kept with chance 1/2 + 1/2 * 2/8."""
-    firsts = [PLACES[Learnability((WORLD,), 8, 2, 0.5, seed).next(0, belief()).id] for seed in range(2000)]
-    share, chance = np.mean([place < 2 for place in firsts]), 0.5 + 0.5 * 2 / 8
-    assert abs(share - chance) < 4 * sqrt(chance * (1 - chance) / 2000)
-    plain = [PLACES[Learnability((WORLD,), 8, 2, 1.0, seed).next(0, belief()).id] for seed in range(800)]
+    """The first is one of the 2 kept with probability 1/2 + 1/2 * 2/8."""
+    firsts = [PLACES[Learnability((ENV,), 8, 2, 0.5, seed).next(0, estimator()).id] for seed in range(2000)]
+    share, probability = np.mean([place < 2 for place in firsts]), 0.5 + 0.5 * 2 / 8
+    assert abs(share - probability) < 4 * sqrt(probability * (1 - probability) / 2000)
+    plain = [PLACES[Learnability((ENV,), 8, 2, 1.0, seed).next(0, estimator()).id] for seed in range(800)]
     assert all(abs(plain.count(place) / 800 - 1 / 8) < 4 * sqrt(7 / 64 / 800) for place in range(8))
 
 
 def test_what_it_says() -> None:
-    sampler = Learnability((WORLD,), 2)
+    sampler = Learnability((ENV,), 2)
     sampler.next(0, TaskCounts())
     assert sampler.learn([]) == {"score_gain": 0.0}
-    group = seen(WORLD.task(0), [1.0])
-    group.foreseen = (0.5, 0.05)
+    group = seen(ENV.task(0), [1.0])
+    group.predicted = (0.5, 0.05)
     assert sampler.learn([group]) == {"score_gain": pytest.approx(0.2 - (1 / 4 - 1 / 12))}
 
 
 def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
-    sampler, again = Learnability((WORLD,), 8), Learnability((WORLD,), 8)
+    sampler, again = Learnability((ENV,), 8), Learnability((ENV,), 8)
     for _ in range(3):
-        sampler.next(0, belief())
+        sampler.next(0, estimator())
     again.restore(json.loads(json.dumps(sampler.state())))
     steps = (0, 0, 1, 1, 2)
-    assert [again.next(step, belief()) for step in steps] == [sampler.next(step, belief()) for step in steps]
+    assert [again.next(step, estimator()) for step in steps] == [sampler.next(step, estimator()) for step in steps]
     for wrong in ((0, 0.5), (4, -0.1), (4, 1.1)):
         with pytest.raises(ConfigurationError, match=f"got {wrong[0]} and {wrong[1]}"):
-            Learnability((WORLD,), 8, *wrong)
-    assert Learnability((WORLD,), 2).next(0, Counts()).source == "arithmetic"
+            Learnability((ENV,), 8, *wrong)
+    assert Learnability((ENV,), 2).next(0, Counts()).source == "arithmetic"

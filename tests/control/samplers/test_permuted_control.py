@@ -13,13 +13,13 @@ from strop.control.samplers.permuted_control import Permuted, circle
 from strop.control.samplers.support.bandit_arms import Shelves
 from strop.control.samplers.support.task_pool import Pool
 from strop.errors import ConfigurationError
-from strop.roles import Belief, Environment, Sampler, World
+from strop.roles import Environment, Episode, PassRateEstimator, Sampler
 from strop.types import Group, Message, Task
 
 
 @dataclass(frozen=True)
-class Numbered(World):
-    """A world whose tasks are their index; `count` of them, or no end."""
+class Numbered(Environment):
+    """An environment whose tasks are their index; `count` of them, or no end."""
 
     name: str
     level: int = 0
@@ -31,27 +31,27 @@ class Numbered(World):
     def num_tasks(self, heldout: bool = False) -> int | None:
         return self.count
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         raise NotImplementedError
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply == task.answer)
+    def check(self, task: Task, completion: str) -> float:
+        return float(completion == task.answer)
 
 
 @dataclass
 class Always(Sampler):
-    """The places or worlds it is told, in this order, and all that it was shown."""
+    """The places or environments it is told, in this order, and all that it was shown."""
 
-    worlds: tuple[World, ...]
+    envs: tuple[Environment, ...]
     places: tuple[int, ...]
     tasks: int = 0
     seen: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.left = list(self.places)
-        self.pool, self.shelves = Pool(self.worlds, max(self.tasks, 1)), Shelves(self.worlds)
+        self.pool, self.shelves = Pool(self.envs, max(self.tasks, 1)), Shelves(self.envs)
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         place = self.left.pop(0)
         return self.pool.task(place) if self.tasks else self.shelves.take(place)
 
@@ -78,7 +78,7 @@ def test_a_circle_moves_everything_and_loses_nothing() -> None:
     assert circle(50, 0) != circle(50, 1)
 
 
-def test_another_world_stands_for_each_that_was_chosen_in_its_own_order() -> None:
+def test_another_env_stands_for_each_that_was_chosen_in_its_own_order() -> None:
     others = circle(3, 4)
     sampler = Permuted(Always(ENDLESS, (0, 0, 2, 1, 0)), ENDLESS, seed=4)
     chosen = [_named(sampler.next(0, Counts())) for _ in range(5)]
@@ -86,10 +86,10 @@ def test_another_world_stands_for_each_that_was_chosen_in_its_own_order() -> Non
     assert chosen == [f"{first}0", f"{first}1", f"{third}0", f"{second}0", f"{first}2"]
 
 
-def test_another_task_of_the_pool_stands_for_each_across_worlds() -> None:
-    worlds = (Numbered("a", count=3), Numbered("b"))  # places 0 to 2, then 3 to 6
+def test_another_task_of_the_pool_stands_for_each_across_envs() -> None:
+    envs = (Numbered("a", count=3), Numbered("b"))  # places 0 to 2, then 3 to 6
     names = ["a0", "a1", "a2", "b0", "b1", "b2", "b3"]
-    sampler = Permuted(Always(worlds, (0, 1, 2, 3, 4, 5, 6, 0), tasks=4), worlds, tasks=4, seed=1)
+    sampler = Permuted(Always(envs, (0, 1, 2, 3, 4, 5, 6, 0), tasks=4), envs, tasks=4, seed=1)
     chosen = [_named(sampler.next(0, Counts())) for _ in range(8)]
     assert chosen == [names[place] for place in (*circle(7, 1), circle(7, 1)[0])]
 
@@ -107,7 +107,7 @@ def test_a_task_that_was_written_meanwhile_stays() -> None:
 
     @dataclass
     class Written(Sampler):
-        def next(self, step: int, belief: Belief) -> Task:
+        def next(self, step: int, estimator: PassRateEstimator) -> Task:
             return written
 
     assert Permuted(Written(), ENDLESS).next(0, Counts()) is written
@@ -124,7 +124,7 @@ def test_goes_on_where_it_was() -> None:
 
 
 def test_refuses_what_cannot_be_exchanged() -> None:
-    with pytest.raises(ConfigurationError, match="got 1 world: give tasks"):
+    with pytest.raises(ConfigurationError, match="got 1 environment: give tasks"):
         Permuted(Always(ENDLESS[:1], ()), ENDLESS[:1])
     with pytest.raises(ConfigurationError, match="got 1 task"):
         Permuted(Always(ENDLESS[:1], ()), ENDLESS[:1], tasks=1)

@@ -16,7 +16,7 @@ STAGES = (Uniform((Arithmetic(1),)), Uniform((Arithmetic(2), Arithmetic(3))), Un
 
 
 def test_the_stage_is_the_weights_version_and_no_draw_is_lost() -> None:
-    staged = Staged(tuple(Uniform(stage.worlds) for stage in STAGES), (2, 3))
+    staged = Staged(tuple(Uniform(stage.envs) for stage in STAGES), (2, 3))
     levels = [[task.level for task in draws(staged, 2, step)] for step in range(7)]
     assert levels == [[1, 1], [1, 1], [2, 3], [2, 3], [2, 3], [4, 4], [4, 4]]
     assert staged.next(0, None) == Arithmetic(1).task(4), "each stage goes on where it was"  # type: ignore[arg-type]

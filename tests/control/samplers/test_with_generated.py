@@ -12,16 +12,16 @@ from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import MOST, WithWritten
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.roles import Belief
+from strop.roles import PassRateEstimator
 from strop.stats.task_lineage import child
 from strop.types import FloatArray, Group, Task
 
-WORLD = Arithmetic(2)
-PARENT = WORLD.task(0)
+ENV = Arithmetic(2)
+PARENT = ENV.task(0)
 
 
 def make(share: float, written: int) -> WithWritten:
-    sampler = WithWritten(Uniform((WORLD,)), share)
+    sampler = WithWritten(Uniform((ENV,)), share)
     for number in range(written):
         sampler.offer(child(PARENT, f"{number}+1=?", str(number + 1)))
     return sampler
@@ -53,7 +53,7 @@ def test_a_share_is_a_share_whatever_binary_fractions_say() -> None:
     places = [number for number, each in enumerate(drawn(make(0.1, 10), 100), 1) if each != "u"]
     assert places == list(range(10, 101, 10))
     assert 0.29 * 100 < 29 and drawn(make(0.29, 40), 100)[-1] == "w28"
-    halves = WithWritten(Uniform((WORLD,)))
+    halves = WithWritten(Uniform((ENV,)))
     halves.offer(child(PARENT, "0+1=?", "1"))
     assert drawn(halves, 2) == ["u", "w0"]
 
@@ -73,13 +73,13 @@ def test_the_same_task_waits_once() -> None:
 def test_the_inner_sampler_misses_no_task() -> None:
     sampler = make(0.5, 3)
     found = [task.id for task in (sampler.next(0, Counts()) for _ in range(7)) if "~" not in task.id]
-    assert found == [WORLD.task(index).id for index in range(4)]
+    assert found == [ENV.task(index).id for index in range(4)]
 
 
 def test_restored_it_gives_the_same_tasks() -> None:
     sampler = make(0.4, 6)
     drawn(sampler, 3)
-    other = WithWritten(Uniform((WORLD,)), 0.4)
+    other = WithWritten(Uniform((ENV,)), 0.4)
     state = json.loads(json.dumps([sampler.state(), sampler.inner.state()]))  # type: ignore[attr-defined]
     other.restore(state[0])
     other.inner.restore(state[1])  # type: ignore[attr-defined]
@@ -90,14 +90,14 @@ def test_restored_it_gives_the_same_tasks() -> None:
 @pytest.mark.parametrize("share", [0.0, 1.1])
 def test_shares_that_mean_nothing_are_refused(share: float) -> None:
     with pytest.raises(ConfigurationError, match=r"0 < share <= 1, got"):
-        WithWritten(Uniform((WORLD,)), share)
+        WithWritten(Uniform((ENV,)), share)
 
 
 @dataclass
-class Foretold(Belief):
+class Predicted(PassRateEstimator):
     """Task n is solved with probability n / 10."""
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         means = [int(task.messages[0].content.partition("+")[0]) / 10 for task in tasks]
         return np.array(means, dtype=np.float32), np.zeros(len(means), dtype=np.float32)
 
@@ -108,11 +108,11 @@ class Foretold(Belief):
 def test_what_is_out_of_reach_when_its_turn_comes_is_forgotten() -> None:
     sampler = make(0.5, 10)
     sampler.band = (0.15, 0.75)
-    tasks = [sampler.next(0, Foretold()) for _ in range(14)]
+    tasks = [sampler.next(0, Predicted()) for _ in range(14)]
     assert [t.messages[0].content for t in tasks if "~" in t.id] == [f"{number}+1=?" for number in range(2, 8)]
     assert sampler.state()["waiting"] == [], "8 and 9 were looked at when nothing else was left"
     unlimited = make(1.0, 11)
-    assert len({unlimited.next(0, Foretold()).id for _ in range(11)} & set(offered(11))) == 11, "0 and 1 are within"
+    assert len({unlimited.next(0, Predicted()).id for _ in range(11)} & set(offered(11))) == 11, "0 and 1 are within"
     for band in ((0.8, 0.2), (-0.1, 0.5), (0.5, 1.5)):
         with pytest.raises(ConfigurationError, match=r"a band within 0\.\.1, the lower end first"):
-            WithWritten(Uniform((WORLD,)), 0.5, band)
+            WithWritten(Uniform((ENV,)), 0.5, band)

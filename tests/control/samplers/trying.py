@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.roles import Belief, Sampler, World
+from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import FloatArray, Group, Message, Task
 from tests.building import make_group
 
 
-def draws(sampler: Sampler, count: int, step: int = 0, belief: Belief | None = None) -> list[Task]:
-    return [sampler.next(step, belief or Counts()) for _ in range(count)]
+def draws(sampler: Sampler, count: int, step: int = 0, estimator: PassRateEstimator | None = None) -> list[Task]:
+    return [sampler.next(step, estimator or Counts()) for _ in range(count)]
 
 
 def group_of(task: Task, rewards: Sequence[float], version: int = 0, number: int = 0, **ends: Any) -> Group:
@@ -30,13 +30,13 @@ def restored(fresh: Any, used: Any) -> Any:
     return fresh
 
 
-class Told(Belief):
+class Told(PassRateEstimator):
     """Believes what it is told, by the first word of a prompt."""
 
     def __init__(self, means: dict[str, float]) -> None:
         self.means = means
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         means = [self.means.get(task.messages[0].content, 0.5) for task in tasks]
         return np.array(means, dtype=np.float32), np.zeros(len(tasks), dtype=np.float32)
 
@@ -46,14 +46,14 @@ class Told(Belief):
 
 @dataclass
 class Noting(Sampler):
-    """Task after task of a world, and what it was asked with."""
+    """Task after task of an environment, and what it was asked with."""
 
-    world: World
-    asked: list[tuple[int, Belief]] = field(default_factory=list)
+    env: Environment
+    asked: list[tuple[int, PassRateEstimator]] = field(default_factory=list)
 
-    def next(self, step: int, belief: Belief) -> Task:
-        self.asked.append((step, belief))
-        return self.world.task(len(self.asked) - 1)
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
+        self.asked.append((step, estimator))
+        return self.env.task(len(self.asked) - 1)
 
 
 def prompt(task: Task) -> str:

@@ -1,4 +1,4 @@
-"""The outermost settings that writers take, and the first ones beyond, which they refuse."""
+"""The outermost settings that task generators take, and the first ones beyond, which they refuse."""
 
 from __future__ import annotations
 

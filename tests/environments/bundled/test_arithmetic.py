@@ -16,7 +16,7 @@ def test_solution_shows_each_partial_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "paid"),
+    ("completion", "paid"),
     [
         ("89", 1.0),
         (" 89 ", 1.0),
@@ -28,8 +28,8 @@ def test_solution_shows_each_partial_sum() -> None:
         ("89 ok", 0.0),
     ],
 )
-def test_only_the_final_answer_counts(reply: str, paid: float) -> None:
-    assert Arithmetic(4).check(TASK, reply) == paid
+def test_only_the_final_answer_counts(completion: str, paid: float) -> None:
+    assert Arithmetic(4).check(TASK, completion) == paid
 
 
 @pytest.mark.parametrize("level", SHAPES)

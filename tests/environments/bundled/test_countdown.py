@@ -48,7 +48,7 @@ def test_deep_and_endless_expressions_are_refused_and_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "paid"),
+    ("completion", "paid"),
     [
         ("3*7+2", 1.0),
         ("<think>3*7=21 21+2=23</think>2+7*3", 1.0),
@@ -61,8 +61,8 @@ def test_deep_and_endless_expressions_are_refused_and_do_not_overflow() -> None:
         ("7*2+3*3", 0.0),  # 23, but of other numbers
     ],
 )
-def test_each_number_exactly_once(reply: str, paid: float) -> None:
-    assert Countdown(3).check(TASK, reply) == paid
+def test_each_number_exactly_once(completion: str, paid: float) -> None:
+    assert Countdown(3).check(TASK, completion) == paid
 
 
 def test_solution_shows_its_steps() -> None:

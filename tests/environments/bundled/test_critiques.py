@@ -1,4 +1,4 @@
-"""Programs to judge: whose truth the box confirms, as many right as wrong, and only the last conclusion counts."""
+"""Programs to judge: whose truth the sandbox confirms, as many right as wrong, and only the last conclusion counts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.reward.critique_coder import AnswersInTurn, Critiqued, SolvedOrJudged, critique_coder
 from strop.recipes.setting import Setting
 from strop.types import Message, Task
-from tests.filter.replies import said
+from tests.filter.completions import said
 
 LEVELS = [Critiques(level) for level in SHAPES]
 
 
 @pytest.mark.parametrize(
-    ("reply", "is_paid_if_true", "is_paid_if_false"),
+    ("completion", "is_paid_if_true", "is_paid_if_false"),
     [
         ("conclusion: {T}", 1, 0),
         ("conclusion: {F} no, wait. conclusion: {T}", 1, 0),
@@ -39,29 +39,29 @@ LEVELS = [Critiques(level) for level in SHAPES]
         ("conclusion: {" * 7000, 0, 0),
     ],
 )
-def test_the_last_conclusion_alone_counts(reply: str, is_paid_if_true: int, is_paid_if_false: int) -> None:
-    world = Critiques(1)
-    right, wrong = world.task(0), world.task(1)
+def test_the_last_conclusion_alone_counts(completion: str, is_paid_if_true: int, is_paid_if_false: int) -> None:
+    env = Critiques(1)
+    right, wrong = env.task(0), env.task(1)
     assert (right.answer, wrong.answer) == ("conclusion: {T}", "conclusion: {F}")
-    assert (world.check(right, reply), world.check(wrong, reply)) == (is_paid_if_true, is_paid_if_false)
+    assert (env.check(right, completion), env.check(wrong, completion)) == (is_paid_if_true, is_paid_if_false)
 
 
-@pytest.mark.parametrize("world", LEVELS, ids=lambda world: str(world.level))
-def test_as_many_are_right_as_wrong_on_both_sides(world: Critiques) -> None:
+@pytest.mark.parametrize("env", LEVELS, ids=lambda env: str(env.level))
+def test_as_many_are_right_as_wrong_on_both_sides(env: Critiques) -> None:
     for side in (False, True):
-        tasks = [world.task(index, side) for index in range(20)]
+        tasks = [env.task(index, side) for index in range(20)]
         assert all(is_heldout(prompt_of(task)) is side for task in tasks)
         assert [task.answer for task in tasks] == ["conclusion: {T}", "conclusion: {F}"] * 10
-        assert all(world.check(task, world.solution(task)) == 1.0 for task in tasks)
+        assert all(env.check(task, env.solution(task)) == 1.0 for task in tasks)
 
 
-def test_the_box_says_the_same_of_what_is_shown() -> None:
+def test_the_sandbox_says_the_same_of_what_is_shown() -> None:
     """A program that is called right gives what the prompt's two calls say; of those called wrong most do not."""
 
     async def tried() -> list[tuple[str, bool]]:
         trials, found = Trials(), []
-        for world in LEVELS:
-            for task in map(world.task, range(6)):
+        for env in LEVELS:
+            for task in map(env.task, range(6)):
                 asked, _, program = prompt_of(task).partition("\n")
                 calls = [each.split(")=") for each in asked.partition(". f(")[2].split(" f(")]
                 cases = Cases("f", tuple([literal_eval(x)] for x, _ in calls), tuple(literal_eval(y) for _, y in calls))
@@ -75,11 +75,11 @@ def test_the_box_says_the_same_of_what_is_shown() -> None:
     assert sum(is_right for answer, is_right in found if answer == "F") <= 6 < len(found) // 2
 
 
-def test_a_critique_earns_what_its_world_paid_and_a_program_its_share_of_tests() -> None:
+def test_a_critique_earns_what_its_env_paid_and_a_program_its_share_of_tests() -> None:
     tests = PassedTests("share")
     reward = SolvedOrJudged(tests)
     critique = said(Critiques(1).task(0), "conclusion: {T}", "x")
-    critique.trajectories[0].turn_rewards = (1.0,)
+    critique.rollouts[0].turn_rewards = (1.0,)
     task = Task((Message("user", "?"),), str(Cases("f", ([1], [2]), (2, 4))), "programs", 1)
 
     async def asked() -> list[Sequence[float | Paid]]:
@@ -91,17 +91,17 @@ def test_a_critique_earns_what_its_world_paid_and_a_program_its_share_of_tests()
 
 
 def test_what_the_recipe_is_made_of_and_what_it_refuses() -> None:
-    run = critique_coder(Setting(world="programs:1+programs:2+critiques:1+critiques:2"), share=0.25)
+    run = critique_coder(Setting(env="programs:1+programs:2+critiques:1+critiques:2"), share=0.25)
     sampler = run.sampler
     assert isinstance(sampler, AnswersInTurn) and sampler.share == 0.25 and isinstance(sampler.inner, Uniform)
-    assert [(world.name, world.level) for world in sampler.inner.worlds] == [("programs", 1), ("programs", 2)]
-    assert isinstance(run.writer, Critiqued) and run.writer.problems(run) == []
+    assert [(env.name, env.level) for env in sampler.inner.envs] == [("programs", 1), ("programs", 2)]
+    assert isinstance(run.task_generator, Critiqued) and run.task_generator.problems(run) == []
     assert critique_coder().sampler.share == 0.2  # type: ignore[attr-defined]
-    absent = critique_coder(Setting(world="programs:1+programs:2+critiques:1"))
-    assert Critiqued().problems(absent) == ["critiques:2 is no world of this run: add it to world"]
-    for world in ("programs:1", "critiques:1"):
+    absent = critique_coder(Setting(env="programs:1+programs:2+critiques:1"))
+    assert Critiqued().problems(absent) == ["critiques:2 is no environment of this run: add it to environment"]
+    for env in ("programs:1", "critiques:1"):
         with pytest.raises(ConfigurationError, match="programs and critiques"):
-            critique_coder(Setting(world=world))
+            critique_coder(Setting(env=env))
     for share in (0.0, 1.0):
         with pytest.raises(ConfigurationError, match=f"between 0 and 1, got {share:g}"):
             critique_coder(share=share)

@@ -11,7 +11,7 @@ import pytest
 from strop.environments.bundled.crop import INVALID, Crop, box_in, cut_out, in_original, is_valid
 from strop.errors import ConfigurationError
 from strop.filter.rewards.valid_action_bonus import CarriedOut
-from strop.types import Group, Message, Outcome, Task, Trajectory
+from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.building import turn
 from tests.environments.playing import demonstrated, replied
 
@@ -57,7 +57,7 @@ def test_boxes_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "seen"),
+    ("completion", "seen"),
     [
         ("[1,1,2,2]", "3.\n.."),
         ("[0,0,1,1]", "1.\n.."),
@@ -67,22 +67,22 @@ def test_boxes_are_read() -> None:
         ("3", "\n".join([INVALID, *VIEW])),
     ],
 )
-def test_two_turns_whatever_the_box_was(reply: str, seen: str) -> None:
-    first, second = replied(Crop(1), TASK, [reply, "3"])
+def test_two_turns_whatever_the_box_was(completion: str, seen: str) -> None:
+    first, second = replied(Crop(1), TASK, [completion, "3"])
     assert [message.content for message in first.messages] == [seen] and not first.done and first.reward == 0.0
     assert second.done and second.reward == 1.0, "a right answer is paid after an invalid box too"
-    assert replied(Crop(1), TASK, [reply, "4"])[1].reward == 0.0
+    assert replied(Crop(1), TASK, [completion, "4"])[1].reward == 0.0
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_the_worlds_own_look_finds_the_digit(level: int) -> None:
-    world = Crop(level)
+def test_the_envs_own_look_finds_the_digit(level: int) -> None:
+    env = Crop(level)
     for index in range(40):
-        task = world.task(index, heldout=index % 2 == 1)
-        said, paid = demonstrated(world, task)
-        assert paid == [0.0, 1.0] and said[-1].content in said[1].content and world.answer(said[-1].content)
+        task = env.task(index, heldout=index % 2 == 1)
+        said, paid = demonstrated(env, task)
+        assert paid == [0.0, 1.0] and said[-1].content in said[1].content and env.answer(said[-1].content)
         assert len(said[1].content.replace("\n", "")) == (level + 1) ** 2
-        assert task == world.task(index, heldout=index % 2 == 1) and world.check(task, said[-1].content) == 1.0
+        assert task == env.task(index, heldout=index % 2 == 1) and env.check(task, said[-1].content) == 1.0
         assert not any(letter.isdigit() for letter in task.messages[0].content), "the view names no digit"
 
 
@@ -92,15 +92,15 @@ def test_other_levels_are_refused(level: int) -> None:
         Crop(level)
 
 
-def test_what_an_environment_knows_is_shown_nowhere() -> None:
+def test_what_an_episode_knows_is_shown_nowhere() -> None:
     """Its task holds the answer."""
-    environment = Crop(1).environment()
-    asyncio.run(environment.reset(TASK))
-    assert repr(environment) == "CropEnvironment()" and environment == Crop(1).environment()
+    episode = Crop(1).episode()
+    asyncio.run(episode.reset(TASK))
+    assert repr(episode) == "CropEpisode()" and episode == Crop(1).episode()
 
 
-def test_a_look_that_the_world_took_is_counted() -> None:
+def test_a_look_that_the_env_took_is_counted() -> None:
     looked = replace(turn(1), told=(Message("tool", "3."),))
     lost = replace(turn(1), told=(Message("tool", INVALID),))
-    attempts = [Trajectory(str(i), TASK, (turn(9), each), Outcome.FINISHED) for i, each in enumerate((looked, lost))]
-    assert CarriedOut(bonus=1.0, weight=0.0)(Group(0, TASK, attempts)) == [1.0, 0.0]
+    rollouts = [Rollout(str(i), TASK, (turn(9), each), Outcome.FINISHED) for i, each in enumerate((looked, lost))]
+    assert CarriedOut(bonus=1.0, weight=0.0)(Group(0, TASK, rollouts)) == [1.0, 0.0]

@@ -28,9 +28,9 @@ def test_turns_run_out() -> None:
     assert sum(answer.reward or 0 for answer in answers) == 0.0
 
 
-@pytest.mark.parametrize("reply", ["", "what?", "<think>16", "9" * 5000, "-3", "16.0"])
-def test_a_reply_that_is_no_number_costs_a_turn(reply: str) -> None:
-    first, second = replied(Guess(2), TASK, [reply, "16"])
+@pytest.mark.parametrize("completion", ["", "what?", "<think>16", "9" * 5000, "-3", "16.0"])
+def test_a_completion_that_is_no_number_costs_a_turn(completion: str) -> None:
+    first, second = replied(Guess(2), TASK, [completion, "16"])
     assert first.messages[0].content == "say a number" and not first.done
     assert second.reward == 1.0
 

@@ -38,7 +38,7 @@ def test_look_up_store_then_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "paid"),
+    ("completions", "paid"),
     [
         (["12"], 0.0),  # nothing stored
         (["<call>set gold 12</call>", "12"], 1.0),  # a lucky guess counts
@@ -49,8 +49,8 @@ def test_look_up_store_then_answer() -> None:
         (["<call>set gold 012</call>", "12"], 0.0),
     ],
 )
-def test_answer_and_stored_value_must_both_be_right(replies: list[str], paid: float) -> None:
-    assert replied(KeyValue(2), STORE, replies)[-1].reward == paid
+def test_answer_and_stored_value_must_both_be_right(completions: list[str], paid: float) -> None:
+    assert replied(KeyValue(2), STORE, completions)[-1].reward == paid
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_tool_answers_every_call(text: str, answer: str) -> None:
     assert [m.content for m in observation.messages] == [answer] and not observation.done
 
 
-def test_several_calls_in_one_reply_and_what_was_set_can_be_read() -> None:
+def test_several_calls_in_one_completion_and_what_was_set_can_be_read() -> None:
     answers = replied(KeyValue(2), READ, ["<call>set red 9</call><call>get red</call>"])
     assert [m.content for m in answers[0].messages] == ["ok", "9"]
 

@@ -19,7 +19,7 @@ from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.reward.rlpt import Continued, rlpt
 from strop.recipes.setting import Setting
-from strop.types import Group, Message, Outcome, Task, Trajectory
+from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.building import turn
 
 TEXT = "It rained. The road was wet. A car slid. No. Nobody was hurt."
@@ -54,9 +54,9 @@ def test_both_objectives_on_a_file(tmp_path: Path) -> None:
     others = [f"Number {n} came. It stayed. It left." for n in range(40)]
     path.write_text("\n\n".join([TEXT, *others, TEXT, "Too short."]))
     for level, each, shown in ((1, 3, "It rained. next?"), (2, 2, "It rained. ... A car slid. between?")):
-        world = NextSegment(level, path=str(path))
-        tasks = [world.task(index) for index in range(world.num_tasks() or 0)]
-        kept = [world.task(index, heldout=True) for index in range(world.num_tasks(heldout=True) or 0)]
+        env = NextSegment(level, path=str(path))
+        tasks = [env.task(index) for index in range(env.num_tasks() or 0)]
+        kept = [env.task(index, heldout=True) for index in range(env.num_tasks(heldout=True) or 0)]
         mine = [task for task in (*tasks, *kept) if prompt_of(task).startswith("It rained.")]
         assert len(mine) == each, "the text that stands there twice counts once"
         assert prompt_of(mine[0]) == shown and json.loads(mine[0].answer)["next"] == "The road was wet."
@@ -64,8 +64,8 @@ def test_both_objectives_on_a_file(tmp_path: Path) -> None:
         told = [{prompt_of(task).partition(" came")[0] for task in side} for side in (tasks, kept)]
         assert not told[0] & told[1], "all of a text is on one side"
         assert (mine[0] in kept) == is_heldout(TEXT), "the side that a text is on wherever it occurs"
-        assert all(world.solution(task) == json.loads(task.answer)["next"] for task in tasks), "and no working"
-        assert all(world.check(task, world.solution(task)) == 1 for task in tasks)
+        assert all(env.solution(task) == json.loads(task.answer)["next"] for task in tasks), "and no working"
+        assert all(env.check(task, env.solution(task)) == 1 for task in tasks)
 
 
 def test_sums_are_told_to_their_end() -> None:
@@ -84,35 +84,35 @@ def test_sums_are_told_to_their_end() -> None:
     assert len(places) > 3 and first.task(0) == NextSegment(1).task(0) != NextSegment(1, seed=1).task(0)
 
 
-def saying(task: Task, *replies: str) -> Group:
-    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
-    return Group(0, task, [Trajectory(str(n), task, each, Outcome.FINISHED) for n, each in enumerate(turns)])
+def saying(task: Task, *completions: str) -> Group:
+    turns = [(replace(turn(2), message=Message("assistant", completion)),) for completion in completions]
+    return Group(0, task, [Rollout(str(n), task, each, Outcome.FINISHED) for n, each in enumerate(turns)])
 
 
 def test_the_judge_pays_and_its_silence_does_not() -> None:
-    world = NextSegment(1)
-    task = next(task for task in map(world.task, range(99)) if json.loads(task.answer)["after"])
+    env = NextSegment(1)
+    task = next(task for task in map(env.task, range(99)) if json.loads(task.answer)["after"])
     secret = json.loads(task.answer)
     right, longer = secret["next"], f"{secret['next']} {secret['after']}"
     rules = Continued(Procedural("strop.standins.judges.continuation:continued"))
     group = saying(
-        task, right, longer, "1+1=3", "", "<think>never ends", f"so</think>{right}", "[answer]\n1\n[reply]\n1"
+        task, right, longer, "1+1=3", "", "<think>never ends", f"so</think>{right}", "[answer]\n1\n[completion]\n1"
     )
     assert asyncio.run(rules(group)) == [1, 1, 0, 0, 0, 1, 0]
     group = saying(task, "a", "b", "c", "")
-    asyncio.run(Scorer([Continued(Canned({"\na\n[/reply": "Yes.", "\nb\n[/reply": "who knows"}))])(group))
-    assert [attempt.outcome for attempt in group.trajectories][1:3] == [Outcome.FAILED] * 2
-    assert [attempt.reward for attempt in group.scored] == [1, 0], "the empty one is not asked about"
+    asyncio.run(Scorer([Continued(Canned({"\na\n[/completion": "Yes.", "\nb\n[/completion": "who knows"}))])(group))
+    assert [rollout.outcome for rollout in group.rollouts][1:3] == [Outcome.FAILED] * 2
+    assert [rollout.reward for rollout in group.scored] == [1, 0], "the empty one is not asked about"
 
 
 def test_the_recipe(tmp_path: Path) -> None:
-    run = rlpt(Setting(world="next_segment:1+next_segment:2"), share=0.25)
+    run = rlpt(Setting(env="next_segment:1+next_segment:2"), share=0.25)
     assert isinstance(run.sampler, Mixture) and run.sampler.weights == (1, 0.25)
     assert run.warmup is not None and rlpt(taught=0).warmup is None
     with_text = rlpt(text=str(tmp_path / "a.txt"), taught=1)
     assert with_text.warmup is not None
-    worlds = [world for each in (with_text, with_text.warmup) for world in each.worlds]
-    assert {world.path for world in worlds if isinstance(world, NextSegment)} == {str(tmp_path / "a.txt")}
+    envs = [env for each in (with_text, with_text.warmup) for env in each.envs]
+    assert {env.path for env in envs if isinstance(env, NextSegment)} == {str(tmp_path / "a.txt")}
 
 
 def test_what_cannot_work_is_refused(tmp_path: Path) -> None:

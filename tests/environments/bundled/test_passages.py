@@ -17,17 +17,17 @@ TASK = Task((Message("user", "47+12+30=? hint: 20+31=51 59+30=89 47+12=59 11+9=2
 
 @pytest.mark.parametrize("level", range(1, 9))
 def test_a_level_is_the_number_of_passages_that_lead_nowhere(level: int) -> None:
-    world = Passages(level)
+    env = Passages(level)
     sizes = set()
     for index in range(60):
-        task = world.task(index)
+        task = env.task(index)
         question, _, shown = task.messages[0].content.partition("=? hint: ")
         passages, terms = shown.split(), question.split("+")
         gold = len(terms) - 1
         sizes.add(gold)
         assert len(passages) == len(set(passages)) == gold + min(max(level + 2 - gold, 0), 8)
         assert set(gold_of(task)) <= set(passages) and task.answer == str(sum(map(int, terms)))
-        assert task == world.task(index) and (task.source, task.level) == ("passages", level)
+        assert task == env.task(index) and (task.source, task.level) == ("passages", level)
     assert sizes == {2, 3}
 
 
@@ -52,12 +52,12 @@ def test_a_passage_is_cited_where_the_working_quotes_it() -> None:
     assert cited(TASK, "89") == cited(TASK, "<think></think>47+12=59") == (0, 2, 0), "only the working counts"
 
 
-def paid(*replies: str, task: Task = TASK) -> list[float]:
-    group = make_group([0.0] * len(replies))
+def paid(*completions: str, task: Task = TASK) -> list[float]:
+    group = make_group([0.0] * len(completions))
     group.task = task
-    for attempt, reply in zip(group.trajectories, replies, strict=True):
-        attempt.task = task
-        attempt.turns = (replace(turn(1), message=Message("assistant", reply)),)
+    for rollout, completion in zip(group.rollouts, completions, strict=True):
+        rollout.task = task
+        rollout.turns = (replace(turn(1), message=Message("assistant", completion)),)
     return Citations()(group)
 
 

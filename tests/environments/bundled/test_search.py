@@ -14,10 +14,10 @@ from tests.environments.playing import demonstrated
 
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_a_question_takes_as_many_searches_as_its_level(level: int) -> None:
-    world = Search(level)
+    env = Search(level)
     for index in range(20):
-        task = world.task(index)
-        said, paid = demonstrated(world, task)
+        task = env.task(index)
+        said, paid = demonstrated(env, task)
         *things, first = prompt_of(task).removesuffix("?").split(" of ")
         found, texts = first, [message.content for message in said if message.role == "tool"]
         for thing, text in zip(reversed(things), texts, strict=True):
@@ -34,20 +34,20 @@ def test_sides_never_meet_and_levels_have_both() -> None:
 
 def test_demonstrations_note_or_guess() -> None:
     task = Search(2).task(0)
-    replies = [m for m in demonstrated(Search(2, style="refine"), task)[0] if m.role == "assistant"]
+    completions = [m for m in demonstrated(Search(2, style="refine"), task)[0] if m.role == "assistant"]
     town = facts()[tuple(prompt_of(task).removesuffix("?").split(" of ")[1:])]  # type: ignore[index]
-    assert [reply.content for reply in replies] == [
+    assert [completion.content for completion in completions] == [
         "",
         f"<think>{town}</think>",
         f"<think>{task.answer}</think>{task.answer}",
     ]
-    assert [len(reply.tool_calls) for reply in replies] == [1, 1, 0]
+    assert [len(completion.tool_calls) for completion in completions] == [1, 1, 0]
     guessed = [m for m in demonstrated(Search(2, style="guess"), task)[0] if m.role == "assistant"]
-    assert [reply.content for reply in guessed] == ["?", "", task.answer]
+    assert [completion.content for completion in guessed] == ["?", "", task.answer]
 
 
 @pytest.mark.parametrize(
-    ("reply", "answer"),
+    ("completion", "answer"),
     [
         ("tiku", "tiku"),
         (" tiku ", "tiku"),
@@ -55,8 +55,8 @@ def test_demonstrations_note_or_guess() -> None:
         ("<think>tiku", ""),
     ],
 )
-def test_an_answer_stands_behind_all_working(reply: str, answer: str) -> None:
-    assert Search(1).answer(reply) == answer
+def test_an_answer_stands_behind_all_working(completion: str, answer: str) -> None:
+    assert Search(1).answer(completion) == answer
 
 
 def test_what_there_is_not_is_refused() -> None:

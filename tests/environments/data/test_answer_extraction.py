@@ -1,4 +1,4 @@
-"""Answers are found by a named rule, in replies and in gold answers alike."""
+"""Answers are found by a named rule, in completions and in gold answers alike."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from strop.environments.data.answer_extraction import RULES, chosen_rule, extrac
 
 
 @pytest.mark.parametrize(
-    "reply", ["66", "The answer is 66", "blah\n66", "\\boxed{66}", "**66**", "66.", "66.0", "<think>7</think>66", "$66"]
+    "completion",
+    ["66", "The answer is 66", "blah\n66", "\\boxed{66}", "**66**", "66.", "66.0", "<think>7</think>66", "$66"],
 )
-def test_what_people_call_right_is_right_by_its_last_number(reply: str) -> None:
-    assert is_right("number", reply, "66") and not is_right("number", reply, "67")
+def test_what_people_call_right_is_right_by_its_last_number(completion: str) -> None:
+    assert is_right("number", completion, "66") and not is_right("number", completion, "67")
 
 
 @pytest.mark.parametrize(
-    ("reply", "found"),
+    ("completion", "found"),
     [
         ("5-3", "3"),
         ("it is -3", "-3"),
@@ -26,8 +27,8 @@ def test_what_people_call_right_is_right_by_its_last_number(reply: str) -> None:
         ("<think>66", ""),  # the working never ends, so there is no answer
     ],
 )
-def test_the_last_number(reply: str, found: str) -> None:
-    assert extracted("number", reply) == found
+def test_the_last_number(completion: str, found: str) -> None:
+    assert extracted("number", completion) == found
 
 
 def test_boxes_and_hashes() -> None:
@@ -76,14 +77,14 @@ def test_what_is_shown_as_right_is_right(rule: str) -> None:
         assert is_right(rule, solution(rule, answer), answer)
 
 
-def test_a_long_reply_takes_no_time() -> None:
+def test_a_long_completion_takes_no_time() -> None:
     for rule in RULES:
         if rule != "math":
             is_right(rule, "\\boxed{" * 20_000 + "1" * 50_000 + "#### " * 5_000 + "-" * 50_000, "66")
 
 
 @pytest.mark.parametrize(
-    ("rule", "replies", "spelling"),
+    ("rule", "completions", "spelling"),
     [
         ("number", ["66", "it is 66.", "66.00", "066", "$66", "<think>7</think>66"], "66"),
         ("number", ["1,234.50", "so 1234.5"], "1234.5"),
@@ -98,8 +99,8 @@ def test_a_long_reply_takes_no_time() -> None:
         ("math", ["\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"], "\\frac{1}{2}"),
     ],
 )
-def test_one_answer_has_one_spelling(rule: str, replies: list[str], spelling: str) -> None:
-    assert {spelled(rule, reply) for reply in replies} == {spelling}
+def test_one_answer_has_one_spelling(rule: str, completions: list[str], spelling: str) -> None:
+    assert {spelled(rule, completion) for completion in completions} == {spelling}
 
 
 def test_a_number_of_any_size_is_spelled_exactly() -> None:

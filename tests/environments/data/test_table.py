@@ -27,12 +27,12 @@ def rows(count: int) -> list[dict[str, str]]:
 
 
 def test_every_task_comes_once_per_epoch_in_a_new_order(tmp_path: Path) -> None:
-    world = Table(saved(tmp_path, *rows(50)), heldout_share=0.2)
+    env = Table(saved(tmp_path, *rows(50)), heldout_share=0.2)
     sizes = {}
     for heldout in (False, True):
-        tasks = [world.task(index, heldout) for index in range(50)]
+        tasks = [env.task(index, heldout) for index in range(50)]
         size = sizes[heldout] = len(set(tasks))
-        epochs = [[world.task(index, heldout) for index in range(k * size, (k + 1) * size)] for k in (0, 1)]
+        epochs = [[env.task(index, heldout) for index in range(k * size, (k + 1) * size)] for k in (0, 1)]
         assert set(epochs[0]) == set(epochs[1]) and (heldout or epochs[0] != epochs[1])
     assert sizes[False] + sizes[True] == 50 and 3 <= sizes[True] <= 20
 
@@ -40,8 +40,8 @@ def test_every_task_comes_once_per_epoch_in_a_new_order(tmp_path: Path) -> None:
 def test_duplicates_never_straddle_the_split(tmp_path: Path) -> None:
     doubled = [row for row in rows(40) for _ in range(3)]
     doubled += [{"prompt": f" {row['prompt']} ", "answer": "other"} for row in rows(40)]
-    world = Table(saved(tmp_path, *doubled), heldout_share=0.3)
-    sides = [{world.task(i, side).messages[0].content.strip() for i in range(200)} for side in (False, True)]
+    env = Table(saved(tmp_path, *doubled), heldout_share=0.3)
+    sides = [{env.task(i, side).messages[0].content.strip() for i in range(200)} for side in (False, True)]
     assert len(sides[0]) + len(sides[1]) == 40 and not sides[0] & sides[1]
 
 
@@ -52,8 +52,8 @@ def test_a_new_line_moves_no_old_task_to_the_other_side(tmp_path: Path) -> None:
 
 
 def test_two_tasks_are_enough_for_both_sides(tmp_path: Path) -> None:
-    world = Table(saved(tmp_path, *rows(2)), heldout_share=0.0001)
-    assert world.task(0) != world.task(0, heldout=True)
+    env = Table(saved(tmp_path, *rows(2)), heldout_share=0.0001)
+    assert env.task(0) != env.task(0, heldout=True)
 
 
 def test_messages_level_and_unicode(tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_messages_level_and_unicode(tmp_path: Path) -> None:
 
 
 def test_the_final_answer_is_compared_and_can_be_shown(tmp_path: Path) -> None:
-    world = Table(saved(tmp_path, *rows(2)), heldout_share=0.0)
-    task = world.task(0)
-    assert [replied(world, task, [r])[0].reward for r in (task.answer, f"<think>hm</think> {task.answer}", "7")] == [
+    env = Table(saved(tmp_path, *rows(2)), heldout_share=0.0)
+    task = env.task(0)
+    assert [replied(env, task, [r])[0].reward for r in (task.answer, f"<think>hm</think> {task.answer}", "7")] == [
         1,
         1,
         0,
     ]
-    said, paid = demonstrated(world, task)
+    said, paid = demonstrated(env, task)
     assert said[0].content == task.answer and paid == [1.0]
 
 
@@ -127,7 +127,7 @@ def test_columns_of_somebodys_own_are_for_rewards_and_change_nothing_else(tmp_pa
         only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt_column="aks", answer_column="say")
 
 
-def test_a_reply_that_a_row_brings_is_shown_and_stands_for_an_answer(tmp_path: Path) -> None:
+def test_a_completion_that_a_row_brings_is_shown_and_stands_for_an_answer(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "2+2=?"}, {"role": "assistant", "content": "2+2 is 4"}]
     rows_ = (
         {"prompt": "2+2=?", "completion": "2+2 is 4"},
@@ -136,10 +136,10 @@ def test_a_reply_that_a_row_brings_is_shown_and_stands_for_an_answer(tmp_path: P
         {"prompt": "2+2=?", "completion": "2+2 is 4", "answer": "4"},
     )
     for row, answer in zip(rows_, ("2+2 is 4",) * 3 + ("4",), strict=True):
-        world = Table(saved(tmp_path, row), heldout_share=0.0)
-        task = world.task(0)
+        env = Table(saved(tmp_path, row), heldout_share=0.0)
+        task = env.task(0)
         assert task.messages == (Message("user", "2+2=?"),) and task.answer == answer
-        assert demonstrated(world, task)[0][0].content == "2+2 is 4"
+        assert demonstrated(env, task)[0][0].content == "2+2 is 4"
 
 
 def test_pairs_are_read_in_all_three_forms(tmp_path: Path) -> None:
@@ -159,13 +159,13 @@ def test_pairs_are_read_in_all_three_forms(tmp_path: Path) -> None:
 
 
 def test_tasks_without_answers_are_for_rewards_of_ones_own(tmp_path: Path) -> None:
-    world = Table(saved(tmp_path, *({"prompt": f"{n}?", "hint": n} for n in range(9))))
-    assert not world.is_answered and world.chosen[1].endswith(
+    env = Table(saved(tmp_path, *({"prompt": f"{n}?", "hint": n} for n in range(9))))
+    assert not env.is_answered and env.chosen[1].endswith(
         "tasks.jsonl:1: `answer` is missing (solution, ground_truth or reward_model will do); there is 'prompt', 'hint'"
     )
-    assert world.check(world.task(0), "") == 0.0 and Table(world.path, "none").task(0) == world.task(0)
+    assert env.check(env.task(0), "") == 0.0 and Table(env.path, "none").task(0) == env.task(0)
     with pytest.raises(DataError, match="`answer` is missing"):
-        Table(world.path, "number").task(0)
+        Table(env.path, "number").task(0)
 
 
 def test_a_mark_before_the_text_and_arrays_are_read(tmp_path: Path) -> None:
@@ -182,21 +182,27 @@ def test_a_mark_before_the_text_and_arrays_are_read(tmp_path: Path) -> None:
 
 def test_gsm8k_as_it_is_can_be_solved(tmp_path: Path) -> None:
     golds = [f"He has {n} + 1 = <<{n}+1={n + 1}>>{n + 1} apples.\n#### {1000 + n:,}" for n in range(20)]
-    world = Table(saved(tmp_path, *({"question": f"{n}?", "answer": gold} for n, gold in enumerate(golds))))
-    assert world.chosen == ("number", "all 20 answers end in #### and a number")
-    task = world.task(0)
+    env = Table(saved(tmp_path, *({"question": f"{n}?", "answer": gold} for n, gold in enumerate(golds))))
+    assert env.chosen == ("number", "all 20 answers end in #### and a number")
+    task = env.task(0)
     number = task.answer.rpartition(" ")[2]
-    replies = [f"The answer is {number}.", f"**{number.replace(',', '')}**", f"\\boxed{{{number}}}", task.answer, "7"]
-    assert [replied(world, task, [reply])[0].reward for reply in replies] == [1, 1, 1, 1, 0]
+    completions = [
+        f"The answer is {number}.",
+        f"**{number.replace(',', '')}**",
+        f"\\boxed{{{number}}}",
+        task.answer,
+        "7",
+    ]
+    assert [replied(env, task, [completion])[0].reward for completion in completions] == [1, 1, 1, 1, 0]
 
 
 def test_mathematics_is_judged_in_a_process_of_its_own(tmp_path: Path) -> None:
-    world = Table(saved(tmp_path, *({"problem": f"{n}?", "answer": f"\\frac{{{n}}}{{7}}"} for n in range(1, 9))))
-    assert world.chosen[0] == "math" and not world.pays
-    task = world.task(0)
-    assert replied(world, task, ["whatever"])[0].reward is None  # the reward `Checked` asks where it can be killed
-    assert [world.check(task, reply) for reply in (f"so $${task.answer}$$", "\\boxed{5}")] == [1.0, 0.0]
-    assert demonstrated(world, task)[0][0].content == task.answer
+    env = Table(saved(tmp_path, *({"problem": f"{n}?", "answer": f"\\frac{{{n}}}{{7}}"} for n in range(1, 9))))
+    assert env.chosen[0] == "math" and not env.pays
+    task = env.task(0)
+    assert replied(env, task, ["whatever"])[0].reward is None  # the reward `Checked` asks where it can be killed
+    assert [env.check(task, completion) for completion in (f"so $${task.answer}$$", "\\boxed{5}")] == [1.0, 0.0]
+    assert demonstrated(env, task)[0][0].content == task.answer
 
 
 def test_math_as_it_is_can_be_solved(tmp_path: Path) -> None:
@@ -206,12 +212,12 @@ def test_math_as_it_is_can_be_solved(tmp_path: Path) -> None:
         {"problem": f"{n}?", "solution": text, "level": "Level 5", "type": "Algebra"}
         for n, text in enumerate(solutions)
     ]
-    world = Table(saved(tmp_path, *rows_))
-    assert world.chosen[0] == "math"
-    task = world.task(0)
+    env = Table(saved(tmp_path, *rows_))
+    assert env.chosen[0] == "math"
+    task = env.task(0)
     number = task.answer.partition("frac{")[2].partition("}")[0]
-    replies = [f"It is $\\frac{{{number}}}{{7}}$.", f"\\boxed{{{number}/7}}", task.answer, "\\boxed{5}"]
-    assert [world.check(task, reply) for reply in replies] == [1.0, 1.0, 1.0, 0.0]
+    completions = [f"It is $\\frac{{{number}}}{{7}}$.", f"\\boxed{{{number}/7}}", task.answer, "\\boxed{5}"]
+    assert [env.check(task, completion) for completion in completions] == [1.0, 1.0, 1.0, 0.0]
 
 
 def test_a_rule_that_is_none_is_named(tmp_path: Path) -> None:
@@ -234,6 +240,6 @@ def test_files_that_cannot_serve_are_named(tmp_path: Path) -> None:
 
 
 def test_it_is_picklable_after_use_and_its_text_makes_it_again(tmp_path: Path) -> None:
-    world = Table(saved(tmp_path, *rows(2000)))
-    world.task(0)
-    assert len(pickle.dumps(world)) < 500 and pickle.loads(pickle.dumps(world)) == world == eval(repr(world))
+    env = Table(saved(tmp_path, *rows(2000)))
+    env.task(0)
+    assert len(pickle.dumps(env)) < 500 and pickle.loads(pickle.dumps(env)) == env == eval(repr(env))

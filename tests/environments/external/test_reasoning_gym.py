@@ -11,7 +11,7 @@ from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError, DataError
 from strop.filter.rewards.env_check import Checked
 from strop.filter.scoring import Scorer
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.filter.test_scoring import _turn
 
 
@@ -29,26 +29,26 @@ def test_another_seed_gives_other_tasks() -> None:
     assert not prompts[0] & prompts[1]
 
 
-def test_train_and_held_out_never_meet_even_in_a_tiny_world() -> None:
-    world = ReasoningGym("chain_sum", config={"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1})
-    train = {world.task(index).messages for index in range(400)}
-    heldout = {world.task(index, heldout=True).messages for index in range(100)}
+def test_train_and_held_out_never_meet_even_in_a_tiny_env() -> None:
+    env = ReasoningGym("chain_sum", config={"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1})
+    train = {env.task(index).messages for index in range(400)}
+    heldout = {env.task(index, heldout=True).messages for index in range(100)}
     assert len(train) > 50 and len(heldout) > 5 and not train & heldout
 
 
 def test_the_datasets_own_scorer_judges_tagged_and_plain_answers() -> None:
-    world = ReasoningGym("chain_sum")
-    task = world.task(5)
-    for reply in (task.answer, f"well <answer>{task.answer}</answer>", f"<think>9</think>{task.answer}"):
-        assert world.check(task, reply) == 1.0
-    assert world.check(task, "<answer>nonsense</answer>") < 0.1
+    env = ReasoningGym("chain_sum")
+    task = env.task(5)
+    for completion in (task.answer, f"well <answer>{task.answer}</answer>", f"<think>9</think>{task.answer}"):
+        assert env.check(task, completion) == 1.0
+    assert env.check(task, "<answer>nonsense</answer>") < 0.1
     # a ladder has many right answers, which only its own scorer knows
     ladder = ReasoningGym("word_ladder")
     found = ladder.task(1, heldout=True)
     assert ladder.check(found, found.answer) == 1.0 and ladder.check(found, "") < 0.1
 
 
-def test_a_task_of_another_world_is_not_judged() -> None:
+def test_a_task_of_another_env_is_not_judged() -> None:
     with pytest.raises(ValueError, match="is not from"):
         ReasoningGym("chain_sum", seed=1).check(ReasoningGym("chain_sum", seed=2).task(0), "1")
 
@@ -77,32 +77,32 @@ def test_mistakes_are_named() -> None:
     assert sides, "ten prompts lie on at least one side"
 
 
-def _has_tasks(world: ReasoningGym, heldout: bool) -> bool:
+def _has_tasks(env: ReasoningGym, heldout: bool) -> bool:
     try:
-        world.task(0, heldout)
+        env.task(0, heldout)
     except (DataError, ConfigurationError):
         return False
     return True
 
 
-def test_the_environment_pays_nothing_and_the_reward_asks_the_world_in_a_worker() -> None:
-    world = ReasoningGym("chain_sum")
-    world.task(3)
-    again = pickle.loads(pickle.dumps(world))
-    assert again == world == eval(repr(world))
-    task = world.task(7)
-    attempts = [Trajectory(r, task, (_turn(r),), Outcome.FINISHED) for r in (task.answer, "x")]
-    group = Group(0, task, attempts)
+def test_the_episode_pays_nothing_and_the_reward_asks_the_env_in_a_worker() -> None:
+    env = ReasoningGym("chain_sum")
+    env.task(3)
+    again = pickle.loads(pickle.dumps(env))
+    assert again == env == eval(repr(env))
+    task = env.task(7)
+    rollouts = [Rollout(r, task, (_turn(r),), Outcome.FINISHED) for r in (task.answer, "x")]
+    group = Group(0, task, rollouts)
 
     async def score() -> None:
-        environment = world.environment()
-        await environment.reset(task)
-        answer = await environment.step(Message("assistant", task.answer))
+        episode = env.episode()
+        await episode.reset(task)
+        answer = await episode.step(Message("assistant", task.answer))
         assert answer.done and answer.reward is None
-        scorer = Scorer([Checked((ReasoningGym("spell_backward"), world))])
+        scorer = Scorer([Checked((ReasoningGym("spell_backward"), env))])
         await scorer(group)
         await scorer.close()
 
     asyncio.run(score())
-    assert [attempt.error for attempt in attempts] == ["", ""]
-    assert attempts[0].reward == 1.0 and attempts[1].reward < 0.1
+    assert [rollout.error for rollout in rollouts] == ["", ""]
+    assert rollouts[0].reward == 1.0 and rollouts[1].reward < 0.1

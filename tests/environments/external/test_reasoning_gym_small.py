@@ -9,25 +9,25 @@ import pytest
 
 from strop.environments.external.reasoning_gym_small import SETTINGS, WORKINGS, Drill, tagged
 from strop.errors import ConfigurationError
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 
 
 @pytest.mark.parametrize("dataset", SETTINGS)
 @pytest.mark.parametrize("level", [1, 3])
 def test_the_shown_solution_is_paid_and_another_answer_is_not(dataset: str, level: int) -> None:
-    world = Drill(dataset, level)
-    for task in (world.task(index, heldout) for index in range(12) for heldout in (False, True)):
-        shown = world.solution(task)
-        assert world.check(task, shown) == 1.0
-        assert world.check(task, shown.replace(task.answer, "")) == world.check(task, task.answer) == 0.0
+    env = Drill(dataset, level)
+    for task in (env.task(index, heldout) for index in range(12) for heldout in (False, True)):
+        shown = env.solution(task)
+        assert env.check(task, shown) == 1.0
+        assert env.check(task, shown.replace(task.answer, "")) == env.check(task, task.answer) == 0.0
         assert (len(shown.splitlines()) > 1) == (dataset in WORKINGS)
 
 
 @pytest.mark.parametrize("dataset", ["chain_sum", "products", "gcd", "leg_counting"])
 def test_every_step_of_a_working_is_true(dataset: str) -> None:
-    world = Drill(dataset, 3)
+    env = Drill(dataset, 3)
     for index in range(20):
-        steps = world.solution(world.task(index)).splitlines()[:-1]
+        steps = env.solution(env.task(index)).splitlines()[:-1]
         for step in steps:
             one, sign, other, result = re.fullmatch(r"(-?\d+) ([-+*%]) (\d+) = (-?\d+)", step).groups()  # type: ignore[union-attr]
             found = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "%": int.__mod__}[sign](int(one), int(other))
@@ -35,10 +35,10 @@ def test_every_step_of_a_working_is_true(dataset: str) -> None:
 
 
 def test_letters_are_counted_and_turned_around_one_by_one() -> None:
-    world = Drill("letter_counting", 2)
-    task = world.task(4)
+    env = Drill("letter_counting", 2)
+    task = env.task(4)
     letter = re.search(r'letter "(.)"', task.messages[0].content).group(1)  # type: ignore[union-attr]
-    lines = world.solution(task).splitlines()[:-1]
+    lines = env.solution(task).splitlines()[:-1]
     spelled = [line.rpartition(":")[0].split(" ") for line in lines]
     assert sum(each.lower() == letter for word in spelled for each in word) == int(task.answer)
     back = Drill("spell_backward", 1)
@@ -52,10 +52,10 @@ def test_only_the_last_pair_of_tags_counts() -> None:
 
 
 def test_a_drill_has_a_name_and_travels() -> None:
-    (world,) = parse_worlds("drill/gcd:2", seed=5)
-    assert world == Drill("gcd", 2, 5) and world.name == "drill/gcd"
-    assert pickle.loads(pickle.dumps(world)).task(3) == world.task(3)
+    (env,) = parse_envs("drill/gcd:2", seed=5)
+    assert env == Drill("gcd", 2, 5) and env.name == "drill/gcd"
+    assert pickle.loads(pickle.dumps(env)).task(3) == env.task(3)
     with pytest.raises(ConfigurationError, match="levels 1 to 3"):
         Drill("gcd", 4)
     with pytest.raises(ConfigurationError, match="did you mean gcd"):
-        parse_worlds("drill/gdc")
+        parse_envs("drill/gdc")

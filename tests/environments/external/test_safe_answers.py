@@ -17,7 +17,7 @@ from strop.types import Task
 
 
 def right(dataset: str, task: Task) -> str:
-    """The package leaves some of its integrals undone: what a right reply would say is worked out here."""
+    """The package leaves some of its integrals undone: what a right completion would say is worked out here."""
     done = sympy.parse_expr(task.answer).doit() if "Integral" in task.answer else task.answer
     return str(done)
 
@@ -25,9 +25,9 @@ def right(dataset: str, task: Task) -> str:
 @pytest.mark.parametrize("dataset", sorted(EVALUATED))
 def test_right_answers_of_real_tasks_are_scored_right(dataset: str) -> None:
     for level in (0, 2):
-        world = ReasoningGym(dataset, level=level, chunk=64)
-        for task in (world.task(0), world.task(0, heldout=True)):
-            assert world.check(task, f"so <answer> {right(dataset, task)}\n</answer>") == 1.0, (level, task.answer)
+        env = ReasoningGym(dataset, level=level, chunk=64)
+        for task in (env.task(0), env.task(0, heldout=True)):
+            assert env.check(task, f"so <answer> {right(dataset, task)}\n</answer>") == 1.0, (level, task.answer)
 
 
 @pytest.mark.parametrize(
@@ -40,19 +40,19 @@ def test_right_answers_of_real_tasks_are_scored_right(dataset: str) -> None:
     ],
 )
 def test_lists_are_scored_as_the_package_scores_them(dataset: str, listed: object, score: float) -> None:
-    world = ReasoningGym(dataset, chunk=64)
-    task = world.task(3)
-    assert callable(listed) and world.check(task, listed(task.answer)) == score
+    env = ReasoningGym(dataset, chunk=64)
+    task = env.task(3)
+    assert callable(listed) and env.check(task, listed(task.answer)) == score
 
 
 @pytest.mark.parametrize("dataset", sorted(EVALUATED))
 def test_an_answer_that_is_code_never_runs(dataset: str, tmp_path: Path) -> None:
-    world, mark = ReasoningGym(dataset, chunk=64), tmp_path / "ran"
-    task = world.task(0)
+    env, mark = ReasoningGym(dataset, chunk=64), tmp_path / "ran"
+    task = env.task(0)
     touch = f"open({str(mark)!r}, 'w').close()"
     for code in (touch, f"[{touch}]", f"[[{touch} for x in (1,)]]", f"exec({touch!r})", f"(lambda: {touch})()"):
-        assert world.check(task, f"<answer>{code}</answer>") <= 0.01
-        assert world.check(task, code) <= 0.01
+        assert env.check(task, f"<answer>{code}</answer>") <= 0.01
+        assert env.check(task, code) <= 0.01
     assert not mark.exists()
 
 
@@ -79,19 +79,19 @@ def test_a_dataset_made_of_others_is_no_way_around(tmp_path: Path) -> None:
     from reasoning_gym.composite import DatasetSpec
 
     mark = tmp_path / "ran"
-    world = ReasoningGym("composite", config={"datasets": [DatasetSpec("n_queens", 1.0, {})]}, chunk=64)
-    task = world.task(0)
-    assert world.check(task, f"[open({str(mark)!r}, 'w')]") == 0.0 and not mark.exists()
-    assert world.check(task, task.answer) == 1.0
+    env = ReasoningGym("composite", config={"datasets": [DatasetSpec("n_queens", 1.0, {})]}, chunk=64)
+    task = env.task(0)
+    assert env.check(task, f"[open({str(mark)!r}, 'w')]") == 0.0 and not mark.exists()
+    assert env.check(task, task.answer) == 1.0
 
 
 def test_hostile_tags_cost_no_time() -> None:
-    world = ReasoningGym("chain_sum")
-    task = world.task(0)
+    env = ReasoningGym("chain_sum")
+    task = env.task(0)
     started = time.monotonic()
-    assert world.check(task, "<answer>" * 16_000) < 0.1
+    assert env.check(task, "<answer>" * 16_000) < 0.1
     assert time.monotonic() - started < 1.0
-    assert world.check(task, f"<answer>1</answer> no <answer>{task.answer}</answer>") == 1.0
+    assert env.check(task, f"<answer>1</answer> no <answer>{task.answer}</answer>") == 1.0
 
 
 WATCH = """

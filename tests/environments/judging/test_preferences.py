@@ -1,4 +1,4 @@
-"""Pairs and rankings of replies: which is better, that it shows, and that no two are equal."""
+"""Pairs and rankings of completions: which is better, that it shows, and that no two are equal."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import is_heldout
 from strop.environments.format.think_tags import final_answer
 from strop.environments.judging.axiomatic_pairs import AXIOMS
-from strop.environments.judging.preferences import Preferences, asked_of, replies_of
+from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.errors import ConfigurationError
 from tests.environments.playing import demonstrated
 
 INNER = (Arithmetic(4), Countdown(3), Compose(1))
 
 
-@pytest.mark.parametrize("inner", INNER, ids=lambda world: world.name)
-def test_the_first_reply_is_right_and_the_second_wrong(inner: Arithmetic | Countdown | Compose) -> None:
-    world = Preferences(inner)
+@pytest.mark.parametrize("inner", INNER, ids=lambda env: env.name)
+def test_the_first_completion_is_right_and_the_second_wrong(inner: Arithmetic | Countdown | Compose) -> None:
+    env = Preferences(inner)
     for index in range(100):
-        task, plain = world.task(index), inner.task(index)
-        better, worse = replies_of(task)
+        task, plain = env.task(index), inner.task(index)
+        better, worse = completions_of(task)
         assert inner.check(plain, better) == 1.0 and inner.check(plain, worse) == 0.0
         assert asked_of(task) == plain.messages and not is_heldout(plain.messages[0].content)
-        assert task == world.task(index) and task.source == world.name
+        assert task == env.task(index) and task.source == env.name
 
 
 @pytest.mark.parametrize("axiom", AXIOMS)
-@pytest.mark.parametrize("inner", INNER, ids=lambda world: world.name)
+@pytest.mark.parametrize("inner", INNER, ids=lambda env: env.name)
 def test_no_axiom_makes_a_pair_of_equal_texts(inner: Arithmetic | Countdown | Compose, axiom: str) -> None:
-    world = Preferences(inner, ((axiom, 0.01), ("useful", 1.0)))
+    env = Preferences(inner, ((axiom, 0.01), ("useful", 1.0)))
     for index in range(60):
-        better, worse = replies_of(world.task(index))
+        better, worse = completions_of(env.task(index))
         assert better != worse and better == inner.solution(inner.task(index))
 
 
 def test_axioms_are_drawn_by_their_shares_and_show_what_they_say() -> None:
     inner = Arithmetic(5)
-    world = Preferences(
+    env = Preferences(
         inner, (("useful", 2.0), ("relevant", 1.0), ("grounded", 1.0), ("evidence", 1.0), ("merged", 1.0))
     )
     drawn = Counter[str]()
     for index in range(600):
-        task, plain = world.task(index), inner.task(index)
-        axiom, (better, worse) = json.loads(task.answer)["axiom"], replies_of(task)
+        task, plain = env.task(index), inner.task(index)
+        axiom, (better, worse) = json.loads(task.answer)["axiom"], completions_of(task)
         drawn[axiom] += 1
         is_right, is_shown = inner.check(plain, worse) == 1.0, "<think>" in worse
         working, whole = (text.rpartition("</think>")[0] for text in (worse, better))
@@ -70,24 +70,24 @@ def test_axioms_are_drawn_by_their_shares_and_show_what_they_say() -> None:
 
 def test_a_ranking_gets_ever_further_from_the_answer() -> None:
     inner = Arithmetic(4)
-    world = Preferences(inner, replies=5)
+    env = Preferences(inner, completions=5)
     for index in range(50):
-        replies = replies_of(world.task(index))
-        off = [abs(int(final_answer(reply)) - int(inner.task(index).answer)) for reply in replies]
+        completions = completions_of(env.task(index))
+        off = [abs(int(final_answer(completion)) - int(inner.task(index).answer)) for completion in completions]
         assert off[0] == 0 and off == sorted(set(off)) and len(off) == 5
-    with pytest.raises(ConfigurationError, match="6 wrong replies that differ in how far off they are, need 7"):
-        Preferences(inner, replies=8).task(0)
+    with pytest.raises(ConfigurationError, match="6 wrong completions that differ in how far off they are, need 7"):
+        Preferences(inner, completions=8).task(0)
 
 
 def test_one_of_both_is_shown_and_the_verdict_on_it_is_right() -> None:
-    world, shown = Preferences(Arithmetic(2)), Counter[str]()
+    env, shown = Preferences(Arithmetic(2)), Counter[str]()
     for index in range(200):
-        task = world.task(index)
-        key = world.solution(task)
+        task = env.task(index)
+        key = env.solution(task)
         shown[key] += 1
-        assert task.messages[1].content == replies_of(task)[key == "-"]
-        assert [world.check(task, said) for said in ("+", "-", "good")] == [key == "+", key == "-", 0.0]
-        assert demonstrated(world, task)[1] == [1.0]
+        assert task.messages[1].content == completions_of(task)[key == "-"]
+        assert [env.check(task, said) for said in ("+", "-", "good")] == [key == "+", key == "-", 0.0]
+        assert demonstrated(env, task)[1] == [1.0]
     assert abs(shown["+"] - 100) < 4 * 200**0.5 / 2
 
 
@@ -96,23 +96,23 @@ def test_wrong_labels_are_as_many_as_wanted_and_never_held_out() -> None:
     plain, noisy = Preferences(inner), Preferences(inner, noise=0.25)
     turned = 0
     for index in range(400):
-        before, after = replies_of(plain.task(index)), replies_of(noisy.task(index))
+        before, after = completions_of(plain.task(index)), completions_of(noisy.task(index))
         assert after in (before, before[::-1])
         assert json.loads(noisy.task(index).answer)["flipped"] == (after != before)
         turned += after != before
-        assert replies_of(noisy.task(index, heldout=True)) == replies_of(plain.task(index, heldout=True))
+        assert completions_of(noisy.task(index, heldout=True)) == completions_of(plain.task(index, heldout=True))
     assert abs(turned - 100) < 4 * (400 * 3 / 16) ** 0.5
 
 
 def test_what_makes_no_pairs_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"no axiom 'usefull'.*useful"):
         Preferences(Arithmetic(1), (("usefull", 1.0),))
-    with pytest.raises(ConfigurationError, match="knows no right replies"):
+    with pytest.raises(ConfigurationError, match="knows no right completions"):
         Preferences(KeyValue(1))
     with pytest.raises(ConfigurationError, match="share above 0, got 0"):
         Preferences(Arithmetic(1), (("useful", 0.0),))
-    for wrong in ({"replies": 1}, {"axioms": ()}, {"noise": 1.0}):
-        with pytest.raises(ConfigurationError, match="needs replies >= 2, an axiom and 0 <= noise < 1"):
+    for wrong in ({"completions": 1}, {"axioms": ()}, {"noise": 1.0}):
+        with pytest.raises(ConfigurationError, match="needs completions >= 2, an axiom and 0 <= noise < 1"):
             Preferences(Arithmetic(1), **wrong)
     with pytest.raises(ConfigurationError, match="make no pair"):
         Preferences(Arithmetic(1), (("merged", 1.0),)).task(0)  # one step has no parts

@@ -22,13 +22,13 @@ has_sdk = importlib.util.find_spec("mcp") is not None
 def test_without_the_sdk_it_is_said_what_helps() -> None:
     with pytest.raises(ConfigurationError, match=r"pip install 'strop\[mcp\]'"):
         asyncio.run(McpTool("http://localhost:1/mcp", "add").call({}))
-    environment = Toolbox(Arithmetic(1), (McpTool("http://localhost:1/mcp", "add"),)).environment()
+    episode = Toolbox(Arithmetic(1), (McpTool("http://localhost:1/mcp", "add"),)).episode()
 
     async def played() -> None:
-        await environment.reset(Arithmetic(1).task(0))
-        await environment.step(Message("assistant", "", (ToolCall("add", "{}"),)))
+        await episode.reset(Arithmetic(1).task(0))
+        await episode.step(Message("assistant", "", (ToolCall("add", "{}"),)))
 
-    with pytest.raises(ConfigurationError, match="need its SDK"):  # it is no failure of one attempt
+    with pytest.raises(ConfigurationError, match="need its SDK"):  # it is no failure of one rollout
         asyncio.run(played())
 
 
@@ -48,13 +48,13 @@ def test_tools_of_a_server_answer_in_a_toolbox() -> None:
     (tool,) = tools_of(server)
     assert (tool.name, tool.description) == ("add", "Add two numbers.")
     assert list(json.loads(tool.parameters)["properties"]) == ["a", "b"]
-    world = Toolbox(Arithmetic(1), (tool,))
+    env = Toolbox(Arithmetic(1), (tool,))
 
     async def played() -> list[str]:
-        environment = world.environment()
-        await environment.reset(world.task(0))
+        episode = env.episode()
+        await episode.reset(env.task(0))
         calls = tuple(ToolCall("add", text) for text in ('{"a": 2, "b": 3}', '{"a": 2}', '{"a": -1, "b": 0}'))
-        return [message.content for message in (await environment.step(Message("assistant", "", calls))).messages]
+        return [message.content for message in (await episode.step(Message("assistant", "", calls))).messages]
 
     said = asyncio.run(played())
     assert said[:2] == ["5", "error: missing b"] and said[2].startswith("error: ") and "none below zero" in said[2]

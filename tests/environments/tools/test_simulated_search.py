@@ -24,9 +24,9 @@ from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
 from strop.recipes.agent.zerosearch import zerosearch
-from strop.roles import World
+from strop.roles import Environment
 from strop.standins.search_engine import found
-from strop.types import Group, Sampling, Start, Trajectory
+from strop.types import Group, Rollout, Sampling, Start
 from tests.tiny_models import save_pocket_like
 
 RULES = Procedural("strop.standins.search_engine:found")
@@ -34,9 +34,9 @@ RULES = Procedural("strop.standins.search_engine:found")
 
 def test_noise_by_hand() -> None:
     """(4^(1/2) - 1) / 3 of a half is 1/6; flat at first, and a half from the last version on."""
-    world = SimulatedSearch(Search(1), RULES, total=100)
-    assert [world.noise(at) for at in (0, 50, 100, 150)] == pytest.approx([0.0, 1 / 6, 0.5, 0.5])
-    steps = [world.noise(at + 1) - world.noise(at) for at in range(100)]
+    env = SimulatedSearch(Search(1), RULES, total=100)
+    assert [env.noise(at) for at in (0, 50, 100, 150)] == pytest.approx([0.0, 1 / 6, 0.5, 0.5])
+    steps = [env.noise(at + 1) - env.noise(at) for at in range(100)]
     assert all(later > earlier > 0 for earlier, later in itertools.pairwise(steps))
     line = SimulatedSearch(Search(1), RULES, 10, start=0.2, end=0.6, base=1.0)
     assert [line.noise(at) for at in (0, 5, 10)] == pytest.approx([0.2, 0.4, 0.6])
@@ -51,46 +51,46 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
-def searched(model: Path, world: World, version: int, count: int) -> list[Trajectory]:
-    """Attempts that search twice for what is asked, at this version of the weights."""
-    query = prompt_of(world.task(0)).removesuffix("?")
+def searched(model: Path, env: Environment, version: int, count: int) -> list[Rollout]:
+    """Rollouts that search twice for what is asked, at this version of the weights."""
+    query = prompt_of(env.task(0)).removesuffix("?")
     engine = Scripted(lambda prompt, key: f"<call>search {query}</call>" if prompt.count("<|tool|>") < 2 else "x")
     engine.open(model)
     policy = Policy.load(model, engine, Sampling(max_tokens=64), 512)
 
-    async def attempts() -> list[Trajectory]:
+    async def rollouts() -> list[Rollout]:
         starts = [Start(f"0/{key}", key, version=version) for key in range(count)]
-        talks = [policy.dialogue(world.task(0), start) for start in starts]
-        return list(await asyncio.gather(*(play(Chat(), world, talk) for talk in talks)))
+        talks = [policy.dialogue(env.task(0), start) for start in starts]
+        return list(await asyncio.gather(*(play(Chat(), env, talk) for talk in talks)))
 
-    return asyncio.run(attempts())
-
-
-def told(attempt: Trajectory) -> list[str]:
-    return [message.content for turn in attempt.turns for message in turn.told]
+    return asyncio.run(rollouts())
 
 
-def test_the_share_of_noise_is_that_of_the_attempts_version(model: Path) -> None:
-    world = SimulatedSearch(Search(1), RULES, total=10)
-    task = world.task(0)
+def told(rollout: Rollout) -> list[str]:
+    return [message.content for turn in rollout.turns for message in turn.told]
+
+
+def test_the_share_of_noise_is_that_of_the_rollouts_version(model: Path) -> None:
+    env = SimulatedSearch(Search(1), RULES, total=10)
+    task = env.task(0)
     truth = f"{prompt_of(task).removesuffix('?')} is {task.answer}"
     shares = {}
     for version in (0, 5, 10):
-        texts = [text for attempt in searched(model, world, version, 100) for text in told(attempt)]
+        texts = [text for rollout in searched(model, env, version, 100) for text in told(rollout)]
         shares[version] = sum(text != truth for text in texts) / len(texts)
         assert all(task.answer not in text for text in texts if text != truth) and len(texts) == 200
     assert shares[0] == 0.0 and 0.1 < shares[5] < 0.25 and 0.4 < shares[10] < 0.6
-    again = [told(attempt) for attempt in searched(model, world, 10, 20)]
-    assert again == [told(attempt) for attempt in searched(model, world, 10, 20)]  # the coin is the attempt's own
+    again = [told(rollout) for rollout in searched(model, env, 10, 20)]
+    assert again == [told(rollout) for rollout in searched(model, env, 10, 20)]  # the coin is the rollout's own
     assert any(first != second for first, second in again)  # and tossed for each query
-    assert world.learn([Group(0, task, [], version=3), Group(1, task, [], version=5)]) == pytest.approx(
+    assert env.learn([Group(0, task, [], version=3), Group(1, task, [], version=5)]) == pytest.approx(
         {"search_noise": 1 / 6}
     )
 
 
 def test_rules_write_facts() -> None:
     thing, place = next(iter(facts()))
-    asked = "[wanted]\n{}\n[task]\nq?\n[answer]\nx\n[reply]\n{}\n\nwrite"
+    asked = "[wanted]\n{}\n[task]\nq?\n[answer]\nx\n[completion]\n{}\n\nwrite"
     assert found(asked.format("useful", f"{thing} of {place}")) == f"{thing} of {place} is {facts()[thing, place]}"
     noise = found(asked.format("noisy", f"{thing} of {place}"))
     assert noise.startswith(f"{thing} of ") and place not in noise.split(" ")
@@ -98,24 +98,24 @@ def test_rules_write_facts() -> None:
 
 
 @pytest.mark.parametrize(("simulator", "seconds"), [("rules", 10.0), ("itself", 600.0)])
-def test_a_model_has_longer_to_answer_than_rules_and_the_attempt_waits_for_it(simulator: str, seconds: float) -> None:
+def test_a_model_has_longer_to_answer_than_rules_and_the_rollout_waits_for_it(simulator: str, seconds: float) -> None:
     run = zerosearch(simulator=simulator)
-    (world,) = run.worlds
-    assert isinstance(world, SimulatedSearch) and world.at(Start("", 0)).seconds == seconds <= run.world_seconds
+    (env,) = run.envs
+    assert isinstance(env, SimulatedSearch) and env.at(Start("", 0)).seconds == seconds <= run.env_seconds
 
 
 def test_what_cannot_be_is_refused() -> None:
     for changes in ({"total": 0}, {"end": 1.5}, {"start": -0.1}, {"base": 0.0}, {"seconds": 0.0}):
-        with pytest.raises(ConfigurationError, match="chances from 0 to 1"):
+        with pytest.raises(ConfigurationError, match="probabilities from 0 to 1"):
             SimulatedSearch(**{"inner": Search(1), "simulator": RULES, "total": 5} | changes)  # type: ignore[arg-type]
 
 
-def test_versions_are_seen_through_worlds_around_it(model: Path) -> None:
-    """No noise at version 0 and nothing else from the last one on, however many worlds stand around."""
+def test_versions_are_seen_through_envs_around_it(model: Path) -> None:
+    """No noise at version 0 and nothing else from the last one on, however many environments stand around."""
     plain = SimulatedSearch(Search(1), RULES, total=4, end=1.0)
-    for world in (Around(plain), Toolbox(plain, (Calculator(),)), Around(Toolbox(Around(plain), (Calculator(),)))):
+    for env in (Around(plain), Toolbox(plain, (Calculator(),)), Around(Toolbox(Around(plain), (Calculator(),)))):
         for version in (0, 4):
-            found, expected = (searched(model, each, version, 6) for each in (world, plain))
+            found, expected = (searched(model, each, version, 6) for each in (env, plain))
             assert list(map(told, found)) == list(map(told, expected)) and any(map(told, expected))
     noisy, useful = (list(map(told, searched(model, Around(plain), version, 6))) for version in (4, 0))
     assert noisy != useful

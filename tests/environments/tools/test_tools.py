@@ -160,7 +160,7 @@ def test_a_search_gives_as_many_texts_as_asked_and_says_when_there_is_none() -> 
 # ---- Python
 
 
-def test_cells_are_a_notebook_of_one_attempt() -> None:
+def test_cells_are_a_notebook_of_one_rollout() -> None:
     async def cells() -> list[str]:
         shared = Cells(seconds=0.3)
         one, other = shared.own(), shared.own()
@@ -182,13 +182,13 @@ def test_cells_are_a_notebook_of_one_attempt() -> None:
     assert said[4].startswith("SyntaxError") and said[5] == "ok40"
 
 
-def test_a_box_that_is_gone_is_not_the_policys_mistake() -> None:
+def test_a_sandbox_that_is_gone_is_not_the_policys_mistake() -> None:
     class Gone:
         async def run(self, *_: Any) -> Ran:
             return Ran(Ending.LOST, stderr="no memory left")
 
     tool = Cells()
-    tool._boxes.append(Gone())  # type: ignore[arg-type]
+    tool._sandboxes.append(Gone())  # type: ignore[arg-type]
     with pytest.raises(NoAnswer, match="lost: no memory left"):
         answer(tool, code="1")
 
@@ -196,7 +196,7 @@ def test_a_box_that_is_gone_is_not_the_policys_mistake() -> None:
 # ---- files
 
 
-def test_files_are_an_attempts_own_and_end_with_it() -> None:
+def test_files_are_an_rollouts_own_and_end_with_it() -> None:
     one, other = Files().own(), Files().own()
     assert answer(one, do="list") == "no files"
     assert answer(one, do="write", name="a.txt", text="hi") == "ok" and answer(one, do="read", name="a.txt") == "hi"

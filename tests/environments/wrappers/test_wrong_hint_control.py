@@ -13,18 +13,18 @@ from strop.errors import ConfigurationError
 
 def test_hints_are_of_another_task_and_all_else_is_as_it_was() -> None:
     inner = Arithmetic(4)
-    world = Misguided(inner)
+    env = Misguided(inner)
     for index in range(20):
-        task = world.task(index)
+        task = env.task(index)
         other = other_task((inner,), task)
         assert task == inner.task(index) and other.id != task.id
-        assert world.hint(task, 2) == inner.hint(other, 2) != inner.hint(task, 2)
-        assert world.check(task, inner.solution(task)) == 1.0
-    assert (world.name, world.level, world.pays, world.is_inline) == ("arithmetic", 4, True, True)
-    assert world.task(3, heldout=True) == inner.task(3, heldout=True) and world.num_tasks() is None
-    assert world.answer("<think>1</think>2") == "2"
+        assert env.hint(task, 2) == inner.hint(other, 2) != inner.hint(task, 2)
+        assert env.check(task, inner.solution(task)) == 1.0
+    assert (env.name, env.level, env.pays, env.is_inline) == ("arithmetic", 4, True, True)
+    assert env.task(3, heldout=True) == inner.task(3, heldout=True) and env.num_tasks() is None
+    assert env.answer("<think>1</think>2") == "2"
 
 
-def test_a_world_without_hints_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Misguided needs a world with hints, and keyvalue gives none"):
+def test_a_env_without_hints_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="Misguided needs an environment with hints, and keyvalue gives none"):
         Misguided(KeyValue(2))

@@ -20,25 +20,25 @@ def test_the_band_has_both_its_ends() -> None:
     assert tenths == [False, True, True, True, False], "0.1 and 0.3 of ten are in, whatever their last bit"
 
 
-@pytest.mark.parametrize(("rate", "chance"), [(0.1, 0.187), (0.5, 0.930), (0.9, 0.187)])
-def test_how_often_a_task_is_kept(rate: float, chance: float) -> None:
-    """All 256 ways in which 8 attempts end, and the sum of the binomial law from 2 to 6."""
+@pytest.mark.parametrize(("rate", "probability"), [(0.1, 0.187), (0.5, 0.930), (0.9, 0.187)])
+def test_how_often_a_task_is_kept(rate: float, probability: float) -> None:
+    """All 256 ways in which 8 rollouts end, and the sum of the binomial law from 2 to 6."""
     gate, total = AccuracyBand(0.25, 0.75), 0.0
     for ends in product((0.0, 1.0), repeat=8):
         if gate(make_group(ends)).group is not None:
             total += rate ** sum(ends) * (1 - rate) ** (8 - sum(ends))
     assert total == pytest.approx(sum(comb(8, k) * rate**k * (1 - rate) ** (8 - k) for k in range(2, 7)))
-    assert total == pytest.approx(chance, abs=5e-4)
+    assert total == pytest.approx(probability, abs=5e-4)
 
 
-def test_only_own_attempts_that_count_are_counted_by_the_worlds_outcome() -> None:
+def test_only_own_rollouts_that_count_are_counted_by_the_envs_outcome() -> None:
     group = make_group([1.0, 0.0, 0.0, 0.0, 0.0], failed=[3], pruned=[4])
-    group.trajectories[1].origin = Origin.TEACHER
+    group.rollouts[1].origin = Origin.TEACHER
     assert AccuracyBand(0.5, 0.5)(group).group is group, "1 of 2"
     shaped = make_group([0.2, -0.5])
-    for attempt in shaped.trajectories:
-        attempt.rewards = {"outcome": 1.0, "overlong": -1.0}
-    assert AccuracyBand()(shaped).reason == "more than 0.75 of its attempts are right"
+    for rollout in shaped.rollouts:
+        rollout.rewards = {"outcome": 1.0, "overlong": -1.0}
+    assert AccuracyBand()(shaped).reason == "more than 0.75 of its rollouts are right"
 
 
 def test_both_ends_of_the_band_belong_to_it() -> None:
@@ -48,9 +48,9 @@ def test_both_ends_of_the_band_belong_to_it() -> None:
 
 
 def test_it_says_which_side_of_the_band_a_group_is_on() -> None:
-    assert AccuracyBand()(make_group([0.0, 0.0])).reason == "fewer than 0.25 of its attempts are right"
-    assert AccuracyBand()(make_group([1.0, 1.0])).reason == "more than 0.75 of its attempts are right"
-    assert AccuracyBand()(make_group([1.0, 0.0], failed=[0, 1])).reason == "no attempt counts"
+    assert AccuracyBand()(make_group([0.0, 0.0])).reason == "fewer than 0.25 of its rollouts are right"
+    assert AccuracyBand()(make_group([1.0, 1.0])).reason == "more than 0.75 of its rollouts are right"
+    assert AccuracyBand()(make_group([1.0, 0.0], failed=[0, 1])).reason == "no rollout counts"
 
 
 def test_nonsense_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Every gate of the room: what the world failed and what was given up never passes, and never decides."""
+"""Every gate of the room: what the environment failed and what was given up never passes, and never decides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.types import Group, Origin
 from tests.building import make_group
 from tests.rooms import kinds_of
 
-REQUIRED: dict[str, Any] = {"side": "right", "voices": ("other",)}  # fields without a default
+REQUIRED: dict[str, Any] = {"side": "right", "policy_names": ("other",)}  # fields without a default
 
 
 def gates() -> list[type]:
@@ -29,8 +29,8 @@ def made(kind: type) -> Gate:
 
 def group_of(rewards: list[float], pruned: list[int], failed: list[int]) -> Group:
     group = make_group(rewards, [index + 2 for index in range(len(rewards))], failed, pruned=pruned)
-    for attempt in group.trajectories[2:4]:
-        attempt.origin = Origin.TEACHER  # for the gate that pairs them
+    for rollout in group.rollouts[2:4]:
+        rollout.origin = Origin.TEACHER  # for the gate that pairs them
     return group
 
 
@@ -40,12 +40,12 @@ def decided(gate: Gate, group: Group) -> list[str] | str | None:
         kept = gate(group).group
     except ConfigurationError as error:
         return str(error)
-    return None if kept is None else [attempt.id for attempt in kept.scored]
+    return None if kept is None else [rollout.id for rollout in kept.scored]
 
 
 @pytest.mark.parametrize("kind", gates(), ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("rewards", [[1.0, 0.0, 1.0, 0.0], [0.0] * 4, [1.0] * 4])
-def test_attempts_that_do_not_count_decide_nothing(kind: type, rewards: list[float]) -> None:
+def test_rollouts_that_do_not_count_decide_nothing(kind: type, rewards: list[float]) -> None:
     gate = made(kind)
     plain = decided(gate, group_of(rewards, [], []))
     assert repr(gate) == repr(made(kind)) and gate == made(kind)  # what it has seen is no setting

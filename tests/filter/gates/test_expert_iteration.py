@@ -20,13 +20,13 @@ from strop.types import Group, Message
 from tests.building import Said, make_group, turn
 
 
-def saying(replies: list[str], rewards: list[float] | None = None) -> Group:
-    """One token per attempt, the same for the same reply."""
-    group = make_group(rewards or [1.0] * len(replies))
-    for attempt, reply in zip(group.trajectories, replies, strict=True):
-        token = np.array([sorted(set(replies)).index(reply)])
-        attempt.turns = (replace(turn(1), tokens=token, message=Message("assistant", reply)),)
-        attempt.set_advantage(0.0)
+def saying(completions: list[str], rewards: list[float] | None = None) -> Group:
+    """One token per rollout, the same for the same completion."""
+    group = make_group(rewards or [1.0] * len(completions))
+    for rollout, completion in zip(group.rollouts, completions, strict=True):
+        token = np.array([sorted(set(completions)).index(completion)])
+        rollout.turns = (replace(turn(1), tokens=token, message=Message("assistant", completion)),)
+        rollout.set_advantage(0.0)
     return group
 
 
@@ -48,18 +48,18 @@ def fit(group: Group, gates: list[Gate]) -> list[float]:
 
 def test_the_fit_is_the_policy_restricted_to_what_is_right() -> None:
     """pi_0 = (.5, .3, .2) with R = (0, 1, 1) becomes (0, .6, .4), and (0, .5, .5) without duplicates."""
-    replies = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
-    group = saying(replies, [float(reply != "a") for reply in replies])
+    completions = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
+    group = saying(completions, [float(completion != "a") for completion in completions])
     assert fit(group, [Successes()]) == pytest.approx([0.0, 0.6, 0.4], abs=1e-3)
     assert fit(group, [Successes(), Distinct()]) == pytest.approx([0.0, 0.5, 0.5], abs=1e-3)
 
 
 def test_the_same_calculations_are_the_same_way() -> None:
     group = saying(["1+2=3, 3*4=12", "so 1 + 2 is 3 and 3 * 4 is 12", "3*4=12, 1+2=3", "12", "twelve", "12"])
-    assert way(group.trajectories[0]) == ("1+2", "3*4") == way(group.trajectories[1])
-    verdict = Distinct()(group)
-    assert verdict.group is not None and verdict.reason == "kept 4 of 6 attempts"
-    assert [attempt.id for attempt in verdict.group.trajectories] == ["0-0", "0-2", "0-3", "0-4"]
+    assert way(group.rollouts[0]) == ("1+2", "3*4") == way(group.rollouts[1])
+    gate_result = Distinct()(group)
+    assert gate_result.group is not None and gate_result.reason == "kept 4 of 6 rollouts"
+    assert [rollout.id for rollout in gate_result.group.rollouts] == ["0-0", "0-2", "0-3", "0-4"]
     assert Distinct()(make_group([1.0], failed=[0])).group is None
 
 
@@ -77,15 +77,15 @@ def test_the_same_calculations_are_the_same_way() -> None:
 )
 def test_ways_that_differ_anywhere_in_a_chain_are_two(one: str, other: str) -> None:
     kept = Distinct()(saying([one, other, f"so {one} it is"])).group
-    assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-0", "0-1"]
+    assert kept is not None and [rollout.id for rollout in kept.rollouts] == ["0-0", "0-1"]
 
 
 def test_a_numbered_line_is_no_part_of_a_calculation() -> None:
-    assert way(saying(["1. 3+4=7\n2. 7*2=14"]).trajectories[0]) == ("3+4", "7*2")
+    assert way(saying(["1. 3+4=7\n2. 7*2=14"]).rollouts[0]) == ("3+4", "7*2")
 
 
 @pytest.mark.parametrize("text", ["1" * 100_000, "(" * 100_000, "1+" * 50_000, "1 " * 50_000, "1.1." * 25_000])
 def test_hostile_text_is_read_in_no_time(text: str) -> None:
     begun = time.monotonic()
-    way(saying([text]).trajectories[0])
+    way(saying([text]).rollouts[0])
     assert time.monotonic() - begun < 1.0

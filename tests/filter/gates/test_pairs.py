@@ -1,4 +1,4 @@
-"""Which two attempts become a pair: DivPO's and iterative DPO's rules."""
+"""Which two rollouts become a pair: DivPO's and iterative DPO's rules."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.building import make_group, turn
 
 def kept(group: Group | None) -> list[str]:
     assert group is not None
-    return [attempt.id for attempt in group.trajectories]
+    return [rollout.id for rollout in group.rollouts]
 
 
 def with_diversity(rewards: list[float], diversity: list[float]) -> Group:
-    """Attempts of two tokens whose mean log-probability is minus the diversity."""
+    """Rollouts of two tokens whose mean log-probability is minus the diversity."""
     group = make_group(rewards)
-    for attempt, each in zip(group.trajectories, diversity, strict=True):
-        attempt.turns = (replace(turn(2), logprobs=np.array([-each - 0.5, -each + 0.5], dtype=np.float32)),)
+    for rollout, each in zip(group.rollouts, diversity, strict=True):
+        rollout.turns = (replace(turn(2), logprobs=np.array([-each - 0.5, -each + 0.5], dtype=np.float32)),)
     return group
 
 
 def test_the_rarest_good_against_the_commonest_bad() -> None:
     group = with_diversity([1.0, 0.95, 0.2, 0.0], [1.0, 3.0, 5.0, 2.0])
-    assert [unusual(attempt) for attempt in group.trajectories] == pytest.approx([1.0, 3.0, 5.0, 2.0])
+    assert [unusual(rollout) for rollout in group.rollouts] == pytest.approx([1.0, 3.0, 5.0, 2.0])
     assert kept(DiversePair(0.1)(group).group) == ["0-1", "0-3"]
     assert kept(DiversePair(0.3)(group).group) == ["0-1", "0-3"]  # 0.2 counts as bad, too, and is rarer
     assert kept(DiversePair(0.0)(group).group) == kept(BestAndWorst()(group).group) == ["0-0", "0-3"]
@@ -61,25 +61,25 @@ def test_two_wrong_ones_are_no_pair_and_a_wrong_one_is_better_than_none() -> Non
     assert kept(LongestRight()(answered([0, -1, 0], [3, 9, 5])).group) == ["0-2", "0-1"]
 
 
-def test_a_right_attempt_that_was_cut_off_is_not_chosen() -> None:
+def test_a_right_rollout_that_was_cut_off_is_not_chosen() -> None:
     group = answered([1, 1, 0], [3, 9, 5])
-    group.trajectories[1].outcome = Outcome.TRUNCATED
+    group.rollouts[1].outcome = Outcome.TRUNCATED
     assert kept(LongestRight()(group).group) == ["0-0", "0-2"]
 
 
 def test_rewards_are_told_as_they_were_paid_and_say_who_is_preferred() -> None:
-    """Graded by the recipe's own reward: a finished reply that says nothing after its working has no answer."""
+    """Graded by the recipe's own reward: a finished completion that says nothing after its working has no answer."""
     (reward,) = iterative_dpo(Setting()).rewards
     group = make_group([0.0] * 3, [4, 6, 5], turn_rewards=[(0.0,)] * 3)
-    for attempt, text in zip(group.trajectories, ("<think>1</think>3", "<think>1+1=2</think>", "7"), strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
-    group.trajectories[2].outcome = Outcome.TRUNCATED
-    for attempt, mark in zip(group.trajectories, reward(group), strict=True):
-        attempt.reward = mark
-    assert [attempt.reward for attempt in group.trajectories] == [0.0, -1.0, -1.0]
+    for rollout, text in zip(group.rollouts, ("<think>1</think>3", "<think>1+1=2</think>", "7"), strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", text)),)
+    group.rollouts[2].outcome = Outcome.TRUNCATED
+    for rollout, mark in zip(group.rollouts, reward(group), strict=True):
+        rollout.reward = mark
+    assert [rollout.reward for rollout in group.rollouts] == [0.0, -1.0, -1.0]
     pair = LongestRight()(group).group
-    assert pair is not None and [attempt.reward for attempt in pair.trajectories] == [0.0, -1.0]
-    assert all(attempt in group.trajectories for attempt in pair.trajectories)  # the ledger's rows are not rewritten
+    assert pair is not None and [rollout.reward for rollout in pair.rollouts] == [0.0, -1.0]
+    assert all(rollout in group.rollouts for rollout in pair.rollouts)  # the ledger's rows are not rewritten
 
 
 def test_nothing_to_prefer_is_dropped_with_its_counts() -> None:
@@ -87,7 +87,7 @@ def test_nothing_to_prefer_is_dropped_with_its_counts() -> None:
     assert LongestRight()(answered([-1, -1], [1, 2])).group is None
 
 
-def test_the_rejected_one_is_taken_by_a_chance_that_repeats() -> None:
+def test_the_rejected_one_is_taken_by_a_probability_that_repeats() -> None:
     groups = [replace(answered([1, 0, 0, 0], [9, 1, 1, 1]), number=number) for number in range(30)]
     taken = [kept(LongestRight()(group).group)[1] for group in groups]
     assert set(taken) == {"0-1", "0-2", "0-3"}

@@ -15,9 +15,9 @@ def test_from_a_fifth_to_four_fifths(rewards: list[float], kept: bool) -> None:
     assert (RewardBand()(make_group(rewards)).group is not None) == kept
 
 
-def test_what_the_world_failed_is_in_no_mean() -> None:
+def test_what_the_env_failed_is_in_no_mean() -> None:
     assert RewardBand()(make_group([1, 1, 1, 1, 0], failed=[4])).reason == "its mean reward is above the band"
-    assert RewardBand()(make_group([1.0], failed=[0])).reason == "no attempt counts"
+    assert RewardBand()(make_group([1.0], failed=[0])).reason == "no rollout counts"
     assert RewardBand()(make_group([0.0])).reason == "its mean reward is below the band"
 
 

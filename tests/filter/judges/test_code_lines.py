@@ -25,20 +25,20 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.turn_ops import noted
 from strop.recipes.reward.prlcoder import RewrittenLines, mutated, refactored, rewritten
 from strop.recipes.reward.prm_code import BegunCritic, FirstBadLine
-from strop.roles import Environment, World
+from strop.roles import Environment, Episode
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
-from strop.types import Group, IntArray, Message, Observation, Outcome, Sampling, Task, Trajectory
-from tests.filter.replies import said
+from strop.types import Group, IntArray, Message, Observation, Outcome, Rollout, Sampling, Task
+from tests.filter.completions import said
 from tests.generate.talking import TASK, VOCABULARY, Recording, policy_of, run, save_folder
 from tests.tiny_models import save_pocket_like
 
-REPLY = "so\n```\ndef f(x):\n\n # why\n y=x\n return y\n```"
+COMPLETION = "so\n```\ndef f(x):\n\n # why\n y=x\n return y\n```"
 
 
 def test_lines_that_do_nothing_are_none() -> None:
-    lines = lines_in(REPLY)
-    assert [(line.number, REPLY[line.start : line.end]) for line in lines] == [
+    lines = lines_in(COMPLETION)
+    assert [(line.number, COMPLETION[line.start : line.end]) for line in lines] == [
         (1, "def f(x):"),
         (4, " y=x"),
         (5, " return y"),
@@ -51,22 +51,22 @@ def test_lines_that_do_nothing_are_none() -> None:
 
 def test_labels_stand_at_the_last_token_of_their_line() -> None:
     """Tokens of two letters: the one that holds a line's last letter, though it may hold the next line's first."""
-    ends = np.arange(2, len(REPLY) + 2, 2)
-    row = label_row({1: 1.0, 5: -1.0, 9: 1.0}, REPLY, ends)
-    first, _, last = last_tokens(lines_in(REPLY), ends)
+    ends = np.arange(2, len(COMPLETION) + 2, 2)
+    row = label_row({1: 1.0, 5: -1.0, 9: 1.0}, COMPLETION, ends)
+    first, _, last = last_tokens(lines_in(COMPLETION), ends)
     assert np.flatnonzero(row).tolist() == [first, last] and row[[first, last]].tolist() == [1.0, -1.0]
-    assert (REPLY.index(":") // 2, REPLY.rindex("y") // 2) == (first, last)
-    assert label_row({1: 1.0, 5: -1.0}, REPLY, ends, given=first + 1).tolist() == row[first + 1 :].tolist()
-    (attempt,) = said(TASK, "ab").trajectories
-    assert labels_of(attempt).tolist() == [0.0, 0.0]
-    assert labels_of(replace(attempt, turns=noted(attempt.turns, LABEL, np.array([0.0, 1.0])))).tolist() == [0.0, 1.0]
+    assert (COMPLETION.index(":") // 2, COMPLETION.rindex("y") // 2) == (first, last)
+    assert label_row({1: 1.0, 5: -1.0}, COMPLETION, ends, given=first + 1).tolist() == row[first + 1 :].tolist()
+    (rollout,) = said(TASK, "ab").rollouts
+    assert labels_of(rollout).tolist() == [0.0, 0.0]
+    assert labels_of(replace(rollout, turns=noted(rollout.turns, LABEL, np.array([0.0, 1.0])))).tolist() == [0.0, 1.0]
 
 
 @dataclass(frozen=True)
 class Told(StepJudge):
     values: tuple[float, ...]
 
-    def steps(self, attempt: Trajectory) -> list[Span]:
+    def steps(self, rollout: Rollout) -> list[Span]:
         return [Span(0, place, place + 1, value) for place, value in enumerate(self.values)]
 
 
@@ -80,8 +80,8 @@ def test_pay_is_divided_by_the_number_of_lines_and_bounded() -> None:
 
 
 @dataclass
-class Lines(World, Environment):
-    """Right is what ends with a good letter; a reply is begun by lines of which the first `good` can be mended."""
+class Lines(Environment, Episode):
+    """Right is what ends with a good letter; a completion is begun by lines of which the first `good` can be mended."""
 
     name = "test"
     level = 0
@@ -89,16 +89,16 @@ class Lines(World, Environment):
     def task(self, index: int, heldout: bool = False) -> Task:
         return TASK
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         return self
 
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply.endswith("ok"))
+    def check(self, task: Task, completion: str) -> float:
+        return float(completion.endswith("ok"))
 
     async def reset(self, task: Task) -> None: ...
 
-    async def step(self, reply: Message) -> Observation:
-        return Observation(done=True, reward=self.check(TASK, reply.content))
+    async def step(self, completion: Message) -> Observation:
+        return Observation(done=True, reward=self.check(TASK, completion.content))
 
 
 @dataclass
@@ -112,11 +112,11 @@ class Mends(Recording):
         opened = np.flatnonzero(prompt == VOCABULARY["<|start|>"])[-1]
         lines = int((prompt[opened:] == VOCABULARY["\n"]).sum())  # one behind the role, one between two lines
         is_mended = lines <= self.good and len(self.prompts) % 2 == 0
-        self.replies = [*self.replies, ("\nok|" if is_mended else "\nno|") if self.prompts else self.first]
+        self.completions = [*self.completions, ("\nok|" if is_mended else "\nno|") if self.prompts else self.first]
         return await super().sample(prompt, sampling, key)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
+@pytest.score.parametrize("count", [1, 2, 3, 5, 8])
 def test_the_first_bad_line_is_found_by_halving(tmp_path: Path, count: int) -> None:
     folder = save_folder(tmp_path)
     for good in range(count):
@@ -126,13 +126,13 @@ def test_the_first_bad_line_is_found_by_halving(tmp_path: Path, count: int) -> N
         strategy.meet(policy)
         group = Group(0, TASK, [])
         play = GroupPlayer(group, policy, (Lines(),), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
-        (attempt,) = run(strategy(group, [play.another()], play))
-        labels = labels_of(attempt)
+        (rollout,) = run(strategy(group, [play.another()], play))
+        labels = labels_of(rollout)
         found = labels[labels != 0].tolist()
         assert found == [1.0] * good + [-1.0] * (count - good)
-        places = attempt.facts["completed_places"]
-        assert places <= ceil(log2(count)) and len(play.unused([attempt])) == 2 * places
-        assert attempt.facts["good_lines"] == good / count
+        places = rollout.facts["completed_places"]
+        assert places <= ceil(log2(count)) and len(play.unused([rollout])) == 2 * places
+        assert rollout.facts["good_lines"] == good / count
 
 
 def test_a_program_that_passes_has_no_bad_line_and_a_failed_one_no_labels(tmp_path: Path) -> None:
@@ -150,26 +150,26 @@ def test_a_program_that_passes_has_no_bad_line_and_a_failed_one_no_labels(tmp_pa
 
 def test_what_a_teacher_rewrites_is_labelled_by_running_it(tmp_path: Path) -> None:
     """Every label of 24 rewritten programs against a run of that program; equal mutants are good, as tests say."""
-    world = Programs(3)
-    task = world.task(4)
+    env = Programs(3)
+    task = env.task(4)
     folder = save_folder(tmp_path)
     policy = policy_of(folder, Recording([]), max_tokens=200)
     strategy = RewrittenLines()
     strategy.meet(policy)
     group = Group(0, task, [])
-    play = GroupPlayer(group, policy, (world,), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
+    play = GroupPlayer(group, policy, (env,), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
 
-    async def made() -> list[tuple[Trajectory, bool]]:
+    async def made() -> list[tuple[Rollout, bool]]:
         found = await strategy(group, [play.another() for _ in range(24)], play)
-        again = [await world.trials.of(each.reply, cases_of(task)) for each in found]
-        await world.trials.close()
-        return [(attempt, trial.is_right) for attempt, trial in zip(found, again, strict=True)]
+        again = [await env.trials.of(each.completion, cases_of(task)) for each in found]
+        await env.trials.close()
+        return [(rollout, trial.is_right) for rollout, trial in zip(found, again, strict=True)]
 
     kinds = set()
-    for attempt, is_right in asyncio.run(made()):
-        known, lines = cases_of(task).solution.split("\n"), attempt.reply.split("\n")
+    for rollout, is_right in asyncio.run(made()):
+        known, lines = cases_of(task).solution.split("\n"), rollout.completion.split("\n")
         changed = [place for place in range(4) if lines[place] != known[place]]
-        labels = labels_of(attempt)
+        labels = labels_of(rollout)
         found = labels[labels != 0].tolist()
         assert len(changed) <= 1 and (is_right or changed)
         assert found == ([1.0] * 4 if is_right else [1.0] * changed[0] + [-1.0])
@@ -185,16 +185,16 @@ def test_rules_rewrite_one_line() -> None:
 
 
 def labelled(count: int) -> list[Group]:
-    """Attempts of five tokens whose third is labelled by whether the second is even."""
+    """Rollouts of five tokens whose third is labelled by whether the second is even."""
     groups = []
     for number in range(count):
         group = said(TASK, "abcde", "abcde")
-        for place, attempt in enumerate(group.trajectories):
-            (turn,) = attempt.turns
+        for place, rollout in enumerate(group.rollouts):
+            (turn,) = rollout.turns
             tokens = np.array([5, 8 + (number + place) % 2, 6, 7, 9])
             row = np.array([0, 0, 1.0 if place == number % 2 else -1.0, 0, 0], np.float32)
-            attempt.turns = noted((replace(turn, tokens=tokens),), LABEL, row)
-            attempt.id = f"{number}/{place}"
+            rollout.turns = noted((replace(turn, tokens=tokens),), LABEL, row)
+            rollout.id = f"{number}/{place}"
         groups.append(group)
     return groups
 
@@ -204,31 +204,31 @@ def test_a_judge_learns_labels_and_others_begin_with_it(tmp_path: Path) -> None:
     judge = LineJudge(learning_rate=3e-3)
     judge.open(model, 0)
     groups = labelled(4)
-    groups[0].trajectories[0].outcome = Outcome.FAILED
+    groups[0].rollouts[0].outcome = Outcome.FAILED
     first = judge.learn(groups)
     assert first["line_labels"] == 7.0 and first["lines_known"] == 0.0  # 0 at first, which has no sign
     for _ in range(30):
         last = judge.learn(groups)
     assert last["lines_known"] == 1.0
     judge.predict(groups)
-    for attempt in (attempt for group in groups for attempt in group.scored):
-        assert attempt.values is not None and attempt.values[2] == pytest.approx(labels_of(attempt)[2], abs=0.3)
+    for rollout in (rollout for group in groups for rollout in group.scored):
+        assert rollout.values is not None and rollout.values[2] == pytest.approx(labels_of(rollout)[2], abs=0.3)
     judge.save(tmp_path)
     critic = BegunCritic(folder=str(tmp_path))
     critic.open(model, 0)
     critic.predict(groups)
-    assert any(attempt.values.any() for group in groups for attempt in group.scored if attempt.values is not None)
+    assert any(rollout.values.any() for group in groups for rollout in group.scored if rollout.values is not None)
     scores = LineScores(str(tmp_path), str(model))
     with pytest.raises(ConfigurationError, match=r"meet\(policy\) first"):
         scores.steps(groups[0].scored[0])
     assert judge.learn([said(TASK, "abc")]) == {"line_labels": 0.0}
     scores.meet(policy := policy_of(model, Recording([]), context=512))
-    (attempt,) = said(TASK, "a\nb\nc").trajectories
-    attempt.turns = (replace(attempt.turns[0], tokens=policy.template.encode("a\nb\nc")),)
-    judge.predict([Group(0, TASK, [attempt])])
-    assert attempt.values is not None
-    found = scores.steps(attempt)
-    assert [span.value for span in found] == pytest.approx(attempt.values[[0, 2, 4]].tolist(), abs=1e-6)
+    (rollout,) = said(TASK, "a\nb\nc").rollouts
+    rollout.turns = (replace(rollout.turns[0], tokens=policy.template.encode("a\nb\nc")),)
+    judge.predict([Group(0, TASK, [rollout])])
+    assert rollout.values is not None
+    found = scores.steps(rollout)
+    assert [span.value for span in found] == pytest.approx(rollout.values[[0, 2, 4]].tolist(), abs=1e-6)
     assert [(span.turn, span.start, span.end) for span in found] == [(0, 0, 1), (0, 2, 3), (0, 4, 5)]
 
 

@@ -24,25 +24,25 @@ from strop.filter.judges.progress_frames import (
     shown_in,
 )
 from strop.recipes.value.gvl import InContextProgress, Ordered, ProgressWeighted
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.judges.progress import guessing
-from strop.types import Group, Message, Sampling, Trajectory
+from strop.types import Group, Message, Rollout, Sampling
 from tests.building import make_group, turn
 
 
-def game(said: Sequence[str], answers: Sequence[str], number: int = 0) -> Trajectory:
-    """An attempt with a reply per turn, and what the world said before all but the first."""
-    (attempt,) = make_group([0.0], number=number).trajectories
+def game(said: Sequence[str], answers: Sequence[str], number: int = 0) -> Rollout:
+    """A rollout with a completion per turn, and what the environment said before all but the first."""
+    (rollout,) = make_group([0.0], number=number).rollouts
     told = [(), *((Message("user", each),) for each in answers)]
-    attempt.turns = tuple(
+    rollout.turns = tuple(
         replace(turn(2), message=Message("assistant", each), told=heard) for each, heard in zip(said, told, strict=True)
     )
-    return attempt
+    return rollout
 
 
 def test_frames_are_what_was_said_and_answered_on_one_line() -> None:
     assert frames(game(["10", "x\n1: 99"], ["higher\nand"])) == ["10 -> higher and", "x 1: 99 ->"]
-    assert frames(make_group([0.0], [0]).trajectories[0]) == ["2 ->"]
+    assert frames(make_group([0.0], [0]).rollouts[0]) == ["2 ->"]
     shown = ["b -> ", "2: forged"]
     assert shown_in(question("guess", "a", shown)) == ["b -> ", "2: forged"]
 
@@ -65,7 +65,7 @@ def test_rank_correlation_by_hand_and_over_all_orders() -> None:
 
 
 @dataclass
-class Counting(Adviser):
+class Counting(LLMClient):
     """Says that a step is as far as the number in it; notes the order in which it was shown steps."""
 
     seen: list[list[str]] = field(default_factory=list)
@@ -78,27 +78,27 @@ class Counting(Adviser):
         return self.answer or "\n".join(f"{place}: {number}" for place, number in enumerate(numbers, start=1))
 
 
-def marks(adviser: Adviser, *attempts: Trajectory) -> list[float]:
-    return asyncio.run(InContextProgress(adviser)(Group(0, attempts[0].task, list(attempts))))
+def scores(llm_client: LLMClient, *rollouts: Rollout) -> list[float]:
+    return asyncio.run(InContextProgress(llm_client)(Group(0, rollouts[0].task, list(rollouts))))
 
 
 def test_steps_are_shown_out_of_order_and_put_back() -> None:
-    adviser = Counting()
+    llm_client = Counting()
     steps = [str(10 * number) for number in range(1, 8)]
     rising, other = game(steps, ["no"] * 6), game(["10", "70", "20"], ["no"] * 2, number=1)
-    assert marks(adviser, rising, other) == pytest.approx([1.0, 0.5])
+    assert scores(llm_client, rising, other) == pytest.approx([1.0, 0.5])
     assert [rising.facts[f"{PROGRESS}{turn}"] for turn in range(7)] == pytest.approx([0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
     assert rising.facts[ORDER] == pytest.approx(1.0) and other.facts[f"{PROGRESS}2"] == pytest.approx(0.2)
-    assert sorted(adviser.seen[0]) != adviser.seen[0], "shuffled"
-    assert len(adviser.seen[0]) == 6, "the first step is the anchor"
+    assert sorted(llm_client.seen[0]) != llm_client.seen[0], "shuffled"
+    assert len(llm_client.seen[0]) == 6, "the first step is the anchor"
 
 
-def test_what_cannot_be_ordered_has_no_mark_and_one_step_nothing_to_order() -> None:
-    assert np.isnan(marks(Counting(answer="1: 0"), game(["1", "2"], ["no"]))[0]), "all equally far"
+def test_what_cannot_be_ordered_has_no_score_and_one_step_nothing_to_order() -> None:
+    assert np.isnan(scores(Counting(answer="1: 0"), game(["1", "2"], ["no"]))[0]), "all equally far"
     with pytest.raises(UnreadVerdictError):
-        marks(Counting(answer="none"), game(["1", "2"], ["no"]))
+        scores(Counting(answer="none"), game(["1", "2"], ["no"]))
     lone = game(["1"], [])
-    assert marks(Counting(), lone) == [0.0] and lone.facts == {}
+    assert scores(Counting(), lone) == [0.0] and lone.facts == {}
 
 
 def test_the_rule_for_guessing_games_reads_all_answers() -> None:
@@ -107,27 +107,27 @@ def test_the_rule_for_guessing_games_reads_all_answers() -> None:
     assert guessing(text).splitlines() == ["1: 90.6", "2: 78.1", "3: 0.0"]
 
 
-def test_only_attempts_that_made_progress_are_kept() -> None:
+def test_only_rollouts_that_made_progress_are_kept() -> None:
     group = make_group([0.0] * 4, failed=[3])
-    for attempt, order in zip(group.trajectories, (0.5, 0.49, None, 1.0), strict=True):
-        attempt.facts = {} if order is None else {ORDER: order}
+    for rollout, order in zip(group.rollouts, (0.5, 0.49, None, 1.0), strict=True):
+        rollout.facts = {} if order is None else {ORDER: order}
     kept = Ordered(0.5)(group).group
-    assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-0"]
+    assert kept is not None and [rollout.id for rollout in kept.rollouts] == ["0-0"]
     assert Ordered(0.6)(group).group is None
     with pytest.raises(ConfigurationError, match="got 2"):
         Ordered(2.0)
 
 
 def test_turns_count_by_their_progress() -> None:
-    attempt = game(["a", "b", "c"], ["no"] * 2)
-    attempt.facts = {f"{PROGRESS}0": 0.0, f"{PROGRESS}1": 0.5, f"{PROGRESS}2": 0.25}
-    group = Group(0, attempt.task, [attempt, game(["a"], [], 1)])
+    rollout = game(["a", "b", "c"], ["no"] * 2)
+    rollout.facts = {f"{PROGRESS}0": 0.0, f"{PROGRESS}1": 0.5, f"{PROGRESS}2": 0.25}
+    group = Group(0, rollout.task, [rollout, game(["a"], [], 1)])
     ProgressWeighted(2.0)([group])
     wanted = [1.0, 1.0, exp(1.0), exp(1.0), exp(-0.5), exp(-0.5)]
-    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(wanted)
-    assert group.trajectories[1].advantages is not None and group.trajectories[1].advantages.tolist() == [1.0, 1.0]
+    assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(wanted)
+    assert group.rollouts[1].advantages is not None and group.rollouts[1].advantages.tolist() == [1.0, 1.0]
     spread = float(np.std([1.0, exp(1.0), exp(-0.5), 1.0]))
     assert ProgressWeighted(2.0).learn([group]) == {"progress_weight_spread": pytest.approx(spread)}
-    assert ProgressWeighted(0.0).weights(attempt) == [1.0] * 3, "plain imitation"
+    assert ProgressWeighted(0.0).weights(rollout) == [1.0] * 3, "plain imitation"
     with pytest.raises(ConfigurationError, match="got -1"):
         ProgressWeighted(-1.0)

@@ -17,7 +17,7 @@ def test_brief_counts_written_tokens() -> None:
         Brief(0)
 
 
-def test_best_sibling_pays_all_alike_and_looks_at_no_failed_attempt() -> None:
+def test_best_sibling_pays_all_alike_and_looks_at_no_failed_rollout() -> None:
     group = make_group([0, 0, 0], turn_rewards=[(0.0,), (0.25, 0.5), (9.0,)], failed=[2])
     assert BestSibling()(group) == [0.75] * 3
 

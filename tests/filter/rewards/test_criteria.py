@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.criteria import criteria_in
 from strop.filter.judges.pairwise_criteria import Distinction, differences_in, preference
 from strop.filter.scoring import Scorer
 from strop.recipes.reward.carmo import ContextCriteria
 from strop.recipes.reward.openrs import RubricWins
 from strop.recipes.reward.rubric_anchors import RubricAnchors
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.standins.judges.criteria import anchored, compared, criteria, guarded, scored
 from strop.text.llm_prompt import parts_of, question
 from strop.types import Group, Message, Outcome, Sampling
@@ -27,7 +27,7 @@ from tests.recipes.reward.test_rlcf import saying
 
 
 @dataclass
-class Tells(Adviser):
+class Tells(LLMClient):
     """What a function makes of the parts of a question."""
 
     rule: Callable[[dict[str, str]], str]
@@ -42,29 +42,31 @@ def says(text: str) -> Tells:
     return Tells(lambda parts: text)
 
 
-def marks(reward: Reward, group: Group) -> list[float | None]:
+def scores(reward: Reward, group: Group) -> list[float | None]:
     asyncio.run(Scorer([reward], seconds=1000)(group))
-    return [each.reward if each.outcome is Outcome.FINISHED else None for each in group.trajectories]
+    return [each.reward if each.outcome is Outcome.FINISHED else None for each in group.rollouts]
 
 
 NONSENSE = ["", "good", "1: nan\n2: 3", "1: 50", "1: 50\n2: 50\n3: 50", "1: 50\n1: 50", "1: inf\n2: 0", "2: 50\n3: 50"]
 
 
 def test_the_mean_over_criteria_of_the_task() -> None:
-    judge = Tells(lambda parts: "1: 80\n2: 20" if parts["reply"] == "x" else "2: 100\n1: 300 %")
-    writer = says("Criteria:\n- It adds.\n2. It checks.\n- It adds.\nwell")
+    judge = Tells(lambda parts: "1: 80\n2: 20" if parts["completion"] == "x" else "2: 100\n1: 300 %")
+    task_generator = says("Criteria:\n- It adds.\n2. It checks.\n- It adds.\nwell")
     group = saying("x", "y")
-    assert marks(ContextCriteria(writer, judge), group) == pytest.approx([0.5, 1.0])
-    assert len(writer.asked) == 1 and list(writer.asked[0]) == ["task"], "made from the task alone, once for all"
+    assert scores(ContextCriteria(task_generator, judge), group) == pytest.approx([0.5, 1.0])
+    assert len(task_generator.asked) == 1 and list(task_generator.asked[0]) == ["task"], (
+        "made from the task alone, once for all"
+    )
     assert {each["requirements"] for each in judge.asked} == {"1: It adds.\n2: It checks."}
-    assert group.trajectories[0].facts == {"item/0": 0.8, "item/1": 0.2, "criteria": 2.0}
+    assert group.rollouts[0].facts == {"item/0": 0.8, "item/1": 0.2, "criteria": 2.0}
 
 
-def test_the_order_of_replies_changes_no_score() -> None:
+def test_the_order_of_completions_changes_no_score() -> None:
     found = set()
     for order in permutations(("1+1=2", "1+1=3", "2")):
         reward = ContextCriteria(Tells(lambda parts: "- Every calculation holds."), Tells(_scored))
-        found.add(tuple(sorted(zip(order, marks(reward, saying(*order)), strict=True))))
+        found.add(tuple(sorted(zip(order, scores(reward, saying(*order)), strict=True))))
     assert len(found) == 1
 
 
@@ -72,16 +74,16 @@ def _scored(parts: dict[str, str]) -> str:
     return scored(question("?", **parts))
 
 
-@pytest.mark.parametrize("said", NONSENSE)
-def test_nonsense_about_one_reply_fails_that_attempt_alone(said: str) -> None:
-    judge = Tells(lambda parts: said if parts["reply"] == "x" else "1: 40\n2: 60")
+@pytest.score.parametrize("said", NONSENSE)
+def test_nonsense_about_one_completion_fails_that_rollout_alone(said: str) -> None:
+    judge = Tells(lambda parts: said if parts["completion"] == "x" else "1: 40\n2: 60")
     for reward in (ContextCriteria(says("- a\n- b"), judge), RubricAnchors(says("1: a\n1: b"), judge, 1e-9)):
         group = saying("x", "y")
-        assert marks(reward, group) == [None, pytest.approx(0.5)]
+        assert scores(reward, group) == [None, pytest.approx(0.5)]
         assert re.search(
-            "need one score for each of 2 requirements, got|no verdict of the judge", group.trajectories[0].error
+            "need one score for each of 2 requirements, got|no verdict of the judge", group.rollouts[0].error
         )
-        assert group.trajectories[0].rewards == {} and not group.trajectories[1].error
+        assert group.rollouts[0].rewards == {} and not group.rollouts[1].error
 
 
 def test_without_criteria_there_is_no_reward_and_no_zero() -> None:
@@ -90,7 +92,7 @@ def test_without_criteria_there_is_no_reward_and_no_zero() -> None:
         (RubricAnchors(says("veto: a\n-3: b"), says("1: 50")), "there is no dimension with a weight"),
     ):
         group = saying("x", "y")
-        assert marks(reward, group) == [None, None] and error in group.trajectories[1].error
+        assert scores(reward, group) == [None, None] and error in group.rollouts[1].error
     silent = says("")
     for empty in (ContextCriteria(silent, silent), RubricAnchors(silent, silent)):
         assert asyncio.run(empty(saying())) == [] and not silent.asked, "nobody is asked about nothing"
@@ -98,7 +100,7 @@ def test_without_criteria_there_is_no_reward_and_no_zero() -> None:
 
 def anchors(told: str, rubric: str = "3: a\n1: b\nveto: c", saturation: float = 2.0) -> Any:
     group = saying("x")
-    return marks(RubricAnchors(says(rubric), says(told), saturation), group)[0], group.trajectories[0].facts
+    return scores(RubricAnchors(says(rubric), says(told), saturation), group)[0], group.rollouts[0].facts
 
 
 def test_saturation_and_vetoes_by_hand() -> None:
@@ -149,13 +151,13 @@ def longer(parts: dict[str, str]) -> str:
 
 def test_win_rates_by_hand() -> None:
     group = saying("a", "bbb", "cc", "dd")
-    assert marks(RubricWins(Tells(longer)), group) == pytest.approx([0.0, 1.0, 0.5, 0.5])
-    assert [each.facts["decided"] for each in group.trajectories] == pytest.approx([1, 1, 2 / 3, 2 / 3])
+    assert scores(RubricWins(Tells(longer)), group) == pytest.approx([0.0, 1.0, 0.5, 0.5])
+    assert [each.facts["decided"] for each in group.rollouts] == pytest.approx([1, 1, 2 / 3, 2 / 3])
     biased = says("core, first, 5: it comes first")
-    assert marks(RubricWins(biased), saying("a", "b", "c")) == [0.5] * 3, "a bias for a place is a tie"
+    assert scores(RubricWins(biased), saying("a", "b", "c")) == [0.5] * 3, "a bias for a place is a tie"
     assert len(biased.asked) == 6
     alike = says("core, first, 5: it comes first")
-    assert marks(RubricWins(alike), saying("a", "a")) == [0.5] * 2 and not alike.asked
+    assert scores(RubricWins(alike), saying("a", "a")) == [0.5] * 2 and not alike.asked
 
 
 @dataclass(frozen=True)
@@ -166,13 +168,13 @@ class Equals(Reward):
     is_inline: bool = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(each.reply == self.text) for each in group.trajectories]
+        return [float(each.completion == self.text) for each in group.rollouts]
 
 
 def test_who_alone_is_right_wins_without_a_judge() -> None:
     judge = Tells(longer)
-    assert marks(RubricWins(judge, Equals("a")), saying("a", "bbb", "cc")) == pytest.approx([1.0, 0.5, 0.0])
-    assert len(judge.asked) == 2 and marks(RubricWins(judge, Equals("z")), saying("a", "bb")) == [0.0, 1.0]
+    assert scores(RubricWins(judge, Equals("a")), saying("a", "bbb", "cc")) == pytest.approx([1.0, 0.5, 0.0])
+    assert len(judge.asked) == 2 and scores(RubricWins(judge, Equals("z")), saying("a", "bb")) == [0.0, 1.0]
 
 
 def test_a_comparison_that_failed_is_left_out_and_no_tie() -> None:
@@ -180,16 +182,16 @@ def test_a_comparison_that_failed_is_left_out_and_no_tie() -> None:
         return "who knows" if "z" in parts["first"] + parts["second"] else longer(parts)
 
     group = saying("a", "bb", "zzz")
-    assert marks(RubricWins(Tells(moody)), group) == [0.0, 1.0, None]
-    assert "returned nan" in group.trajectories[2].error and group.trajectories[2].rewards == {}
+    assert scores(RubricWins(Tells(moody)), group) == [0.0, 1.0, None]
+    assert "returned nan" in group.rollouts[2].error and group.rollouts[2].rewards == {}
     group = saying("a", "bb")
-    assert marks(RubricWins(says("nan")), group) == [None, None]
-    assert "or several different ones, in 'nan'" in group.trajectories[0].error
-    assert marks(RubricWins(Tells(longer)), saying("a")) == [None], "alone there is nobody to beat"
+    assert scores(RubricWins(says("nan")), group) == [None, None]
+    assert "or several different ones, in 'nan'" in group.rollouts[0].error
+    assert scores(RubricWins(Tells(longer)), saying("a")) == [None], "alone there is nobody to beat"
 
     def broken(parts: dict[str, str]) -> str:
         if "a" in parts["first"] + parts["second"]:
-            raise AdviserError("no")
+            raise LLMClientError("no")
         raise KeyError("x")
 
     with pytest.raises(KeyError):
@@ -204,12 +206,12 @@ def test_rules_stand_in() -> None:
     short = criteria(question("?", task="47+12=?"))
     assert len(criteria_in(short)) == 2 and len(criteria_in(criteria(question("?", task=TASK_TEXT)))) == 3
     listed = "1: Every calculation holds.\n2: No calculation stands there twice."
-    for reply, said in (
+    for completion, said in (
         (RIGHT, "1: 100.00\n2: 100.00"),
         (SLIP, "1: 50.00\n2: 100.00"),
         ("1+1=2 1+1=2", "1: 100.00\n2: 0.00"),
     ):
-        assert scored(question("?", task=TASK_TEXT, reply=reply, requirements=listed)) == said
+        assert scored(question("?", task=TASK_TEXT, completion=completion, requirements=listed)) == said
     assert guarded("").startswith(anchored("")) and guarded("").count("veto") == 3
     found = differences_in(compared(question("?", task=TASK_TEXT, first=SLIP, second=RIGHT)))
     assert [each.value for each in found] == [0, -2.5, 0, 0] and preference(found) == -2.5

@@ -13,7 +13,7 @@ from strop.environments.bundled.guess import Guess
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located, numbered_in, question_about, steps_of
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.scoring import Scorer
@@ -28,10 +28,10 @@ from strop.recipes.reward.rlpt import rlpt
 from strop.recipes.reward.rlsp import rlsp
 from strop.recipes.reward.spct_votes import spct_votes
 from strop.recipes.setting import Setting
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.judges.first_error import first_error
 from strop.training.advantages.group_standard import GroupStandard
-from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory
+from strop.types import Group, Message, Outcome, Rollout, Sampling, Task
 from tests.building import advantages_of, turn
 
 SUM = Task((Message("user", "2+3+4=?"),), "9", "arithmetic", 1)
@@ -39,7 +39,7 @@ CLEANLY, BADLY, WRONG = "<think>2+3=5 5+4=9</think>9", "<think>2+3=6 6+4=9</thin
 
 
 @dataclass
-class Saying(Adviser):
+class Saying(LLMClient):
     """Always the same, and keeps what it was asked."""
 
     answer: str
@@ -47,22 +47,22 @@ class Saying(Adviser):
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         self.asked.append(messages[-1].content)
-        assert sampling.temperature == 0, "what a judge finds is not left to chance"
+        assert sampling.temperature == 0, "what a judge finds is not left to probability"
         if not self.answer:
-            raise AdviserError("nobody is there")
+            raise LLMClientError("nobody is there")
         return self.answer
 
 
-def saying(task: Task, *replies: str) -> Group:
-    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
-    paid = [(float(reply.endswith(f">{task.answer}")),) for reply in replies]
+def saying(task: Task, *completions: str) -> Group:
+    turns = [(replace(turn(2), message=Message("assistant", completion)),) for completion in completions]
+    paid = [(float(completion.endswith(f">{task.answer}")),) for completion in completions]
     pairs = enumerate(zip(turns, paid, strict=True))
-    return Group(0, task, [Trajectory(str(n), task, t, Outcome.FINISHED, turn_rewards=p) for n, (t, p) in pairs])
+    return Group(0, task, [Rollout(str(n), task, t, Outcome.FINISHED, turn_rewards=p) for n, (t, p) in pairs])
 
 
-def scored(group: Group, judge: Adviser, penalty: float = 1.0) -> list[float]:
+def scored(group: Group, judge: LLMClient, penalty: float = 1.0) -> list[float]:
     asyncio.run(Scorer([Flawed(Earned(), judge, penalty)])(group))
-    return [attempt.reward for attempt in group.trajectories]
+    return [rollout.reward for rollout in group.rollouts]
 
 
 RULES = Procedural("strop.standins.judges.first_error:first_error")
@@ -71,21 +71,21 @@ RULES = Procedural("strop.standins.judges.first_error:first_error")
 def test_paid_by_hand() -> None:
     group = saying(SUM, CLEANLY, BADLY, WRONG)
     assert scored(group, RULES) == [1, 0, -1]
-    assert [attempt.facts for attempt in group.trajectories] == [{"flawed": 0}, {"flawed": 1}, {}]
+    assert [rollout.facts for rollout in group.rollouts] == [{"flawed": 0}, {"flawed": 1}, {}]
     assert scored(saying(SUM, CLEANLY, BADLY, WRONG), RULES, penalty=0.5) == [1, 0.5, -1]
 
 
-@pytest.mark.parametrize("said", ["", "none of them", "7", "-2", "<think>0"])
+@pytest.score.parametrize("said", ["", "none of them", "7", "-2", "<think>0"])
 def test_a_judge_that_fails_finds_no_flaw(said: str) -> None:
-    """Also one that names a step which the reply has not: there are three, with the answer."""
+    """Also one that names a step which the completion has not: there are three, with the answer."""
     judge = Saying(said)
     group = saying(SUM, BADLY, WRONG)
     assert scored(group, judge) == [1, -1] and len(judge.asked) == 1, "wrong answers are not judged"
-    assert group.trajectories[0].facts == {}
+    assert group.rollouts[0].facts == {}
 
 
-@pytest.mark.parametrize(("clean", "wrong", "sign"), [(1, 6, 1), (6, 1, -1), (3, 3, 0), (1, 2, 1), (2, 1, -1)])
-def test_a_flawed_attempt_is_pushed_up_while_wrong_ones_prevail(clean: int, wrong: int, sign: int) -> None:
+@pytest.score.parametrize(("clean", "wrong", "sign"), [(1, 6, 1), (6, 1, -1), (3, 3, 0), (1, 2, 1), (2, 1, -1)])
+def test_a_flawed_rollout_is_pushed_up_while_wrong_ones_prevail(clean: int, wrong: int, sign: int) -> None:
     """The mean of `clean` times 1, one 0 and `wrong` times -1 has the sign of clean - wrong."""
     group = saying(SUM, BADLY, *[CLEANLY] * clean, *[WRONG] * wrong)
     scored(group, RULES)
@@ -105,28 +105,28 @@ def test_steps_and_numbers() -> None:
     assert [located(said, 3) for said in ("2", "3", "-1", "so 0, or 1", "")] == [2, None, -1, 1, None]
 
 
-def test_solutions_go_wrong_where_the_world_says() -> None:
+def test_solutions_go_wrong_where_the_env_says() -> None:
     """The rule, which knows nothing of how they were made, finds the same first mistakes; half of all have none."""
-    world = FirstError(Arithmetic(5))
-    tasks = [world.task(index) for index in range(200)]
+    env = FirstError(Arithmetic(5))
+    tasks = [env.task(index) for index in range(200)]
     wrongs = [truth(task)[0] for task in tasks]
     assert [int(first_error(prompt_of(task))) for task in tasks] == wrongs
     assert 80 <= wrongs.count(CLEAN) <= 120 and {0, 1, 2} <= set(wrongs)
     assert all(truth(task)[1] == 4 for task in tasks), "three sums and the answer"
-    assert all(world.check(task, world.solution(task)) == 1 for task in tasks)
+    assert all(env.check(task, env.solution(task)) == 1 for task in tasks)
     shown = [prompt_of(task).partition("[answer]")[2].split()[0] for task in tasks]
     assert shown == [Arithmetic(5).task(index).answer for index in range(200)], "the answer shown is right"
-    asked = prompt_of(world.task(3, heldout=True)).partition("\n")[2].partition("\n")[0]
+    asked = prompt_of(env.task(3, heldout=True)).partition("\n")[2].partition("\n")[0]
     assert is_heldout(asked), "sides are those of the sums"
 
 
 def test_the_judge_is_paid_by_verdict_and_distance() -> None:
-    world = FirstError(Arithmetic(5))
-    flawed = next(task for task in map(world.task, range(99)) if truth(task) == (2, 4))
-    clean = next(task for task in map(world.task, range(99)) if truth(task) == (-1, 4))
-    replies = ("2", "1", "0", "3", "-1", "4", "what?")
-    assert ErrorDistance()(saying(flawed, *replies)) == [1, 0.75, 0.5, 0.75, -1, -1, -1]
-    assert ErrorDistance()(saying(clean, *replies)) == [-1, -1, -1, -1, 1, -1, -1]
+    env = FirstError(Arithmetic(5))
+    flawed = next(task for task in map(env.task, range(99)) if truth(task) == (2, 4))
+    clean = next(task for task in map(env.task, range(99)) if truth(task) == (-1, 4))
+    completions = ("2", "1", "0", "3", "-1", "4", "what?")
+    assert ErrorDistance()(saying(flawed, *completions)) == [1, 0.75, 0.5, 0.75, -1, -1, -1]
+    assert ErrorDistance()(saying(clean, *completions)) == [-1, -1, -1, -1, 1, -1, -1]
 
 
 def test_what_cannot_work_is_refused() -> None:
@@ -147,14 +147,18 @@ def test_who_asks_a_model_has_the_time_for_all_its_answers() -> None:
     checklist, rules = rlcf(judge=address).rewards[0], rlcf().rewards[0]
     assert isinstance(checklist, Checklist) and isinstance(rules, Checklist)
     assert checklist.verifier is None and rules.verifier is not None, "rules know no items but their own"
-    assert checklist.judge == checklist.writer == Endpoint("http://127.0.0.1:1/v1", "judge", key_variable=KEY_VARIABLE)
+    assert (
+        checklist.judge
+        == checklist.task_generator
+        == Endpoint("http://127.0.0.1:1/v1", "judge", key_variable=KEY_VARIABLE)
+    )
 
 
-def test_the_recipes_measure_what_the_world_pays_and_train_on_the_judgement() -> None:
-    run = fapo(Setting(world="countdown:3"))
+def test_the_recipes_measure_what_the_env_pays_and_train_on_the_judgement() -> None:
+    run = fapo(Setting(env="countdown:3"))
     flawed, measured, overlong = run.rewards
     assert isinstance(flawed, Flawed) and isinstance(flawed.inner, Earned) and flawed.judge == RULES
     assert measured == Earned(weight=0.0) and overlong.weight == 1 and run.evaluation.rewards == (Earned(),)
-    judge = fapo_genrm(Setting(world="arithmetic:5+arithmetic:4"))
-    assert judge.warmup is not None and judge.worlds == judge.warmup.worlds
-    assert [world.name for world in judge.worlds] == ["first-error-arithmetic"] * 2
+    judge = fapo_genrm(Setting(env="arithmetic:5+arithmetic:4"))
+    assert judge.warmup is not None and judge.envs == judge.warmup.envs
+    assert [env.name for env in judge.envs] == ["first-error-arithmetic"] * 2

@@ -15,7 +15,7 @@ from strop.recipes.reward.inverse_spec import Commission, InverseSpecification, 
 from strop.roles import Reward
 from strop.standins.judges.inverse_spec import guessed, told
 from strop.text.llm_prompt import question
-from strop.types import Group, IntArray, Message, Outcome, Trajectory
+from strop.types import Group, IntArray, Message, Outcome, Rollout
 from tests.building import TASK, turn
 from tests.filter.rewards.test_criteria import Tells, says
 from tests.recipes.reward.test_rlcf import saying
@@ -46,11 +46,11 @@ def test_how_briefs_are_read() -> None:
     assert brief_in("who knows") is None and brief_in("topic:\nsize:") is None
 
 
-def marks(reward: Reward, group: Group) -> list[float | None]:
+def scores(reward: Reward, group: Group) -> list[float | None]:
     scorer = Scorer([reward], seconds=100)
     scorer.places = places
     asyncio.run(scorer(group))
-    return [each.reward if each.outcome is not Outcome.FAILED else None for each in group.trajectories]
+    return [each.reward if each.outcome is not Outcome.FAILED else None for each in group.rollouts]
 
 
 def places(tokens: IntArray) -> IntArray:
@@ -58,15 +58,15 @@ def places(tokens: IntArray) -> IntArray:
 
 
 def test_the_guesser_sees_the_work_alone_and_nonsense_is_no_guess() -> None:
-    writer = says(LINES)
-    guesser = Tells(lambda parts: {"x": LINES, "y": "topic: sea"}.get(parts["reply"], "nan"))
+    task_generator = says(LINES)
+    guesser = Tells(lambda parts: {"x": LINES, "y": "topic: sea"}.get(parts["completion"], "nan"))
     group = saying("x", "y", "z", " ")
-    assert marks(InverseSpecification(writer, guesser), group) == [1.0, pytest.approx(0.4 / 3), None, 0.0]
-    assert all(list(parts) == ["reply"] for parts in guesser.asked) and list(writer.asked[0]) == ["task"]
-    assert "or several different ones, in 'nan'" in group.trajectories[2].error
+    assert scores(InverseSpecification(task_generator, guesser), group) == [1.0, pytest.approx(0.4 / 3), None, 0.0]
+    assert all(list(parts) == ["completion"] for parts in guesser.asked) and list(task_generator.asked[0]) == ["task"]
+    assert "or several different ones, in 'nan'" in group.rollouts[2].error
     group = saying("x")
-    assert marks(InverseSpecification(says("?"), guesser), group) == [None] and not group.trajectories[0].rewards
-    assert asyncio.run(InverseSpecification(writer, guesser)(saying())) == []
+    assert scores(InverseSpecification(says("?"), guesser), group) == [None] and not group.rollouts[0].rewards
+    assert asyncio.run(InverseSpecification(task_generator, guesser)(saying())) == []
 
 
 class Length(Reward):
@@ -76,39 +76,39 @@ class Length(Reward):
     weight = 3.0  # type: ignore[misc,assignment]
 
     def __call__(self, group: Group) -> list[float]:
-        return [sum(len(t.message.content) for t in each.turns) / 100 for each in group.trajectories]
+        return [sum(len(t.message.content) for t in each.turns) / 100 for each in group.rollouts]
 
 
-def talk(outcome: Outcome, *turns: tuple[str, str]) -> Trajectory:
-    """Turns of what the world said before, and the reply."""
+def talk(outcome: Outcome, *turns: tuple[str, str]) -> Rollout:
+    """Turns of what the environment said before, and the completion."""
     made = tuple(
-        replace(turn(max(len(reply), 1)), message=Message("assistant", reply), told=(Message("tool", said),))
-        for said, reply in turns
+        replace(turn(max(len(completion), 1)), message=Message("assistant", completion), told=(Message("tool", said),))
+        for said, completion in turns
     )
-    return Trajectory("a", TASK, made, outcome, turn_rewards=(0.0,) * (len(turns) - 1) + (1.0,))
+    return Rollout("a", TASK, made, outcome, turn_rewards=(0.0,) * (len(turns) - 1) + (1.0,))
 
 
 def test_gains_add_up_to_the_quality_and_stand_at_their_turns() -> None:
-    """Q after each turn: (3 * length / 100 + what the world paid) / 4."""
-    attempt = talk(Outcome.FINISHED, ("go", "aaaa"), ("ok", "bb"), ("Error: no", "cccccc"))
+    """Q after each turn: (3 * length / 100 + what the environment paid) / 4."""
+    rollout = talk(Outcome.FINISHED, ("go", "aaaa"), ("ok", "bb"), ("Error: no", "cccccc"))
     reward = QualityGained((Length(), Earned()))
-    (value,) = marks(reward, Group(0, TASK, [attempt]))
+    (value,) = scores(reward, Group(0, TASK, [rollout]))
     quality = (3 * 12 / 100 + 1) / 4
-    assert attempt.facts["quality"] == pytest.approx(quality)
+    assert rollout.facts["quality"] == pytest.approx(quality)
     assert value == pytest.approx(quality + 0.01 - 0.02 + 0.1), "the first turn worked, the second failed, all is done"
-    paid = [each.aux["paid/quality_gained"] for each in attempt.turns]
+    paid = [each.aux["paid/quality_gained"] for each in rollout.turns]
     gains = [3 * 4 / 400, 3 * 2 / 400, (3 * 6 / 100 + 1) / 4]
     beside = [0.01, -0.02, 0.1]
     for row, gain, extra in zip(paid, gains, beside, strict=True):
         assert row[-1] == pytest.approx(gain + extra) and row[:-1].tolist() == [0.0] * (len(row) - 1)
     cut = talk(Outcome.TRUNCATED, ("go", "aaaa"))
-    assert marks(reward, Group(0, TASK, [cut])) == [pytest.approx((0.12 + 1) / 4 - 0.02)]
+    assert scores(reward, Group(0, TASK, [cut])) == [pytest.approx((0.12 + 1) / 4 - 0.02)]
 
 
-def test_a_component_that_fails_fails_its_attempt_alone() -> None:
-    guesser = Tells(lambda parts: LINES if parts["reply"] == "x" else "nan")
+def test_a_component_that_fails_fails_its_rollout_alone() -> None:
+    guesser = Tells(lambda parts: LINES if parts["completion"] == "x" else "nan")
     group = saying("x", "y")
-    assert marks(QualityGained((InverseSpecification(says(LINES), guesser),)), group) == [pytest.approx(1.1), None]
+    assert scores(QualityGained((InverseSpecification(says(LINES), guesser),)), group) == [pytest.approx(1.1), None]
     for wrong in ((), (Earned(weight=0.0),)):
         with pytest.raises(ConfigurationError, match="needs components with weights > 0"):
             QualityGained(wrong)
@@ -116,11 +116,11 @@ def test_a_component_that_fails_fails_its_attempt_alone() -> None:
 
 def test_rules_tell_and_guess_sums() -> None:
     true = brief_in(told(question("?", task="47+12+30=?")))
-    right = brief_in(guessed(question("?", reply="<think>47+12=59 59+30=89</think>89")))
+    right = brief_in(guessed(question("?", completion="<think>47+12=59 59+30=89</think>89")))
     assert true == right == Commission("47", "pupils", 2, "12, 30")
-    other = brief_in(guessed(question("?", reply="<think>47+13=60</think>60")))
+    other = brief_in(guessed(question("?", completion="<think>47+13=60</think>60")))
     assert true and other and agreement(true, other) == pytest.approx(0.4 + 0.25 + 0.15 / 2)
-    slip = brief_in(guessed(question("?", reply="<think>47+12=59 59+30=99</think>99")))
+    slip = brief_in(guessed(question("?", completion="<think>47+12=59 59+30=99</think>99")))
     assert slip == Commission("47", "pupils", 1, "12"), "nobody can read from it what was asked for"
     assert agreement(true, Commission("47", "pupils", 1, "12")) == pytest.approx(0.4 + 0.25 + 0.15 / 2 + 0.2 * 0.75)
-    assert brief_in(guessed(question("?", reply="89"))) == Commission(audience="nobody")
+    assert brief_in(guessed(question("?", completion="89"))) == Commission(audience="nobody")

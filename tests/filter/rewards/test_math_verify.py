@@ -12,7 +12,7 @@ from strop.types import Outcome, Task
 from tests.filter.test_scoring import group_of
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("answer", "right", "wrong"),
     [
         ("1/2", ["0.5", "$\\frac{1}{2}$", "so it is \\boxed{\\frac{2}{4}}"], ["2", "", "half", "$\\frac{"]),
@@ -43,7 +43,7 @@ def test_it_runs_in_the_worker_and_an_endless_comparison_is_ended() -> None:
         await scorer.close()
 
     asyncio.run(score())
-    right, endless, wrong = group.trajectories
+    right, endless, wrong = group.rollouts
     assert (right.reward, right.outcome) == (1.0, Outcome.FINISHED)
     assert (endless.reward, endless.outcome) == (0.0, Outcome.FINISHED)
     assert endless.error.startswith("reward math_verify: no answer within 3 s, twice")

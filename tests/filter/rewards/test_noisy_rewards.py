@@ -1,4 +1,4 @@
-"""Flipped rewards, words of reasoning, and marks lifted by them: the card's numbers, by hand, and in a run."""
+"""Flipped rewards, words of reasoning, and scores lifted by them: the card's numbers, by hand, and in a run."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ from strop.filter.rewards.majority_vote import Majority
 from strop.filter.scoring import Scorer, is_inline, is_relative
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes.reward.noisy_rewards import PHRASES, LiftedMarks, ReasoningPatterns, noisy_rewards, repeated
+from strop.recipes.reward.noisy_rewards import PHRASES, LiftedScores, ReasoningPatterns, noisy_rewards, repeated
 from strop.recipes.setting import Setting
 from strop.training.advantages.group_standard import GroupStandard
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.building import advantages_of, turn
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(1)
+ENV = Arithmetic(1)
 
 
-def saying(*replies: str, index: int = 0) -> Group:
-    """Attempts at a sum, paid as the world pays them."""
-    task = WORLD.task(index)
-    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
-    attempts = [Trajectory(str(n), task, own, Outcome.FINISHED) for n, own in enumerate(turns)]
-    for attempt in attempts:
-        attempt.turn_rewards = (WORLD.check(task, attempt.reply),)
-    return Group(0, task, attempts)
+def saying(*completions: str, index: int = 0) -> Group:
+    """Rollouts of a sum, paid as the environment pays them."""
+    task = ENV.task(index)
+    turns = [(replace(turn(2), message=Message("assistant", completion)),) for completion in completions]
+    rollouts = [Rollout(str(n), task, own, Outcome.FINISHED) for n, own in enumerate(turns)]
+    for rollout in rollouts:
+        rollout.turn_rewards = (ENV.check(task, rollout.completion),)
+    return Group(0, task, rollouts)
 
 
 def flipped(share: float, seed: int = 0) -> Flipped:
-    return Flipped(Earned(), (WORLD,), share, seed)
+    return Flipped(Earned(), (ENV,), share, seed)
 
 
 def test_flipping_every_task_turns_grpo_s_credit_around() -> None:
     """Right, wrong, right, no answer: 1 - r for the three that answer, and 0 stays 0 for silence."""
-    right = WORLD.task(0).answer
+    right = ENV.task(0).answer
     group = saying(right, "99", f"<think>so</think>{right}", "<think>hm")
     assert flipped(0.0)(group) == [1, 0, 1, 0]
     assert flipped(1.0)(group) == [0, 1, 0, 0]
     parsed = saying(right, "99", "98", right)
-    credit = []
+    advantage = []
     for share in (0.0, 1.0):
         asyncio.run(Scorer([flipped(share)])(parsed))
         GroupStandard()([parsed])
-        credit.append(advantages_of(parsed))
-        for attempt in parsed.trajectories:
-            attempt.rewards = {}
-    assert credit[1] == [-value for value in credit[0] if value is not None]
+        advantage.append(advantages_of(parsed))
+        for rollout in parsed.rollouts:
+            rollout.rewards = {}
+    assert advantage[1] == [-value for value in advantage[0] if value is not None]
 
 
-def test_all_attempts_at_a_task_or_none_and_the_same_again() -> None:
+def test_all_rollouts_at_a_task_or_none_and_the_same_again() -> None:
     """Of 2000 tasks about 800 are flipped; others with another seed; a larger share flips those and more."""
-    tasks = [WORLD.task(0), *(replace(WORLD.task(0), id=f"task {n}") for n in range(2000))]
+    tasks = [ENV.task(0), *(replace(ENV.task(0), id=f"task {n}") for n in range(2000))]
     chosen = [flipped(0.4).is_flipped(task) for task in tasks]
     assert 740 < sum(chosen) < 860 and chosen == [flipped(0.4).is_flipped(task) for task in tasks]
     assert chosen != [flipped(0.4, seed=1).is_flipped(task) for task in tasks]
@@ -81,10 +81,10 @@ def test_all_attempts_at_a_task_or_none_and_the_same_again() -> None:
     assert flipped(0.5).learn([]) == {"flipped_share": 0.0}
 
 
-def test_it_is_asked_where_the_rewards_and_worlds_it_holds_may_be() -> None:
+def test_it_is_asked_where_the_rewards_and_envs_it_holds_may_be() -> None:
     foreign = ReasoningGym("gcd")
     assert is_inline(flipped(0.4)) and not is_inline(Flipped(Earned(), (foreign,)))
-    assert is_relative(Flipped(Majority((WORLD,)), (WORLD,))) and not is_relative(flipped(0.4))
+    assert is_relative(Flipped(Majority((ENV,)), (ENV,))) and not is_relative(flipped(0.4))
     with pytest.raises(ConfigurationError, match=r"from 0 to 1, got 1\.5"):
         flipped(1.5)
 
@@ -109,11 +109,11 @@ def test_words_of_reasoning_by_hand() -> None:
         ReasoningPatterns(())
 
 
-def test_low_marks_are_lifted_and_bad_layout_costs_the_mark() -> None:
+def test_low_scores_are_lifted_and_bad_layout_costs_the_score() -> None:
     """A right answer keeps 1; a wrong one gets 0.1 times its words; without the tags a right one has only those."""
-    right = WORLD.task(0).answer
+    right = ENV.task(0).answer
     group = saying(f"<think>1=1</think>{right}", "<think>1=1</think>99", f"1=1 {right}", right)
-    reward = LiftedMarks(Earned(), ReasoningPatterns(("=", "+"), enough=2), Formatted())
+    reward = LiftedScores(Earned(), ReasoningPatterns(("=", "+"), enough=2), Formatted())
     assert reward(group) == pytest.approx([1.0, 0.05, 0.05, 0.0])
     half = replace(reward, model=Flat(0.5))
     assert half(group)[0] == 0.5, "at a half nothing is added"
@@ -123,27 +123,27 @@ def test_low_marks_are_lifted_and_bad_layout_costs_the_mark() -> None:
         replace(reward, gain=-1)
 
 
-def test_in_a_run_the_flipped_mark_pays_and_the_truth_is_only_measured(tmp_path: Path) -> None:
+def test_in_a_run_the_flipped_score_pays_and_the_truth_is_only_measured(tmp_path: Path) -> None:
     """All say 1, which is right for no sum: what is paid are the flipped tasks."""
     engine = Scripted(lambda prompt, key: "1")
     rewards = (flipped(0.5), Earned(weight=0.0))
-    run = make_run(steps=2, worlds=(WORLD,), engine=engine, rewards=rewards)
+    run = make_run(steps=2, envs=(ENV,), engine=engine, rewards=rewards)
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
-    marks = {(flipped(0.5).is_flipped(group.task), t.reward) for group in groups for t in group.trajectories}
-    assert marks == {(True, 1.0), (False, 0.0)}
+    scores = {(flipped(0.5).is_flipped(group.task), t.reward) for group in groups for t in group.rollouts}
+    assert scores == {(True, 1.0), (False, 0.0)}
     assert all(row["reward/outcome"] == 0 and row["reward/flipped"] == row["flipped_share"] for row in recorder.rows)
 
 
 def test_the_recipe_s_three_signals() -> None:
     paid = {signal: noisy_rewards(Setting(seed=5), signal=signal).rewards for signal in ("flipped", "calibrated")}
     first = paid["flipped"][0]
-    assert first == Flipped(Earned(), noisy_rewards(Setting(seed=5)).worlds, 0.4, 5)
+    assert first == Flipped(Earned(), noisy_rewards(Setting(seed=5)).envs, 0.4, 5)
     second = paid["calibrated"][0]
-    assert isinstance(second, LiftedMarks) and second.model == first and second.gain == 0.1
+    assert isinstance(second, LiftedScores) and second.model == first and second.gain == 0.1
     assert noisy_rewards(signal="calibrated", gain=0.3).rewards[0] == replace(
-        second, gain=0.3, model=replace(first, worlds=noisy_rewards().worlds, seed=0)
+        second, gain=0.3, model=replace(first, envs=noisy_rewards().envs, seed=0)
     )
     assert all(rewards[1].weight == 0 for rewards in paid.values())
     bundled = noisy_rewards(signal="patterns").rewards[0]

@@ -16,9 +16,9 @@ from strop.types import Group, Outcome
 from tests.filter.test_scoring import group_of
 
 NAMED = """
-def seen(reply, messages, unit, factor=2): return len(messages) * 100 + len(unit) * 10 + factor
-def everything(**offered): return sum(name in offered for name in ("prompt", "reply", "answer", "messages", "unit"))
-def unknown(reply, untis): return 1.0
+def seen(completion, messages, unit, factor=2): return len(messages) * 100 + len(unit) * 10 + factor
+def everything(**offered): return sum(name in offered for name in ("prompt", "completion", "answer", "messages",
+"unit")) def unknown(completion, untis): return 1.0
 def of_group(prompts, completions, unit, answer, **kwargs):
     assert prompts == ["1+1="] * 3 and answer == ["2"] * 3 and set(kwargs) == {"completion_ids"}
     return [None if said == "what" else float(said) + len(of) for said, of in zip(completions, unit)]
@@ -32,10 +32,10 @@ from dataclasses import dataclass
 @dataclass
 class Wanted:
     text: str
-def closeness(prompt: str, reply: str, answer: str) -> float:
+def closeness(prompt: str, completion: str, answer: str) -> float:
     print("looking")
     assert prompt == "1+1="
-    return 1.0 / (1.0 + abs(float(reply) - float(Wanted(answer).text)))
+    return 1.0 / (1.0 + abs(float(completion) - float(Wanted(answer).text)))
 """
 
 
@@ -58,10 +58,10 @@ def score(reward: PythonFunction, group: Group) -> Scores:
 def test_the_function_is_called_with_texts_in_the_worker(tmp_path: Path) -> None:
     group = group_of("2", "5", "what")
     score(PythonFunction(f"{saved(tmp_path)}:closeness", weight=2.0), group)
-    assert [attempt.reward for attempt in group.trajectories] == [2.0, 0.5, 0.0]
-    assert group.trajectories[0].rewards == {"closeness": 1.0}
-    assert group.trajectories[2].outcome is Outcome.FAILED
-    assert group.trajectories[2].error.startswith("reward closeness: ValueError: could not convert")
+    assert [rollout.reward for rollout in group.rollouts] == [2.0, 0.5, 0.0]
+    assert group.rollouts[0].rewards == {"closeness": 1.0}
+    assert group.rollouts[2].outcome is Outcome.FAILED
+    assert group.rollouts[2].error.startswith("reward closeness: ValueError: could not convert")
 
 
 def test_it_is_picklable_after_use_and_its_text_makes_it_again(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_a_file_is_not_run_to_see_what_it_holds(tmp_path: Path) -> None:
         PythonFunction(f"{saved(tmp_path, 'raise SystemExit' + chr(10) + bound)}:reward")
 
 
-def with_columns(columns: str, *replies: str) -> Group:
-    group = group_of(*replies)
+def with_columns(columns: str, *completions: str) -> Group:
+    group = group_of(*completions)
     group.task = replace(group.task, columns=columns)
-    for attempt in group.trajectories:
-        attempt.task = group.task
+    for rollout in group.rollouts:
+        rollout.task = group.task
     return group
 
 
@@ -111,6 +111,6 @@ def test_functions_of_trl_are_rewards_as_they_are(tmp_path: Path) -> None:
     path, group = saved(tmp_path, NAMED), with_columns('{"unit": "kg"}', "2", "5", "what")
     assert PythonFunction(f"{path}:of_group")(group) == [4.0, 7.0, 0.0]
     score(PythonFunction(f"{path}:later"), group)
-    assert [attempt.reward for attempt in group.trajectories] == [1.0, 1.0, 4.0]
+    assert [rollout.reward for rollout in group.rollouts] == [1.0, 1.0, 4.0]
     chat = with_columns('{"prompt": [{"role": "user", "content": "1+1="}]}', "2", "5")
     assert PythonFunction(f"{path}:of_chat")(chat) == [2.0, 5.0]

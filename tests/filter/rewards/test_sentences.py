@@ -1,4 +1,4 @@
-"""Sentences judged one by one: how they are cut and read, what they earn, and where the credit goes."""
+"""Sentences judged one by one: how they are cut and read, what they earn, and where the advantage goes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from strop.recipes.reward.trm import (
 from strop.roles import Reward
 from strop.standins.judges.sentences import judged
 from strop.text.llm_prompt import question
-from strop.types import Group, IntArray, Message, Outcome, Trajectory
+from strop.types import Group, IntArray, Message, Outcome, Rollout
 from tests.building import TASK, turn
 from tests.filter.rewards.test_criteria import Tells, says
 from tests.recipes.reward.test_rlcf import saying
@@ -55,7 +55,7 @@ def test_verdicts_are_read_as_written() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("true", "told", "earned"),
     [
         ("faithful; incorrect", "faithful; correct", 0.5),
@@ -86,37 +86,37 @@ def places(tokens: IntArray) -> IntArray:
     return np.arange(1, len(tokens) + 1)  # a token is a character
 
 
-def spelled(*replies: str) -> Group:
-    group = saying(*replies)
-    for attempt, text in zip(group.trajectories, replies, strict=True):
-        attempt.turns = (replace(turn(len(text) + 1), message=Message("assistant", text)),)
+def spelled(*completions: str) -> Group:
+    group = saying(*completions)
+    for rollout, text in zip(group.rollouts, completions, strict=True):
+        rollout.turns = (replace(turn(len(text) + 1), message=Message("assistant", text)),)
     return group
 
 
-def scored(group: Group, *rewards: Reward) -> list[Trajectory]:
+def scored(group: Group, *rewards: Reward) -> list[Rollout]:
     scorer = Scorer(rewards, seconds=100)
     scorer.places = places
     asyncio.run(scorer(group))
-    return group.trajectories
+    return group.rollouts
 
 
 def test_each_sentence_is_paid_at_its_end() -> None:
     judge = says("1: faithful; x; correct\n2: unfaithful; x; incorrect\n3: faithful; x; correct")
-    (attempt,) = scored(spelled(RIGHT), SentenceVerdicts(judge))
-    assert attempt.reward == pytest.approx(2 / 3) and attempt.facts["faithful"] == pytest.approx(2 / 3)
-    (only,) = attempt.turns
+    (rollout,) = scored(spelled(RIGHT), SentenceVerdicts(judge))
+    assert rollout.reward == pytest.approx(2 / 3) and rollout.facts["faithful"] == pytest.approx(2 / 3)
+    (only,) = rollout.turns
     paid, ends = (only.aux[name][len(only.prompt) :] for name in ("paid/sentence_verdicts", "span/ends"))
     assert [RIGHT[place] for place in np.flatnonzero(paid)] == ["9", "9"]
     assert np.flatnonzero(ends).tolist() == [14, 23, 33] and np.flatnonzero(paid).tolist() == [14, 33]
-    assert judge.asked[0]["reply"] == "1: 47+12=59\n2: 59+30=89\n3: 89"
+    assert judge.asked[0]["completion"] == "1: 47+12=59\n2: 59+30=89\n3: 89"
 
 
 NONSENSE = ["", "all correct", "1: faithful; x; correct", "1: faithful; nan\n2: faithful; correct"]
 
 
-@pytest.mark.parametrize("said", NONSENSE)
-def test_a_sentence_without_a_verdict_fails_the_attempt(said: str) -> None:
-    judge = Tells(lambda parts: said if "x" in parts["reply"] else "1: faithful; x; correct")
+@pytest.score.parametrize("said", NONSENSE)
+def test_a_sentence_without_a_verdict_fails_the_rollout(said: str) -> None:
+    judge = Tells(lambda parts: said if "x" in parts["completion"] else "1: faithful; x; correct")
     bad, good, empty = scored(spelled("x. y.", "z.", ""), SentenceVerdicts(judge))
     assert (
         bad.outcome is Outcome.FAILED
@@ -132,29 +132,29 @@ class Flat(Reward):
     is_inline = True  # type: ignore[misc,assignment]
 
     def __call__(self, group: Group) -> list[float | Paid]:
-        return [0.5 * (place + 1) for place in range(len(group.trajectories))]
+        return [0.5 * (place + 1) for place in range(len(group.rollouts))]
 
 
 def test_credit_stays_with_a_sentence_and_the_rest_goes_to_all() -> None:
-    """Worth: correct + 0.5 for the first, correct + 1 for the second reply; 3 sentences of 1.5, 0.5 and 2."""
+    """Worth: correct + 0.5 for the first, correct + 1 for the second completion; 3 sentences of 1.5, 0.5 and 2."""
     first_right, right = "1: faithful; x; correct\n2: faithful; x; incorrect", "1: faithful; x; correct"
-    judge = Tells(lambda parts: first_right if "aa" in parts["reply"] else right)
+    judge = Tells(lambda parts: first_right if "aa" in parts["completion"] else right)
     group = spelled("aa. b.", "c.")
     scored(group, SentenceVerdicts(judge), Flat())
     SentenceStandard(epsilon=0.0)([group])
     worth = np.array([1.5, 0.5, 2.0])
     standard = (worth - worth.mean()) / worth.std(ddof=1)
-    first, second = (attempt.advantages for attempt in group.trajectories)
+    first, second = (rollout.advantages for rollout in group.rollouts)
     assert first is not None and second is not None
     assert first.tolist() == pytest.approx([standard[0]] * 3 + [standard[1]] * 4, abs=1e-6), "the end is of the last"
     assert second.tolist() == pytest.approx([standard[2]] * 3, abs=1e-6)
     SentenceStandard(epsilon=0.5)([group])
-    last = group.trajectories[1].advantages
+    last = group.rollouts[1].advantages
     assert last is not None and last[0] == pytest.approx((2 - 4 / 3) / (math.sqrt(7 / 12) + 0.5), abs=1e-6)
-    for attempt in group.trajectories:
-        attempt.reward, attempt.turns = 1.0, tuple(replace(each, aux={}) for each in attempt.turns)
+    for rollout in group.rollouts:
+        rollout.reward, rollout.turns = 1.0, tuple(replace(each, aux={}) for each in rollout.turns)
     SentenceStandard(epsilon=0.0)([group])
-    assert all(attempt.advantages is not None and not attempt.advantages.any() for attempt in group.trajectories)
+    assert all(rollout.advantages is not None and not rollout.advantages.any() for rollout in group.rollouts)
 
 
 def test_what_stands_behind_999_sentences_is_one_more() -> None:
@@ -163,9 +163,9 @@ def test_what_stands_behind_999_sentences_is_one_more() -> None:
 
 
 def test_rules_judge_sentences_of_sums() -> None:
-    told = verdicts_in(judged(question("?", task="47+12+30=?", reply=numbered(RIGHT))))
+    told = verdicts_in(judged(question("?", task="47+12+30=?", completion=numbered(RIGHT))))
     assert told == {place: SentenceVerdict(True, True) for place in (1, 2, 3)}
-    slipped = verdicts_in(judged(question("?", task="47+12+30=?", reply=numbered(SLIP))))
+    slipped = verdicts_in(judged(question("?", task="47+12+30=?", completion=numbered(SLIP))))
     assert [(each.is_faithful, each.is_correct) for each in slipped.values()] == [
         (True, False),
         (False, True),

@@ -1,4 +1,4 @@
-"""Datarus-R1's rewards by hand, and the notebook world they are for."""
+"""Datarus-R1's rewards by hand, and the notebook environment they are for."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import asyncio
 import numpy as np
 import pytest
 
-from strop.environments.bundled.notebook import FIGURES, Notebook, table
+from strop.environments.bundled.notebook import METRICS, Notebook, table
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.tools.cosine_shift import CosineShift
 from strop.filter.rewards.tools.steps_and_whole import StepsAndWhole
-from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, ToolCall, Turn
 from tests.environments.playing import _demonstrated
 
 TASK = Task((Message("user", "table 1: sum?"),), "3", "notebook")
 CALL = ToolCall("python", '{"code": "sum(x)"}')
 
 
-def attempt(*said: tuple[str, str], paid: float = 0.0) -> Trajectory:
-    """Replies and what was read before each; a reply with a cell calls it."""
+def rollout(*said: tuple[str, str], paid: float = 0.0) -> Rollout:
+    """Completions and what was read before each; a completion with a cell calls it."""
     none, turns = np.zeros(0, np.int64), list[Turn]()
-    for reply, heard in said:
-        message = Message("assistant", reply, (CALL,) if "<call>" in reply else ())
+    for completion, heard in said:
+        message = Message("assistant", completion, (CALL,) if "<call>" in completion else ())
         told = (Message("tool", heard),) if heard else ()
         turns.append(Turn(none, none, np.zeros(0, np.float32), none, message, told=told))
-    return Trajectory("0/0", TASK, tuple(turns), Outcome.FINISHED, turn_rewards=(paid,))
+    return Rollout("0/0", TASK, tuple(turns), Outcome.FINISHED, turn_rewards=(paid,))
 
 
 CELL = "<think>a</think><call>python sum(x)</call>"
-GOOD = attempt((CELL, ""), (CELL, "ok"), ("<think>b</think>3", "3"), paid=1.0)
-HALF = attempt((CELL, ""), (CELL, "error: NameError"), ("4", "3"))
-NONE = attempt(("<think>b</think>3", ""), paid=1.0)
-UNREAD = attempt((CELL, ""))
-ONE = attempt((CELL, ""), ("4", "3"))
+GOOD = rollout((CELL, ""), (CELL, "ok"), ("<think>b</think>3", "3"), paid=1.0)
+HALF = rollout((CELL, ""), (CELL, "error: NameError"), ("4", "3"))
+NONE = rollout(("<think>b</think>3", ""), paid=1.0)
+UNREAD = rollout((CELL, ""))
+ONE = rollout((CELL, ""), ("4", "3"))
 ALL = [GOOD, HALF, NONE, UNREAD, ONE]
 
 
@@ -54,39 +54,41 @@ def test_layout_counts_first_and_last_not_at_all() -> None:
     assert shares == pytest.approx([1.0, 0.853553, 0.5, 0.146447, 0.0, 0.0], abs=1e-6)
     layout, rest = [1.0, 2 / 3, 1.0, 1.0, 0.5], [1.0, 0.25, 0.5, 0.0, 0.5]
     for version, share in zip((0, 2, 4, 6, 8, 20), shares, strict=True):
-        marks = reward(Group(0, TASK, ALL, version=version))
-        assert marks == pytest.approx([share * s + (1 - share) * h for s, h in zip(layout, rest, strict=True)])
-        assert marks[0] == pytest.approx(1.0) and ALL[0].facts["first_share"] == share  # equal parts: no weight matters
-    assert reward(Group(0, TASK, [attempt()]))[0] == 0.0  # an empty episode has no blocks
+        scores = reward(Group(0, TASK, ALL, version=version))
+        assert scores == pytest.approx([share * s + (1 - share) * h for s, h in zip(layout, rest, strict=True)])
+        assert (
+            scores[0] == pytest.approx(1.0) and ALL[0].facts["first_share"] == share
+        )  # equal parts: no weight matters
+    assert reward(Group(0, TASK, [rollout()]))[0] == 0.0  # an empty episode has no blocks
     with pytest.raises(ConfigurationError, match="total >= 1, got 0"):
         CosineShift(Formatted(), Earned(), 0)
 
 
-@pytest.mark.parametrize("level", [1, 2])
+@pytest.score.parametrize("level", [1, 2])
 def test_a_table_takes_as_many_cells_as_its_level(level: int) -> None:
-    world = Notebook(level)
-    task = world.task(0)
+    env = Notebook(level)
+    task = env.task(0)
 
     async def shown() -> tuple[list[Message], list[float]]:
         try:
-            return await _demonstrated(world.environment(), task)
+            return await _demonstrated(env.episode(), task)
         finally:
-            await world.cells.close()
+            await env.cells.close()
 
     said, paid = asyncio.run(shown())
     _, number, name = prompt_of(task).split()
-    (figure,) = (each for each in FIGURES[level] if each.name == name.removesuffix("?"))
+    (metric,) = (each for each in METRICS[level] if each.name == name.removesuffix("?"))
     x = table(int(number.removesuffix(":")))
-    assert task.answer == str(figure.of(x)) and paid == [None] * level + [1.0]
+    assert task.answer == str(metric.of(x)) and paid == [None] * level + [1.0]
     assert [message.content for message in said if message.role == "tool"][-1] == task.answer
     assert [len(message.tool_calls) for message in said if message.role == "assistant"] == [1] * level + [0]
     assert not any(str(value) in prompt_of(task) for value in x if value > 99)
 
 
-def test_figures_are_what_their_cells_say() -> None:
-    """The cells of every figure, run here on numbers by hand."""
+def test_metrics_are_what_their_cells_say() -> None:
+    """The cells of every metric, run here on numbers by hand."""
     x = [7, 2, 9, 4]
-    assert {each.name: each.of(x) for level in FIGURES for each in FIGURES[level]} == {
+    assert {each.name: each.of(x) for level in METRICS for each in METRICS[level]} == {
         **{"sum": 22, "top": 9, "low": 2, "count": 4},
         **{"range": 7, "mean": 5, "middle": 7},
     }

@@ -1,4 +1,4 @@
-"""MSRL: pairs as texts and as captions, what a reply says of them between its tags, and what that is worth."""
+"""MSRL: pairs as texts and as captions, what a completion says of them between its tags, and what that is worth."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
 from strop.recipes.reward.msrl import TaggedVerdict, msrl
 from strop.recipes.setting import Setting
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.building import turn
 
 PAIRS = Preferences(Arithmetic(3))
 
 
-def saying(kind: str, *replies: str, label: str = "A") -> Group:
-    """Attempts at the first task of a kind whose better reply stands at A."""
-    world = BetterOfTwo(PAIRS, kind)
-    task = next(each for each in map(world.task, range(99)) if json.loads(each.answer)["label"] == label)
-    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
-    return Group(0, task, [Trajectory(str(n), task, each, Outcome.FINISHED) for n, each in enumerate(turns)])
+def saying(kind: str, *completions: str, label: str = "A") -> Group:
+    """Rollouts of the first task of a kind whose better completion stands at A."""
+    env = BetterOfTwo(PAIRS, kind)
+    task = next(each for each in map(env.task, range(99)) if json.loads(each.answer)["label"] == label)
+    turns = [(replace(turn(2), message=Message("assistant", completion)),) for completion in completions]
+    return Group(0, task, [Rollout(str(n), task, each, Outcome.FINISHED) for n, each in enumerate(turns)])
 
 
-def test_what_replies_are_worth_by_hand() -> None:
+def test_what_completions_are_worth_by_hand() -> None:
     """A is right: 1 for it, 0.2 for tags in order, 0.2 for the type where captions stand for something."""
     thought, typed = "<think>why</think>", "<type>image generation</type>"
     right, wrong = "<answer>A</answer>", "<answer>B</answer>"
-    replies = [thought + right, thought + wrong, right, "A", typed + thought + right, typed + thought + wrong, ""]
-    assert TaggedVerdict()(saying(TEXT, *replies)) == pytest.approx([1.2, 0.2, 1.0, 0.0, 1.2, 0.2, 0.0])
-    group = saying("image generation", *replies)
+    completions = [thought + right, thought + wrong, right, "A", typed + thought + right, typed + thought + wrong, ""]
+    assert TaggedVerdict()(saying(TEXT, *completions)) == pytest.approx([1.2, 0.2, 1.0, 0.0, 1.2, 0.2, 0.0])
+    group = saying("image generation", *completions)
     assert TaggedVerdict(kind=0.2)(group) == pytest.approx([1.2, 0.2, 1.0, 0.0, 1.4, 0.4, 0.0])
-    assert [attempt.facts["typed"] for attempt in group.trajectories] == [0, 0, 0, 0, 1, 1, 0]
-    assert [attempt.facts["laid_out"] for attempt in group.trajectories] == [1, 1, 0, 0, 1, 1, 0]
-    assert TaggedVerdict(0.1, 0.3)(saying("video generation", *replies)) == pytest.approx([1.1, 0.1, 1, 0, 1.1, 0.1, 0])
-    assert TaggedVerdict()(saying(TEXT, *replies[:2], label="B")) == pytest.approx([0.2, 1.2])
-    assert all("typed" not in attempt.facts for attempt in saying(TEXT, *replies).trajectories)
+    assert [rollout.facts["typed"] for rollout in group.rollouts] == [0, 0, 0, 0, 1, 1, 0]
+    assert [rollout.facts["laid_out"] for rollout in group.rollouts] == [1, 1, 0, 0, 1, 1, 0]
+    assert TaggedVerdict(0.1, 0.3)(saying("video generation", *completions)) == pytest.approx(
+        [1.1, 0.1, 1, 0, 1.1, 0.1, 0]
+    )
+    assert TaggedVerdict()(saying(TEXT, *completions[:2], label="B")) == pytest.approx([0.2, 1.2])
+    assert all("typed" not in rollout.facts for rollout in saying(TEXT, *completions).rollouts)
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind", "label", "is_laid_out"),
+@pytest.score.parametrize(
+    ("completion", "kind", "label", "is_laid_out"),
     [
         ("<think>x</think><answer> a\n</answer>", "", "A", True),
         ("<type>Video_Under-standing</type>\n<think></think>\n<answer>B</answer>\n", "video under standing", "B", True),
@@ -67,8 +69,8 @@ def test_what_replies_are_worth_by_hand() -> None:
         ("<type>p</type><answer>A</answer>", "p", "A", False),
     ],
 )
-def test_what_a_reply_says(reply: str, kind: str, label: str, is_laid_out: bool) -> None:
-    assert told(reply) == (kind, label, is_laid_out)
+def test_what_a_completion_says(completion: str, kind: str, label: str, is_laid_out: bool) -> None:
+    assert told(completion) == (kind, label, is_laid_out)
 
 
 def test_what_is_shown_of_a_pair() -> None:
@@ -83,36 +85,36 @@ def test_what_is_shown_of_a_pair() -> None:
     for kind, (first, better) in lines.items():
         shown = prompt_of(BetterOfTwo(PAIRS, kind).task(0)).splitlines()
         assert shown[0] == first and better in shown[1:3] and shown[3:] == ["better?"]
-        assert shown[1] != shown[2].replace("B:", "A:"), "two different replies"
+        assert shown[1] != shown[2].replace("B:", "A:"), "two different completions"
 
 
-@pytest.mark.parametrize("kind", [TEXT, *CAPTIONS])
-def test_the_better_reply_stands_in_either_place_and_its_label_is_right(kind: str) -> None:
-    world, labels = BetterOfTwo(Preferences(Countdown(3)), kind), Counter[str]()
+@pytest.score.parametrize("kind", [TEXT, *CAPTIONS])
+def test_the_better_completion_stands_in_either_place_and_its_label_is_right(kind: str) -> None:
+    env, labels = BetterOfTwo(Preferences(Countdown(3)), kind), Counter[str]()
     for index in range(60):
-        task = world.task(index, heldout=index % 2 == 0)
-        solution = world.solution(task)
-        label = world.answer(solution)
+        task = env.task(index, heldout=index % 2 == 0)
+        solution = env.solution(task)
+        label = env.answer(solution)
         other = solution.replace(f"<answer>{label}", f"<answer>{'AB'.replace(label, '')}")
         labels[label] += 1
         shown = dict(line.split(": ", 1) for line in prompt_of(task).splitlines()[1:3])
-        (text,) = [said for mark, said in shown.items() if mark.endswith(label)]
-        inner = world.world.world.task(index, heldout=index % 2 == 0)
-        assert world.world.world.check(inner, text.split()[-1]) == 1, "the world itself calls it right"
-        assert told(solution) == (kind, label, True) and (world.check(task, solution), world.check(task, other)) == (
+        (text,) = [said for score, said in shown.items() if score.endswith(label)]
+        inner = env.env.env.task(index, heldout=index % 2 == 0)
+        assert env.env.env.check(inner, text.split()[-1]) == 1, "the environment itself calls it right"
+        assert told(solution) == (kind, label, True) and (env.check(task, solution), env.check(task, other)) == (
             1,
             0,
         )
     assert min(labels["A"], labels["B"]) > 15
-    assert world.answer("<answer>AB</answer>") == world.answer("A") == ""
+    assert env.answer("<answer>AB</answer>") == env.answer("A") == ""
 
 
 def test_stages() -> None:
     """Demonstrations of all kinds, then texts alone, then captions with a quarter of texts."""
-    run = msrl(Setting(world="arithmetic:1+arithmetic:3"), taught=3, textual=5, replayed=0.25)
+    run = msrl(Setting(env="arithmetic:1+arithmetic:3"), taught=3, textual=5, replayed=0.25)
     first = run.warmup
     assert first is not None and first.warmup is not None and first.warmup.warmup is None
-    kinds = [[(world.kind, world.level) for world in each.worlds] for each in (first.warmup, first, run)]  # type: ignore[attr-defined]
+    kinds = [[(env.kind, env.level) for env in each.envs] for each in (first.warmup, first, run)]  # type: ignore[attr-defined]
     every = [(kind, level) for level in (1, 3) for kind in (TEXT, *CAPTIONS)]
     assert kinds == [every, [(TEXT, 1), (TEXT, 3)], every] and (first.warmup.steps, first.steps) == (3, 5)
     assert (first.rewards[0], run.rewards[0]) == (TaggedVerdict(0.2, 0.0), TaggedVerdict(0.2, 0.2))
@@ -127,7 +129,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"got 0\.2 and -0\.1"):
         TaggedVerdict(kind=-0.1)
     with pytest.raises(ConfigurationError, match="got 3 and ''"):
-        BetterOfTwo(Preferences(Arithmetic(3), replies=3))
+        BetterOfTwo(Preferences(Arithmetic(3), completions=3))
     with pytest.raises(ConfigurationError, match="got 2 and 'sound'"):
         BetterOfTwo(PAIRS, "sound")
     with pytest.raises(ConfigurationError, match=r"got 1\.0"):

@@ -23,18 +23,18 @@ from strop.pipeline import train
 from strop.recipes.reward.rlmt import LikeAnswer, likeness
 from strop.roles import Reward
 from strop.training.learners import teach
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.building import TASK, turn
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(1)
+ENV = Arithmetic(1)
 
 
-def saying(*replies: str) -> Group:
-    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
-    return Group(0, TASK, [Trajectory(str(n), TASK, own, Outcome.FINISHED) for n, own in enumerate(turns)])
+def saying(*completions: str) -> Group:
+    turns = [(replace(turn(2), message=Message("assistant", completion)),) for completion in completions]
+    return Group(0, TASK, [Rollout(str(n), TASK, own, Outcome.FINISHED) for n, own in enumerate(turns)])
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Length(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float] | Awaitable[list[float]]:
-        told = [float(sum(len(t.message.content) for t in attempt.turns)) for attempt in group.trajectories]
+        told = [float(sum(len(t.message.content) for t in rollout.turns)) for rollout in group.rollouts]
         return self._later(told) if self.waits else told
 
     async def _later(self, told: list[float]) -> list[float]:
@@ -56,12 +56,12 @@ class Length(Reward):
 @dataclass(frozen=True)
 class AtPlaces(Reward):
     def __call__(self, group: Group) -> list[Paid]:
-        others = group.trajectories[1:]
+        others = group.rollouts[1:]
         return [Paid(0.0, (Span(0, 0, 1, 1.0),)), *(Paid(0.0) for _ in others)]
 
 
-@pytest.mark.parametrize(
-    ("reply", "response"),
+@pytest.score.parametrize(
+    ("completion", "response"),
     [
         ("<think>1+1</think>2", "2"),
         (" <think></think> so 2 ", "so 2"),
@@ -74,32 +74,32 @@ class AtPlaces(Reward):
         ("", None),
     ],
 )
-def test_what_the_judge_is_shown(reply: str, response: str | None) -> None:
-    assert response_of(reply) == response
+def test_what_the_judge_is_shown(completion: str, response: str | None) -> None:
+    assert response_of(completion) == response
     shown = len("[NULL]") if response is None else len(response)
-    assert ThoughtBlind(Length())(saying(reply)) == [shown]
-    assert ThoughtBlind(Length(), strict=False)(saying(reply)) == [len(reply) if response is None else shown]
+    assert ThoughtBlind(Length())(saying(completion)) == [shown]
+    assert ThoughtBlind(Length(), strict=False)(saying(completion)) == [len(completion) if response is None else shown]
 
 
 def test_a_thought_changes_nothing_and_stays_what_it_is() -> None:
     thoughts = ("", "1+1=2", "x" * 1000, "<think>", "2 2 2")
     group = saying(*(f"<think>{thought}</think>2" for thought in thoughts))
-    before = [attempt.reply for attempt in group.trajectories]
+    before = [rollout.completion for rollout in group.rollouts]
     assert ThoughtBlind(LikeAnswer())(group) == [1.0] * 5 and len(set(LikeAnswer()(group))) > 3
-    assert [attempt.reply for attempt in group.trajectories] == before
+    assert [rollout.completion for rollout in group.rollouts] == before
 
 
 def test_every_turn_is_cut() -> None:
-    attempt = saying("<think>a</think>one", "<think>b</think>three").trajectories
-    both = Trajectory("x", TASK, (*attempt[0].turns, *attempt[1].turns), Outcome.FINISHED)
+    rollout = saying("<think>a</think>one", "<think>b</think>three").rollouts
+    both = Rollout("x", TASK, (*rollout[0].turns, *rollout[1].turns), Outcome.FINISHED)
     assert ThoughtBlind(Length())(Group(0, TASK, [both])) == [8]
 
 
-@pytest.mark.parametrize("waits", [False, True])
+@pytest.score.parametrize("waits", [False, True])
 def test_a_judge_may_wait(waits: bool) -> None:
     group = saying("<think>a</think>one")
     asyncio.run(Scorer([ThoughtBlind(Length(waits))])(group))
-    assert group.trajectories[0].reward == 3
+    assert group.rollouts[0].reward == 3
 
 
 def test_places_of_a_text_that_nobody_wrote_are_refused() -> None:
@@ -121,17 +121,17 @@ def test_what_it_tells() -> None:
     told = ThoughtBlind(Flat()).learn([group])
     assert told == pytest.approx({"malformed_share": 0.5, "hidden_share": 16 / 20})
     assert ThoughtBlind(Flat()).learn([saying("1")]) == {"malformed_share": 1.0, "hidden_share": 0.0}
-    assert "flipped_share" in teach(learners_in(ThoughtBlind(Flipped(Flat(), (WORLD,)))), [group])
+    assert "flipped_share" in teach(learners_in(ThoughtBlind(Flipped(Flat(), (ENV,)))), [group])
 
 
 def test_in_a_run_the_response_alone_is_judged(tmp_path: Path) -> None:
-    """Half of the attempts think longer; all say 7, so none is better than its sibling, and the ledger has it all."""
+    """Half of the rollouts think longer; all say 7, so none is better than its sibling, and the ledger has it all."""
     engine = Scripted(lambda prompt, key: f"<think>{'1 ' * (key % 2 * 9)}</think>7")
-    run = make_run(steps=1, worlds=(WORLD,), engine=engine, rewards=(ThoughtBlind(LikeAnswer()),))
+    run = make_run(steps=1, envs=(ENV,), engine=engine, rewards=(ThoughtBlind(LikeAnswer()),))
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         groups = flow.ledger.trained_groups(1)
     assert recorder.rows[0]["hidden_share"] > 0.9 and recorder.rows[0]["malformed_share"] == 0
     for group in groups:
-        assert {attempt.reward for attempt in group.trajectories} == {likeness("7", group.task.answer)}
-        assert {attempt.reply for attempt in group.trajectories} <= {"<think></think>7", f"<think>{'1 ' * 9}</think>7"}
+        assert {rollout.reward for rollout in group.rollouts} == {likeness("7", group.task.answer)}
+        assert {rollout.completion for rollout in group.rollouts} <= {"<think></think>7", f"<think>{'1 ' * 9}</think>7"}

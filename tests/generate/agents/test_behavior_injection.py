@@ -56,25 +56,25 @@ def test_the_task_decides_and_each_comes_about_as_often_as_said() -> None:
     assert sum(" no " in each for each in found) == pytest.approx(100, abs=30)
     both = Injected(Demonstrate(), 0.25, 0.5)
     longer = [both.injected("<think>1+2=3 3+4=7 7+8=15</think>15", task) for task in tasks]
-    assert sum(" no 3 3+4" in each for each in longer) == pytest.approx(50, abs=25), "each by a chance of its own"
+    assert sum(" no 3 3+4" in each for each in longer) == pytest.approx(50, abs=25), "each by a probability of its own"
 
 
-def test_the_world_accepts_what_is_shown_and_a_rejected_one_is_refused(tmp_path: Path) -> None:
+def test_the_env_accepts_what_is_shown_and_a_rejected_one_is_refused(tmp_path: Path) -> None:
     folder, agent = save_folder(tmp_path), Injected(Demonstrate(least=1.0), 1.0, 1.0)
-    for world in (Arithmetic(5), Compose(2)):
-        dialogue = policy_of(folder, Recording([])).dialogue(world.task(0), Start("0/0", 1))
-        paid, _ = run_virtually(agent.attempt(world.task(0), dialogue, world.environment()))
+    for env in (Arithmetic(5), Compose(2)):
+        dialogue = policy_of(folder, Recording([])).dialogue(env.task(0), Start("0/0", 1))
+        paid, _ = run_virtually(agent.rollout(env.task(0), dialogue, env.episode()))
         assert paid == (1.0,) and " no " in dialogue.turns[-1].message.content
     wrong = Wrong(2)
     dialogue = policy_of(folder, Recording([])).dialogue(wrong.task(0), Start("0/0", 1))
     with pytest.raises(ConfigurationError, match="pays its own demonstration 0, need at least 1"):
-        run_virtually(agent.attempt(wrong.task(0), dialogue, wrong.environment()))
+        run_virtually(agent.rollout(wrong.task(0), dialogue, wrong.episode()))
     with pytest.raises(ConfigurationError, match=r"explore 1\.5 and exploit 0\.25"):
         Injected(Demonstrate(), 1.5)
 
 
 def test_it_says_how_many_explore() -> None:
     group = make_group([1.0, 1.0])
-    object.__setattr__(group.trajectories[0].turns[0].message, "content", "<think>?+9=? no 1+2=3</think>3")
-    object.__setattr__(group.trajectories[1], "turns", (make_group([1.0]).trajectories[0].turns[0],))
+    object.__setattr__(group.rollouts[0].turns[0].message, "content", "<think>?+9=? no 1+2=3</think>3")
+    object.__setattr__(group.rollouts[1], "turns", (make_group([1.0]).rollouts[0].turns[0],))
     assert Injected(Demonstrate()).learn([group]) == {"explored_share": 0.5}

@@ -1,4 +1,4 @@
-"""Two voices in one attempt: who reads what, when it ends, and every sampled token in the loss exactly once."""
+"""Two policy names in one rollout: who reads what, when it ends, and every sampled token in the loss exactly once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
 from strop.generate.rollout import play
-from strop.roles import World
+from strop.roles import Environment
 from strop.training.advantages.per_role import PerRole
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
-from strop.types import Group, IntArray, Outcome, Start, Task, Trajectory
+from strop.types import Group, IntArray, Outcome, Rollout, Start, Task
 from tests.generate.talking import TASK, VOCABULARY, Recording, ids, policy_of, run, save_folder
 
 START, DEBATE = Start("a", 7), Debate()
 
 
 @dataclass
-class Sums(World):
+class Sums(Environment):
     """Pays the task's answer, and keeps what it heard."""
 
     name: str = "test"
@@ -35,19 +35,19 @@ class Sums(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return TASK
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)  # type: ignore[arg-type]
 
-    def check(self, task: Task, reply: str) -> float:
-        self.heard.append(reply)
-        return float(reply.endswith(task.answer))
+    def check(self, task: Task, completion: str) -> float:
+        self.heard.append(completion)
+        return float(completion.endswith(task.answer))
 
 
 def debated(
-    folder: Path, replies: Sequence[str], agent: Debate = DEBATE, max_tokens: int = 64, context: int = 1024
-) -> tuple[Trajectory, Recording, Sums]:
-    policy = policy_of(save_folder(folder), engine := Recording(replies), max_tokens=max_tokens, context=context)
-    return run(play(agent, world := Sums(), policy.dialogue(TASK, START))), engine, world
+    folder: Path, completions: Sequence[str], agent: Debate = DEBATE, max_tokens: int = 64, context: int = 1024
+) -> tuple[Rollout, Recording, Sums]:
+    policy = policy_of(save_folder(folder), engine := Recording(completions), max_tokens=max_tokens, context=context)
+    return run(play(agent, env := Sums(), policy.dialogue(TASK, START))), engine, env
 
 
 def text(tokens: IntArray) -> str:
@@ -55,89 +55,93 @@ def text(tokens: IntArray) -> str:
     return "".join(letters[token] for token in tokens)
 
 
-def said(attempt: Trajectory) -> list[tuple[str, str]]:
-    return [(turn.sampling.voice, turn.message.content) for turn in attempt.turns]
+def said(rollout: Rollout) -> list[tuple[str, str]]:
+    return [(turn.sampling.policy_name, turn.message.content) for turn in rollout.turns]
 
 
 def test_they_agree_at_once(tmp_path: Path) -> None:
-    attempt, engine, world = debated(tmp_path, ["<think>2+2=4</think>4|", "4|"])
-    assert said(attempt) == [("examiner", "4"), ("solver", "<think>2+2=4</think>4")], "the last word is the solver's"
-    assert [turn.fresh for turn in attempt.turns] == [True, True] and len(set(engine.keys)) == 2
-    assert world.heard == ["<think>2+2=4</think>4"] and attempt.turn_rewards == (0.0, 1.0)
-    assert attempt.outcome is Outcome.FINISHED and attempt.num_sampled == attempt.num_tokens
+    rollout, engine, env = debated(tmp_path, ["<think>2+2=4</think>4|", "4|"])
+    assert said(rollout) == [("examiner", "4"), ("solver", "<think>2+2=4</think>4")], "the last word is the solver's"
+    assert [turn.fresh for turn in rollout.turns] == [True, True] and len(set(engine.keys)) == 2
+    assert env.heard == ["<think>2+2=4</think>4"] and rollout.turn_rewards == (0.0, 1.0)
+    assert rollout.outcome is Outcome.FINISHED and rollout.num_sampled == rollout.num_tokens
     assert text(engine.prompts[1]) == (
         "<|start|>system\nbe brief<|end|>\n<|start|>user\n2+2=? hint: 2+2=4 4<|end|>\n<|start|>assistant\n"
     )
 
 
 def test_they_disagree_until_the_last_round(tmp_path: Path) -> None:
-    attempt, engine, world = debated(tmp_path, ["1|", "2|", "3|", "5|", "4|", "never|"])
-    assert said(attempt) == [("examiner", "2"), ("examiner", "5"), ("solver", "1"), ("solver", "3"), ("solver", "4")]
-    assert world.heard == ["4"] and attempt.turn_rewards == (0, 0, 0, 0, 1)
-    assert [turn.fresh for turn in attempt.turns] == [True, False, True, False, False]
+    rollout, engine, env = debated(tmp_path, ["1|", "2|", "3|", "5|", "4|", "never|"])
+    assert said(rollout) == [("examiner", "2"), ("examiner", "5"), ("solver", "1"), ("solver", "3"), ("solver", "4")]
+    assert env.heard == ["4"] and rollout.turn_rewards == (0, 0, 0, 0, 1)
+    assert [turn.fresh for turn in rollout.turns] == [True, False, True, False, False]
     assert len(engine.prompts) == 5 and engine.keys[0] == engine.keys[2] == engine.keys[4] != engine.keys[1]
     last = text(engine.prompts[4])
     assert "hint: 2" in last and "hint: 5" in last and "hint: 3" not in last, "the solver reads the examiner alone"
 
 
 @pytest.mark.parametrize(
-    "replies", [["4|", "4|"], ["1|", "22|", "333|", "5|", "4|"], ["1|", "2|", "33|", "33|"], ["1", "never|"]]
+    "completions", [["4|", "4|"], ["1|", "22|", "333|", "5|", "4|"], ["1|", "2|", "33|", "33|"], ["1", "never|"]]
 )
-def test_every_sampled_token_is_trained_once_behind_what_the_engine_read(tmp_path: Path, replies: list[str]) -> None:
-    limit = 64 if replies[0].endswith("|") else 1
-    attempt, engine, _ = debated(tmp_path, replies, max_tokens=limit)
-    attempt.set_advantage(1.0)
-    asked = zip(engine.prompts, replies[: len(engine.prompts)], strict=True)
-    sampled = {np.concatenate([prompt, ids(reply)[:limit]]).tobytes() for prompt, reply in asked}
-    (batch,) = pack([Group(0, TASK, [attempt])], TokenMean(), 0, 4096)
-    assert int(batch.trainable.sum()) == sum(len(ids(reply)[:limit]) for reply in replies[: len(engine.prompts)])
+def test_every_sampled_token_is_trained_once_behind_what_the_engine_read(
+    tmp_path: Path, completions: list[str]
+) -> None:
+    limit = 64 if completions[0].endswith("|") else 1
+    rollout, engine, _ = debated(tmp_path, completions, max_tokens=limit)
+    rollout.set_advantage(1.0)
+    asked = zip(engine.prompts, completions[: len(engine.prompts)], strict=True)
+    sampled = {np.concatenate([prompt, ids(completion)[:limit]]).tobytes() for prompt, completion in asked}
+    (batch,) = pack([Group(0, TASK, [rollout])], TokenMean(), 0, 4096)
+    assert int(batch.trainable.sum()) == sum(
+        len(ids(completion)[:limit]) for completion in completions[: len(engine.prompts)]
+    )
     found = set()
     for segment in batch.segments.unique():
         tokens, is_written = batch.tokens[batch.segments == segment], batch.trainable[batch.segments == segment]
         ends = [t for t in range(len(tokens)) if is_written[t] and (t + 1 == len(tokens) or not is_written[t + 1])]
         found |= {tokens[: end + 1].numpy().tobytes() for end in ends}
-    assert found == sampled, "each reply stands behind exactly what was read before it was sampled"
+    assert found == sampled, "each completion stands behind exactly what was read before it was sampled"
     assert float(batch.share[batch.trainable].sum()) == pytest.approx(1.0)
 
 
-def test_each_voice_has_a_baseline_of_its_own(tmp_path: Path) -> None:
+def test_each_policy_has_a_baseline_of_its_own(tmp_path: Path) -> None:
     """A right talk of two turns and a wrong one of five: the solver's mean is 1 / 4, the examiner's 1 / 3."""
     right, _, _ = debated(tmp_path, ["4|", "4|"])
     wrong, _, _ = debated(tmp_path, ["1|", "2|", "3|", "5|", "6|"])
-    for attempt in (right, wrong):
-        attempt.reward = sum(attempt.turn_rewards)
+    for rollout in (right, wrong):
+        rollout.reward = sum(rollout.turn_rewards)
     PerRole()([Group(0, TASK, [right, wrong])])
     assert right.advantages is not None and wrong.advantages is not None
     assert right.advantages.tolist() == pytest.approx([2 / 3, 2 / 3, 3 / 4, 3 / 4])
     assert wrong.advantages.tolist() == pytest.approx([-1 / 3] * 4 + [-1 / 4] * 6)
 
 
-def test_replies_without_an_answer_do_not_agree(tmp_path: Path) -> None:
-    attempt, _, _ = debated(tmp_path, ["<think>|", "<think>|", "4|"], Debate(rounds=1))
-    assert [content for _, content in said(attempt)] == ["<think>", "<think>", "4"]
+def test_completions_without_an_answer_do_not_agree(tmp_path: Path) -> None:
+    rollout, _, _ = debated(tmp_path, ["<think>|", "<think>|", "4|"], Debate(rounds=1))
+    assert [content for _, content in said(rollout)] == ["<think>", "<think>", "4"]
 
 
 def test_a_solver_that_is_cut_is_not_examined(tmp_path: Path) -> None:
-    attempt, engine, world = debated(tmp_path, ["44", "never|"], max_tokens=2)
-    assert attempt.outcome is Outcome.TRUNCATED and len(engine.prompts) == 1 and world.heard == ["44"]
+    rollout, engine, env = debated(tmp_path, ["44", "never|"], max_tokens=2)
+    assert rollout.outcome is Outcome.TRUNCATED and len(engine.prompts) == 1 and env.heard == ["44"]
 
 
 def test_an_examiner_that_is_cut_leaves_the_last_answer(tmp_path: Path) -> None:
-    attempt, engine, world = debated(tmp_path, ["4|", "55", "never|"], max_tokens=2)
-    assert len(engine.prompts) == 2 and world.heard == ["4"] and attempt.outcome is Outcome.FINISHED
+    rollout, engine, env = debated(tmp_path, ["4|", "55", "never|"], max_tokens=2)
+    assert len(engine.prompts) == 2 and env.heard == ["4"] and rollout.outcome is Outcome.FINISHED
 
 
 def test_a_context_without_room_ends_the_talk(tmp_path: Path) -> None:
     opening = len(policy_of(save_folder(tmp_path), Recording([])).opening(TASK.messages, TASK))
-    attempt, engine, world = debated(tmp_path, ["4" * 50 + "|", "never|"], context=opening + 55)
-    assert len(engine.prompts) == 1 and world.heard == ["4" * 50] and attempt.outcome is Outcome.FINISHED
+    rollout, engine, env = debated(tmp_path, ["4" * 50 + "|", "never|"], context=opening + 55)
+    assert len(engine.prompts) == 1 and env.heard == ["4" * 50] and rollout.outcome is Outcome.FINISHED
 
 
 def test_it_does_not_go_on_from_the_middle_and_refuses_what_cannot_be(tmp_path: Path) -> None:
-    attempt, _, _ = debated(tmp_path, ["4|", "4|"])
+    rollout, _, _ = debated(tmp_path, ["4|", "4|"])
     policy = policy_of(tmp_path, Recording(["4|"]))
     with pytest.raises(ConfigurationError, match="begins at the beginning"):
-        run(play(Debate(), Sums(), policy.dialogue(TASK, replace(START, turns=attempt.turns))))
+        run(play(Debate(), Sums(), policy.dialogue(TASK, replace(START, turns=rollout.turns))))
     with pytest.raises(ConfigurationError, match="rounds >= 1"):
         Debate(rounds=0)
     with pytest.raises(ConfigurationError, match=r"\{said\} in asks"):

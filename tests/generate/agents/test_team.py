@@ -1,4 +1,4 @@
-"""strop.generate.agents.team: who reads what, in which voice, and what the world pays."""
+"""strop.generate.agents.team: who reads what, in which policy name, and what the environment pays."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.generate.talking import Recording, policy_of, save_folder
 
 
 def test_roles_hear_of_each_other_and_the_last_one_acts(tmp_path: Path) -> None:
-    world = Guess(1)
-    task = next(each for each in map(world.task, range(99)) if int(each.answer) > parse(prompt_of(each))[0])
+    env = Guess(1)
+    task = next(each for each in map(env.task, range(99)) if int(each.answer) > parse(prompt_of(each))[0])
     low = parse(prompt_of(task))[0]
     engine = Recording([f"<think>low</think>{low}|", "no|", f"{low}|", f"{task.answer}|"])
     policy = policy_of(save_folder(tmp_path), engine)
-    made = asyncio.run(play(Team(("planner", "critic", "actor")), world, policy.dialogue(task, Start("0/0", 1))))
-    assert [turn.sampling.voice for turn in made.turns] == ["planner", "critic", "actor", "actor"]
+    made = asyncio.run(play(Team(("planner", "critic", "actor")), env, policy.dialogue(task, Start("0/0", 1))))
+    assert [turn.sampling.policy_name for turn in made.turns] == ["planner", "critic", "actor", "actor"]
     assert [turn.fresh for turn in made.turns] == [True, True, True, False], "a context for each role"
-    assert made.turn_rewards == (0.0, 0.0, 0.0, 1.0) and made.reply == task.answer
+    assert made.turn_rewards == (0.0, 0.0, 0.0, 1.0) and made.completion == task.answer
     read = [policy.template.text(turn.prompt) for turn in made.turns]
     question = task.messages[0].content
     assert question in read[0] and "hint" not in read[0]

@@ -12,30 +12,30 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
 from strop.generate.rollout import play
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Message, Origin, Start, Task
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import Recording, policy_of, save_folder
 
 
-def shown(folder: Path, world: World) -> tuple[str, Origin]:
+def shown(folder: Path, env: Environment) -> tuple[str, Origin]:
     policy = policy_of(save_folder(folder), Recording([]))
-    agent = DemonstrateAnother((world,))
-    attempt = asyncio.run(play(agent, world, policy.dialogue(world.task(3), Start("0", 0))))
-    assert attempt.turn_rewards == () and attempt.num_sampled == 0
-    return attempt.reply, attempt.origin
+    agent = DemonstrateAnother((env,))
+    rollout = asyncio.run(play(agent, env, policy.dialogue(env.task(3), Start("0", 0))))
+    assert rollout.turn_rewards == () and rollout.num_sampled == 0
+    return rollout.completion, rollout.origin
 
 
 def test_it_is_right_for_another_task_and_nobody_pays_it(tmp_path: Path) -> None:
-    world = Arithmetic(2)
-    reply, origin = shown(tmp_path, world)
-    answers = {world.solution(world.task(index)) for index in range(2000)}
-    assert origin is Origin.TEACHER and world.check(world.task(3), reply) == 0.0
-    assert reply in answers, "one of the sums of three digits"
-    assert shown(tmp_path, world)[0] == reply
+    env = Arithmetic(2)
+    completion, origin = shown(tmp_path, env)
+    answers = {env.solution(env.task(index)) for index in range(2000)}
+    assert origin is Origin.TEACHER and env.check(env.task(3), completion) == 0.0
+    assert completion in answers, "one of the sums of three digits"
+    assert shown(tmp_path, env)[0] == completion
 
 
-class Lone(Replies):
+class Lone(Completions):
     """There is one task, and it can be shown."""
 
     def demonstrate(self) -> Message:
@@ -43,7 +43,7 @@ class Lone(Replies):
 
 
 @dataclass
-class Mute(Replies):
+class Mute(Completions):
     """There are many tasks, and nothing can be shown."""
 
     def task(self, index: int, heldout: bool = False) -> Task:

@@ -79,17 +79,17 @@ def expected(references: Sequence[Any], prompt: IntArray, completion: Completion
 def anything_at_once(
     engine: Any, weights: Sequence[dict[str, Tensor]], references: Sequence[Any], seed: int, loads: float = 0.1
 ) -> None:
-    """Ten attempts of three turns, among which weights are loaded and requests aborted; every logprob is checked."""
+    """Ten rollouts of three turns, among which weights are loaded and requests aborted; every logprob is checked."""
     rng, stems = np.random.default_rng(seed), prompts_of([40, 25, 7], seed)
 
-    async def attempt(key: int) -> None:
+    async def rollout(key: int) -> None:
         context = stems[key % 3][: rng.integers(1, 40)]
         for _ in range(3):
-            chance = rng.random()
-            if chance < loads:
+            probability = rng.random()
+            if probability < loads:
                 step = engine.version + 1
                 await engine.load(WeightVersion(step, location=weights[step % 2]))
-            elif chance < loads + 0.1:
+            elif probability < loads + 0.1:
                 engine.abort(int(rng.integers(10)))
             completion = await engine.sample(context, Sampling(max_tokens=int(rng.integers(1, 9))), key)
             np.testing.assert_allclose(completion.logprobs, expected(references, context, completion), atol=1e-4)
@@ -97,8 +97,8 @@ def anything_at_once(
             for _ in range(rng.integers(0, 30)):
                 await asyncio.sleep(0)
 
-    async def all_attempts() -> None:
-        await asyncio.gather(*(attempt(key) for key in range(10)))
+    async def all_rollouts() -> None:
+        await asyncio.gather(*(rollout(key) for key in range(10)))
 
-    asyncio.run(all_attempts())
+    asyncio.run(all_rollouts())
     assert engine.version > 0

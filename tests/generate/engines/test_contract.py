@@ -1,4 +1,4 @@
-"""What every engine promises, asked of each of them alike. `make vllm` asks vLLM too, in an environment that has it."""
+"""What every engine promises, asked of each of them alike. `make vllm` asks vLLM too, in an episode that has it."""
 
 import asyncio
 import pickle
@@ -122,7 +122,7 @@ def test_settings_share_a_batch_and_nobody_matters_to_another(engine: Any) -> No
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-4)
 
 
-def test_a_reply_that_was_cut_goes_on_as_it_would_have(engine: Any) -> None:
+def test_a_completion_that_was_cut_goes_on_as_it_would_have(engine: Any) -> None:
     prompt = prompts_of([7])[0]
     first, again, other = (asyncio.run(engine.sample(prompt, LONG, key)) for key in (7, 7, 8))
     assert first.tokens.tolist() == again.tokens.tolist() != other.tokens.tolist()
@@ -150,7 +150,7 @@ def test_what_was_forgotten_is_computed_again(engine: Any) -> None:
     assert found >= 32 and again == 0
 
 
-# ---- where a reply ends
+# ---- where a completion ends
 
 
 def test_a_stop_string_cuts_where_it_is_complete(engine: Any) -> None:
@@ -161,8 +161,8 @@ def test_a_stop_string_cuts_where_it_is_complete(engine: Any) -> None:
     asked_for = Sampling(max_tokens=40, stop=("~~", text[place : place + 2]))
     stopped = asyncio.run(engine.sample(prompt, asked_for, 0))
     assert stopped.tokens.tolist() == free[: place + 2].tolist() and stopped.stop is Stop.STOP
-    begins = np.append(prompt, free[: place + 1])  # cut in the middle of it
-    rest = asyncio.run(engine.sample(begins, replace(asked_for, num_prefix=place + 1), 0))
+    prefill = np.append(prompt, free[: place + 1])  # cut in the middle of it
+    rest = asyncio.run(engine.sample(prefill, replace(asked_for, num_prefix=place + 1), 0))
     assert rest.tokens.tolist() == [free[place + 1]] and rest.stop is Stop.STOP
 
 

@@ -32,13 +32,13 @@ def _tokens(text: str) -> Any:
     return np.array(ids(text))
 
 
-def test_replies_by_prompt_and_by_key(tmp_path: Path) -> None:
+def test_completions_by_prompt_and_by_key(tmp_path: Path) -> None:
     engine = opened(tmp_path, {"one": "1", "two": "2", "": "?"})
     assert said(engine, "one then two").tokens.tolist() == ids("2|")
     assert said(engine, "two then one").tokens.tolist() == ids("1|")
     assert said(engine, "three").tokens.tolist() == ids("?|")
     assert said(opened(tmp_path, lambda prompt, key: prompt[-1] + str(key)), "xyz", 3).tokens.tolist() == ids("z3|")
-    with pytest.raises(ConfigurationError, match="knows no reply"):
+    with pytest.raises(ConfigurationError, match="knows no completion"):
         said(opened(tmp_path, {"one": "1"}), "two")
 
 
@@ -51,7 +51,7 @@ def test_limits_and_stop_strings(tmp_path: Path) -> None:
     assert said(engine, "x", max_tokens=6).tokens[-1] == END
 
 
-def test_versions_change_in_the_middle_of_a_reply(tmp_path: Path) -> None:
+def test_versions_change_in_the_middle_of_a_completion(tmp_path: Path) -> None:
     engine = opened(tmp_path, {"": "1234567"}, seconds_per_token=0.02)
 
     async def update() -> Completion:

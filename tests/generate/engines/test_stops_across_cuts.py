@@ -1,4 +1,4 @@
-"""A reply that was cut within a stop string and goes on ends where the whole one does."""
+"""A completion that was cut within a stop string and goes on ends where the whole one does."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_it_ends_with_the_string_that_began_before_the_cut(engine: Engine) -> No
     assert after.tokens.tolist() == free[cut : cut + 2].tolist()
 
 
-def test_scripted_replies_too(tmp_path: Path) -> None:
+def test_scripted_completions_too(tmp_path: Path) -> None:
     engine = Scripted({"": "45"})
     engine.open(save_pocket_like(tmp_path))
     prompt = np.array(engine._tokenizer("9123", add_special_tokens=False)["input_ids"])
@@ -73,15 +73,15 @@ class Noting(Recording):
         return await super().sample(prompt, sampling, key)
 
 
-def test_an_attempt_that_goes_on_says_where_its_reply_began(tmp_path: Path) -> None:
+def test_an_rollout_that_goes_on_says_where_its_completion_began(tmp_path: Path) -> None:
     """Given words and written ones; without stop strings nothing is asked for."""
     for stop, expected in ((("end",), [3, 5]), ((), [0, 0])):
         policy = policy_of(save_folder(tmp_path), engine := Noting(["12", "3|"]), stop=stop)
-        first = policy.dialogue(TASK, Start("a", 7, begins="so:", pause=2))
+        first = policy.dialogue(TASK, Start("a", 7, prefill="so:", pause=2))
         with pytest.raises(Paused):
-            asyncio.run(first.reply())
+            asyncio.run(first.completion())
         onward = policy.dialogue(TASK, Start("a", 7, turns=first.turns))
-        asyncio.run(onward.reply())
+        asyncio.run(onward.completion())
         assert [each.num_prefix for each in engine.asked] == expected
         (turn,) = onward.turns
         assert turn.message.content == "so:123" and turn.sampling.num_prefix == 0, "of a request, not of a distribution"

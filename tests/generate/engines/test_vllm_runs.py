@@ -49,8 +49,8 @@ def test_stale_keys_stop_a_run(tmp_path: Path) -> None:
     """Prompts of more than a block of 32 tokens come back, and weights move far."""
     rows = [{"prompt": "make 55 from 2 7 10 11 " * 3 + str(number), "answer": "55"} for number in range(8)]
     (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "grade.py").write_text("def length(reply):\n    return len(reply) / 64\n")
-    changes: dict[str, Any] = {"world": str(tmp_path / "tasks.jsonl"), "reward": f"{tmp_path / 'grade.py'}:length"}
+    (tmp_path / "grade.py").write_text("def length(completion):\n    return len(completion) / 64\n")
+    changes: dict[str, Any] = {"env": str(tmp_path / "tasks.jsonl"), "reward": f"{tmp_path / 'grade.py'}:length"}
     changes |= {"steps": 4, "groups_per_step": 2, "group_size": 4, "heldout_tasks": 2, "learning_rate": 3e-3}
     run = replace(build(recipe_named("grpo"), changes), rescore_every=1)
     sick = replace(run, engine=StaleKeys(rows=8, device="cpu", dtype="float32"))
@@ -150,7 +150,7 @@ def descendants(pid: int) -> list[int]:
 
 def test_a_run_trains_with_it_and_every_token_has_the_logprob_of_its_version(tmp_path: Path) -> None:
     """In a process of its own, while weights change; every token of the ledger is scored again by transformers."""
-    sizes = {"world": "arithmetic:2", "steps": 4, "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "lag": 2}
+    sizes = {"env": "arithmetic:2", "steps": 4, "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "lag": 2}
     run = build(recipe_named("grpo"), {**sizes, "learning_rate": 1e-3, "checkpoint_every": 1, "engine": "vllm"})
     summary = launch(place(replace(run, keep_checkpoints=0, rescore_every=1), "process"), tmp_path, "run")
     assert summary["is_complete"]
@@ -158,8 +158,8 @@ def test_a_run_trains_with_it_and_every_token_has_the_logprob_of_its_version(tmp
     worst, count, seen = 0.0, 0, set()
     ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
     for group in ledger.history():
-        for attempt in group.trajectories:
-            (turn,) = attempt.turns
+        for rollout in group.rollouts:
+            (turn,) = rollout.turns
             context = np.append(turn.prompt, turn.tokens)
             scores = [reference_logprobs(references[each], context).numpy() for each in sorted(set(turn.versions))]
             rows = np.searchsorted(sorted(set(turn.versions)), turn.versions)

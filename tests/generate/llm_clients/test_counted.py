@@ -1,4 +1,4 @@
-"""What advisers sample is counted beside what the policy does, so that runs can be compared by all they spent."""
+"""What LLM clients sample is counted beside what the policy does, so that runs can be compared by all they spent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.generate.llm_clients.canned import Canned
 from strop.launch.checks.warnings import advice
 from strop.observe.metrics.step_metrics import Tally
 from strop.pipeline import train
-from strop.roles import Adviser, Reward
+from strop.roles import LLMClient, Reward
 from strop.types import Group, Message, Sampling
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
@@ -20,7 +20,7 @@ from tests.tiny_models import save_pocket_like
 
 
 @dataclass
-class ThreeTokens(Adviser):
+class ThreeTokens(LLMClient):
     """A model that answers with three tokens whatever it is asked."""
 
     num_generated: int = field(default=0, init=False)
@@ -32,25 +32,29 @@ class ThreeTokens(Adviser):
 
 @dataclass(frozen=True)
 class Asks(Reward):
-    """What an adviser says of each attempt."""
+    """What an LLM client says of each rollout."""
 
-    adviser: Adviser
+    llm_client: LLMClient
     weight: float = 1.0
     is_inline: bool = True
 
     async def __call__(self, group: Group) -> list[float]:
-        return [float(await self.adviser.ask([Message("user", t.reply)], Sampling(), 0)) for t in group.trajectories]
+        return [
+            float(await self.llm_client.ask([Message("user", t.completion)], Sampling(), 0)) for t in group.rollouts
+        ]
 
 
-@pytest.mark.parametrize(("adviser", "total"), [(ThreeTokens(), 2 * 4 * 3 * 3), (Canned({"": "1"}), None)])
-def test_what_an_adviser_samples_from_a_model_has_a_figure(tmp_path: Path, adviser: Adviser, total: int | None) -> None:
+@pytest.mark.parametrize(("llm_client", "total"), [(ThreeTokens(), 2 * 4 * 3 * 3), (Canned({"": "1"}), None)])
+def test_what_an_llm_client_samples_from_a_model_has_a_metric(
+    tmp_path: Path, llm_client: LLMClient, total: int | None
+) -> None:
     model = save_pocket_like(tmp_path / "model")
     rows = []
-    for rewards in ((Asks(adviser),), (Asks(Canned({"": "1"})),)):
+    for rewards in ((Asks(llm_client),), (Asks(Canned({"": "1"})),)):
         with opened(make_run(steps=2, rewards=rewards), model, tmp_path / f"{len(rows)}.db") as (flow, recorder):
             run_virtually(train(flow))
         rows.append(recorder.rows[-1])
-    assert rows[0].get("tokens_advised") == total, "steps, groups, attempts and tokens of an answer"
+    assert rows[0].get("tokens_advised") == total, "steps, groups, rollouts and tokens of an answer"
     assert "tokens_advised" not in rows[1] and rows[0]["tokens_generated"] == rows[1]["tokens_generated"]
 
 
@@ -60,11 +64,11 @@ def test_a_run_that_goes_on_adds_to_what_was_spent_before() -> None:
     first.advised(25)
     later.restore(first.state())
     later.advised(0)
-    later.advised(7)  # advisers begin at 0 again
+    later.advised(7)  # LLM clients begin at 0 again
     assert (first.tokens_advised, later.tokens_advised) == (25, 32)
 
 
 def test_a_worker_process_counts_for_nobody() -> None:
-    doubts = [advice(make_run(rewards=(Asks(ThreeTokens(), is_inline=inline),))) for inline in (False, True)]
-    told = [doubt for doubt in doubts[0] if "Asks asks ThreeTokens in a worker process" in doubt]
-    assert len(told) == 1 and told[0] not in doubts[1]
+    warnings = [advice(make_run(rewards=(Asks(ThreeTokens(), is_inline=inline),))) for inline in (False, True)]
+    told = [warning for warning in warnings[0] if "Asks asks ThreeTokens in a worker process" in warning]
+    assert len(told) == 1 and told[0] not in warnings[1]

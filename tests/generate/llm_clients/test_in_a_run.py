@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from strop.capabilities import Meets, inside
-from strop.errors import AdviserError, ConfigurationError, RewardError
+from strop.errors import ConfigurationError, LLMClientError, RewardError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.llm_clients.canned import Canned
@@ -24,7 +24,7 @@ from strop.launch.running.launch import launch, relaunch
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ruscarl import RubricPoints
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.run import Run
 from strop.storage.ledger import Ledger
 from strop.text.llm_prompt import signed
@@ -37,7 +37,7 @@ from tests.test_pipeline import make_run as scripted_run
 from tests.test_pipeline import opened
 from tests.tiny_models import save_pocket_like
 
-WRITER = Canned({"": "1: It is long."})
+TASK_GENERATOR = Canned({"": "1: It is long."})
 SECRET = "sk-0815-never-on-disk"
 
 
@@ -46,10 +46,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
-def make_run(model: Path, judge: Adviser) -> Run:
+def make_run(model: Path, judge: LLMClient) -> Run:
     sizes = {"steps": 2, "groups_per_step": 2, "group_size": 4, "max_tokens": 6, "heldout_tasks": 1, "heldout_every": 0}
     run = build(recipe_named("grpo"), {"model": str(model), "checkpoint_every": 1, **sizes})
-    run.rewards = (RubricPoints(WRITER, judge),)
+    run.rewards = (RubricPoints(TASK_GENERATOR, judge),)
     return run
 
 
@@ -69,12 +69,12 @@ def test_a_resumed_run_asks_nobody_twice_and_no_secret_is_on_disk(
         launch(make_run(model, Endpoint(server.url, "m", "JUDGE_KEY")), tmp_path, "run")
         folder, paid = tmp_path / "run", len(server.asked)
         assert {each["key"] for each in server.asked} == {f"Bearer {SECRET}"} and paid > 8
-        before, figures = digest(folder), (folder / "metrics.jsonl").read_text()
+        before, metrics = digest(folder), (folder / "metrics.jsonl").read_text()
         shutil.rmtree(folder / "checkpoints" / "step-2")
         (folder / "summary.json").unlink()
         relaunch(folder)
         assert len(server.asked) == paid, "the second step was made again and cost nothing"
-    assert digest(folder) == before and (folder / "metrics.jsonl").read_text() == figures
+    assert digest(folder) == before and (folder / "metrics.jsonl").read_text() == metrics
     assert "JUDGE_KEY" in (folder / "recipe.py").read_text()
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) > 10 and not [path for path in files if SECRET.encode() in path.read_bytes()]
@@ -82,21 +82,21 @@ def test_a_resumed_run_asks_nobody_twice_and_no_secret_is_on_disk(
     assert len(kept) == paid - 2 and all("[key]" in answer for (answer,) in kept)
 
 
-def test_a_dead_judge_fails_its_attempts_and_ends_the_run(model: Path, tmp_path: Path) -> None:
+def test_a_dead_judge_fails_its_rollouts_and_ends_the_run(model: Path, tmp_path: Path) -> None:
     with serving() as server:
         url = server.url
     run = make_run(model, Endpoint(url, "m", seconds=0.5))
     with pytest.raises(
-        RewardError, match=r"100% of the last 8 attempts failed .*did not answer: no answer within 0.5 s"
+        RewardError, match=r"100% of the last 8 rollouts failed .*did not answer: no answer within 0.5 s"
     ):
         launch(run, tmp_path, "run")
-    rows = sqlite3.connect(tmp_path / "run" / "ledger.db").execute("SELECT outcome, error, reward FROM attempts")
+    rows = sqlite3.connect(tmp_path / "run" / "ledger.db").execute("SELECT outcome, error, reward FROM rollouts")
     found = rows.fetchall()
     assert found and all(outcome == "failed" and "refused" in error for outcome, error, _ in found)
 
 
 @dataclass
-class Dies(Adviser):
+class Dies(LLMClient):
     """Answers after a while, and from some question on never."""
 
     answers: int = 10**9
@@ -111,16 +111,16 @@ class Dies(Adviser):
 
 
 def test_within_a_deadline_on_a_virtual_clock(model: Path, tmp_path: Path) -> None:
-    """A judge that hangs costs 10 s for the group and 10 s for its attempts alone; what it said before was trained."""
+    """A judge that hangs costs 10 s for the group and 10 s for its rollouts alone; what it said before was trained."""
     judge = Dies(answers=30)
-    run = scripted_run(steps=9, rewards=(RubricPoints(WRITER, judge),))
+    run = scripted_run(steps=9, rewards=(RubricPoints(TASK_GENERATOR, judge),))
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         with pytest.raises(RewardError, match=r"% of the last .*no answer within 10 s"):
             run_virtually(train(flow))
-        rows = flow.ledger._rows("SELECT outcome, error FROM attempts WHERE outcome = 'failed'")
+        rows = flow.ledger._rows("SELECT outcome, error FROM rollouts WHERE outcome = 'failed'")
         trained = flow.ledger.counts()["trained"]
         assert flow.ledger.violations() == []
-    assert trained == 24 and [row["step"] for row in recorder.rows] == [1, 2], "30 answers are two steps of 12 attempts"
+    assert trained == 24 and [row["step"] for row in recorder.rows] == [1, 2], "30 answers are two steps of 12 rollouts"
     assert rows and all("TimeoutError: no answer within 10 s" in row[1] for row in rows)
 
 
@@ -130,16 +130,16 @@ def test_the_policy_is_asked_as_it_stands_and_as_it_began(tmp_path: Path) -> Non
     itself, beginning = Itself(), Beginning()
     sampling = Sampling(max_tokens=10**6)
 
-    def heard(adviser: Adviser, text: str = "1+1=?") -> str:
-        return asyncio.run(adviser.ask([Message("user", text)], sampling, 3))
+    def heard(llm_client: LLMClient, text: str = "1+1=?") -> str:
+        return asyncio.run(llm_client.ask([Message("user", text)], sampling, 3))
 
-    with pytest.raises(AdviserError, match="before it was met"):
+    with pytest.raises(LLMClientError, match="before it was met"):
         heard(itself)
     for each in inside((itself, beginning), Meets):
         each.meet(policy)
     assert [heard(itself), heard(beginning), heard(itself)] == ["0", "then", "1"]
     assert "1+1=?" in now.prompts[0] and itself.num_generated == 4 and beginning.num_generated == 5
-    with pytest.raises(AdviserError, match=rf"a question of \d+ tokens, and context={policy.context}: set it higher"):
+    with pytest.raises(LLMClientError, match=rf"a question of \d+ tokens, and context={policy.context}: set it higher"):
         heard(itself, "1+1=?" * policy.context)
 
 

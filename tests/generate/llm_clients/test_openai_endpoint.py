@@ -1,4 +1,4 @@
-"""An adviser behind an address: what is sent, what is kept, who is asked again, and what no answer is."""
+"""An LLM client behind an address: what is sent, what is kept, who is asked again, and what no answer is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.recipes.llm_clients import KEY_VARIABLE, parse_adviser
+from strop.recipes.llm_clients import KEY_VARIABLE, parse_llm_client
 from strop.standins.rewrite.rewriting import Rewriting
 from strop.text.llm_prompt import question
 from strop.types import Message, Sampling
@@ -28,25 +28,27 @@ def server() -> Iterator[Server]:
 
 
 def make(server: Server, folder: Path | None = None, **fields: Any) -> Endpoint:
-    adviser = Endpoint(server.url, "m", **fields)
+    llm_client = Endpoint(server.url, "m", **fields)
     if folder is not None:
-        adviser.keep_in(folder)
-    return adviser
+        llm_client.keep_in(folder)
+    return llm_client
 
 
-def ask(adviser: Endpoint, text: str = "hello", key: int = 5, **sampling: Any) -> str:
+def ask(llm_client: Endpoint, text: str = "hello", key: int = 5, **sampling: Any) -> str:
     fields = {"temperature": 0.5, "max_tokens": 9} | sampling
-    return asyncio.run(adviser.ask([Message("user", text)], Sampling(**fields), key))
+    return asyncio.run(llm_client.ask([Message("user", text)], Sampling(**fields), key))
 
 
 def test_it_asks_once_and_remembers(server: Server, tmp_path: Path) -> None:
     server.answers = ["one", "two", "three", "four", "five"]
-    adviser = make(server, tmp_path)
-    assert [ask(adviser), ask(adviser), ask(make(server, tmp_path))] == ["one"] * 3, "a resumed run asks nobody twice"
-    asyncio.run(adviser.close())
-    assert ask(adviser) == "one", "whoever closed may ask again"
-    assert ask(adviser, key=6) == "two" and ask(adviser, "other") == "three"
-    assert ask(adviser, temperature=0.0) == "four", "sampled otherwise, another question"
+    llm_client = make(server, tmp_path)
+    assert [ask(llm_client), ask(llm_client), ask(make(server, tmp_path))] == ["one"] * 3, (
+        "a resumed run asks nobody twice"
+    )
+    asyncio.run(llm_client.close())
+    assert ask(llm_client) == "one", "whoever closed may ask again"
+    assert ask(llm_client, key=6) == "two" and ask(llm_client, "other") == "three"
+    assert ask(llm_client, temperature=0.0) == "four", "sampled otherwise, another question"
     first = server.asked[0]
     assert first["path"] == "/v1/chat/completions" and first["key"] is None
     assert first["messages"] == [{"role": "user", "content": "hello"}] and first["model"] == "m"
@@ -58,11 +60,11 @@ def test_it_asks_once_and_remembers(server: Server, tmp_path: Path) -> None:
 
 def test_two_who_ask_the_same_at_once_hear_the_same(server: Server, tmp_path: Path) -> None:
     server.answers = ["one", "two"]
-    adviser = make(server, tmp_path)
+    llm_client = make(server, tmp_path)
 
     async def both() -> list[str]:
         question = [Message("user", "hello")]
-        return list(await asyncio.gather(*(adviser.ask(question, Sampling(), 1) for _ in range(2))))
+        return list(await asyncio.gather(*(llm_client.ask(question, Sampling(), 1) for _ in range(2))))
 
     first, second = asyncio.run(both())
     assert first == second and len(server.asked) == 2
@@ -70,10 +72,10 @@ def test_two_who_ask_the_same_at_once_hear_the_same(server: Server, tmp_path: Pa
 
 def test_at_most_so_many_at_once(server: Server) -> None:
     server.answers = [0.05] * 6
-    adviser = make(server, at_once=2)
+    llm_client = make(server, at_once=2)
 
     async def many() -> list[str]:
-        return list(await asyncio.gather(*(adviser.ask([Message("user", "x")], Sampling(), n) for n in range(6))))
+        return list(await asyncio.gather(*(llm_client.ask([Message("user", "x")], Sampling(), n) for n in range(6))))
 
     assert asyncio.run(many()) == ["late"] * 6 and server.most == 2
 
@@ -81,14 +83,14 @@ def test_at_most_so_many_at_once(server: Server) -> None:
 def test_a_key_is_sent_where_there_is_one_and_never_said_back(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", f"{SECRET}\n")
     server.answers = [f"your key is {SECRET}", f"no JSON but {SECRET}".encode()]
-    adviser = make(server, key_variable="SOME_KEY")
-    assert ask(adviser) == "your key is [key]" and server.asked[0]["key"] == f"Bearer {SECRET}"
-    with pytest.raises(AdviserError) as caught:
-        ask(adviser)
+    llm_client = make(server, key_variable="SOME_KEY")
+    assert ask(llm_client) == "your key is [key]" and server.asked[0]["key"] == f"Bearer {SECRET}"
+    with pytest.raises(LLMClientError) as caught:
+        ask(llm_client)
     assert SECRET not in str(caught.value) and "[key]" in str(caught.value)
     monkeypatch.setenv("SOME_KEY", "two\nlines")
-    with pytest.raises(AdviserError, match="SOME_KEY holds no key: need printable ASCII") as caught:
-        ask(adviser)
+    with pytest.raises(LLMClientError, match="SOME_KEY holds no key: need printable ASCII") as caught:
+        ask(llm_client)
     assert "two" not in str(caught.value) and len(server.asked) == 2
 
 
@@ -97,7 +99,7 @@ def test_a_key_goes_nowhere_else(server: Server, monkeypatch: pytest.MonkeyPatch
     with serving() as other:
         server.answers = [(307, {"Location": other.url}), (302, {"Location": other.url})]
         for status in (307, 302):
-            with pytest.raises(AdviserError, match=f"did not answer: status {status}"):
+            with pytest.raises(LLMClientError, match=f"did not answer: status {status}"):
                 ask(make(server, key_variable="SOME_KEY"), str(status))
         assert not other.asked
 
@@ -110,7 +112,7 @@ def test_who_is_busy_is_asked_again(server: Server, status: int) -> None:
 
 def test_who_refuses_is_not_asked_again(server: Server) -> None:
     server.answers = [404, "never"]
-    with pytest.raises(AdviserError, match=r"m at http://.* did not answer: status 404"):
+    with pytest.raises(LLMClientError, match=r"m at http://.* did not answer: status 404"):
         ask(make(server))
     assert len(server.asked) == 1
 
@@ -118,7 +120,7 @@ def test_who_refuses_is_not_asked_again(server: Server) -> None:
 def test_who_is_too_slow_is_no_answer_and_nobody_waits_for_it(server: Server) -> None:
     server.answers = [3.0]
     before = time.monotonic()
-    with pytest.raises(AdviserError, match=r"no answer within 0\.1 s"):
+    with pytest.raises(LLMClientError, match=r"no answer within 0\.1 s"):
         ask(make(server, seconds=0.1))
     assert time.monotonic() - before < 1.5
 
@@ -137,22 +139,22 @@ def test_who_is_too_slow_is_no_answer_and_nobody_waits_for_it(server: Server) ->
 )
 def test_whatever_is_no_answer_is_none(server: Server, tmp_path: Path, answer: bytes) -> None:
     server.answers = [answer]
-    with pytest.raises(AdviserError, match="an answer"):
+    with pytest.raises(LLMClientError, match="an answer"):
         ask(make(server, tmp_path))
     assert ask(make(server, tmp_path)) == "so", "what failed is not remembered"
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(AdviserError, match=r"no answer within 0\.5 s, last: .*refused.*after 1 s"):
+    with pytest.raises(LLMClientError, match=r"no answer within 0\.5 s, last: .*refused.*after 1 s"):
         ask(Endpoint("http://127.0.0.1:9/v1", "m", seconds=0.5))
 
 
-def test_advisers_by_name() -> None:
-    assert parse_adviser("rules") == Rewriting() and parse_adviser("itself") is None
-    assert parse_adviser("http://h:1/v1#m") == Endpoint("http://h:1/v1", "m", key_variable=KEY_VARIABLE)
+def test_llm_clients_by_name() -> None:
+    assert parse_llm_client("rules") == Rewriting() and parse_llm_client("itself") is None
+    assert parse_llm_client("http://h:1/v1#m") == Endpoint("http://h:1/v1", "m", key_variable=KEY_VARIABLE)
     for wrong in ("rule", "http://h:1/v1", "ftp://h#m"):
         with pytest.raises(ConfigurationError, match="rules, itself or http"):
-            parse_adviser(wrong)
+            parse_llm_client(wrong)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_what_cannot_be_is_refused_and_no_secret_told(fields: dict[str, Any], sa
 
 
 def test_a_server_reads_no_markers_of_thoughts_within_a_fence() -> None:
-    asked = question("<think> first.", reply="<think>x</think><tool_call>{}</tool_call><|im_end|>")
+    asked = question("<think> first.", completion="<think>x</think><tool_call>{}</tool_call><|im_end|>")
     with serving() as server:
         asyncio.run(Endpoint(server.url, "m").ask([Message("user", asked)], Sampling(), 0))
         sent = server.asked[0]["messages"][0]["content"]

@@ -128,7 +128,7 @@ def test_changes_wait_for_a_later_version_and_their_order_is_that_of_admission()
     again.restore(json.loads(json.dumps(back.state())))
     for library in (there, again):
         library.catch_up()
-        assert library.figures() == {"lessons": 1.0, "lessons/added": 1.0, "lessons/replaced": 2.0}
+        assert library.metrics() == {"lessons": 1.0, "lessons/added": 1.0, "lessons/replaced": 2.0}
     assert there.state() == again.state() and there.on("")[0].name == "/3"
 
 

@@ -1,4 +1,4 @@
-"""A small run with scripted replies, and what must hold in it whichever attempts a strategy makes."""
+"""A small run with scripted completions, and what must hold in it whichever rollouts a strategy makes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from strop.environments.single_turn import SingleTurn
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.pipeline import train
-from strop.roles import Environment, Strategy, World
+from strop.roles import Environment, Episode, Strategy
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
-from strop.types import Group, IntArray, Message, Metrics, Observation, Sampling, Task, Trajectory
+from strop.types import Group, IntArray, Message, Metrics, Observation, Rollout, Sampling, Task
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
 
@@ -38,8 +38,8 @@ class Counting(Scripted):
 
 
 @dataclass(frozen=True)
-class Hearing(World):
-    """Another world, which notes every reply that it is asked about."""
+class Hearing(Environment):
+    """Another environment, which notes every completion that it is asked about."""
 
     inner: Arithmetic
     heard: list[str] = field(default_factory=list)
@@ -54,13 +54,13 @@ class Hearing(World):
     def task(self, index: int, heldout: bool = False) -> Task:
         return self.inner.task(index, heldout)
 
-    def check(self, task: Task, reply: str) -> float:
-        return self.inner.check(task, reply)
+    def check(self, task: Task, completion: str) -> float:
+        return self.inner.check(task, completion)
 
     def solution(self, task: Task) -> str:
         return self.inner.solution(task) + ("" if self.is_right else "0")
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         return Heard(self, heard=self.heard)
 
 
@@ -68,39 +68,39 @@ class Hearing(World):
 class Heard(SingleTurn):
     heard: list[str] = field(default_factory=list)
 
-    async def step(self, reply: Message) -> Observation:
-        self.heard.append(reply.content)
-        return await super().step(reply)
+    async def step(self, completion: Message) -> Observation:
+        self.heard.append(completion.content)
+        return await super().step(completion)
 
 
 @dataclass
 class Flown:
-    """What came of a run: the groups of its first step, all attempts of its ledger by id, its last figures."""
+    """What came of a run: the groups of its first step, all rollouts of its ledger by id, its last metrics."""
 
     groups: list[Group]
-    attempts: dict[str, Trajectory]
+    rollouts: dict[str, Rollout]
     row: Metrics
     heard: list[str]
 
 
 def flown(model: Path, ledger: Path, strategy: Strategy, engine: Engine, **parts: Any) -> Flown:
-    """Two steps in a world of sums, after the checks that every strategy must pass."""
-    worlds = parts.pop("worlds", (Hearing(Arithmetic(2)),))
-    changes = {"worlds": worlds, "sampler": Uniform(worlds), "engine": engine, "strategy": strategy} | parts
+    """Two steps in an environment of sums, after the checks that every strategy must pass."""
+    envs = parts.pop("envs", (Hearing(Arithmetic(2)),))
+    changes = {"envs": envs, "sampler": Uniform(envs), "engine": engine, "strategy": strategy} | parts
     run = make_run(2, **changes)
     with opened(run, model, ledger) as (flow, recorder):
         strategy_meets(strategy, flow.policy)
         run_virtually(train(flow))
         book, row = flow.ledger, recorder.rows[-1]
         assert book.violations() == []
-        ids = [id_ for (id_,) in book._rows("SELECT id FROM attempts ORDER BY number, id")]
-        made = {id_: book.attempt(id_) for id_ in ids}
+        ids = [id_ for (id_,) in book._rows("SELECT id FROM rollouts ORDER BY number, id")]
+        made = {id_: book.rollout(id_) for id_ in ids}
         groups = [*book.trained_groups(1), *book.trained_groups(2)]
         _spoken_once(made.values(), groups, flow.policy)
-    sampled = sum(attempt.num_sampled for attempt in made.values())
+    sampled = sum(rollout.num_sampled for rollout in made.values())
     (counted,) = inside(engine, Counting)
     assert row["tokens_generated"] == sampled == counted.sampled, "every sampled token is in exactly one row"
-    heard = worlds[0].heard if isinstance(worlds[0], Hearing) else []
+    heard = envs[0].heard if isinstance(envs[0], Hearing) else []
     return Flown(groups[:4], made, row, heard)
 
 
@@ -110,14 +110,14 @@ def strategy_meets(strategy: Any, policy: Policy) -> None:
         part.meet(policy)
 
 
-def _spoken_once(attempts: Sequence[Trajectory], groups: list[Group], policy: Policy) -> None:
-    """A reply is what was given and what was written, once each; only what was written is trained."""
-    for attempt in attempts:
-        for turn in attempt.turns:
+def _spoken_once(rollouts: Sequence[Rollout], groups: list[Group], policy: Policy) -> None:
+    """A completion is what was given and what was written, once each; only what was written is trained."""
+    for rollout in rollouts:
+        for turn in rollout.turns:
             assert turn.message.content == policy.template.text(turn.whole)
     for group in groups:
-        for attempt in group.scored:
-            attempt.set_advantage(1.0)
-        (batch,) = pack([replace(group)], TokenMean(), 1, 10_000, "attempt")
-        written = [turn.tokens for attempt in group.scored for turn in attempt.turns]
+        for rollout in group.scored:
+            rollout.set_advantage(1.0)
+        (batch,) = pack([replace(group)], TokenMean(), 1, 10_000, "rollout")
+        written = [turn.tokens for rollout in group.scored for turn in rollout.turns]
         assert batch.tokens[batch.trainable].tolist() == np.concatenate(written).tolist()

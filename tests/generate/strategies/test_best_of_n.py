@@ -1,4 +1,4 @@
-"""The best of several attempts is brought; with an evaluation that is pass@k."""
+"""The best of several rollouts is brought; with an evaluation that is pass@k."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.best_of_n import BestOf
-from strop.types import Group, Outcome, Trajectory
-from tests.generate.strategies.test_entropy_forks import Replies
+from strop.types import Group, Outcome, Rollout
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
 
 
-def played(folder: Path, replies: list[str], count: int, is_broken: bool = False) -> list[Trajectory]:
+def played(folder: Path, completions: list[str], count: int, is_broken: bool = False) -> list[Rollout]:
     async def score(group: Group) -> None:
-        for attempt in group.trajectories:
-            attempt.reward = float(attempt.reply or 0)
+        for rollout in group.rollouts:
+            rollout.reward = float(rollout.completion or 0)
 
-    policy = policy_of(save_folder(folder), Recording([f"{reply}|" for reply in replies]))
-    play = GroupPlayer(Group(0, TASK, []), policy, (Replies(1, is_broken=is_broken),), Chat(), 0, score)
+    policy = policy_of(save_folder(folder), Recording([f"{completion}|" for completion in completions]))
+    play = GroupPlayer(Group(0, TASK, []), policy, (Completions(1, is_broken=is_broken),), Chat(), 0, score)
     brought = asyncio.run(BestOf(count)(play.group, [play.another() for _ in range(2)], play))
     assert len(play.made) == len(play.keys) == 2 * count
     return brought
@@ -30,7 +30,7 @@ def played(folder: Path, replies: list[str], count: int, is_broken: bool = False
 
 def test_one_of_each_start_the_first_of_equals(tmp_path: Path) -> None:
     first, second = played(tmp_path, ["0", "0", "1", "0", "1", "0"], 3)  # of 0/0, 0/2 and 0/3, then of 0/1, 0/4 and 0/5
-    assert {first.reply, second.reply} == {"1"} and [first.id, second.id] == ["0/3", "0/4"]
+    assert {first.completion, second.completion} == {"1"} and [first.id, second.id] == ["0/3", "0/4"]
     same = played(tmp_path, ["1"] * 6, 3)
     assert [each.id for each in same] == ["0/0", "0/1"]
 

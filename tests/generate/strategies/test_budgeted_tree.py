@@ -13,21 +13,21 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.step_gain import question, residual, steps_in
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.recipes.rollout.bavt import BudgetedTree, chances
-from strop.roles import Adviser
+from strop.recipes.rollout.bavt import BudgetedTree, probabilities
+from strop.roles import LLMClient
 from strop.standins.judges.progress import narrowing
-from strop.types import Group, Message, Origin, Outcome, Sampling, Trajectory
-from tests.generate.strategies.test_entropy_forks import Replies
+from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
 
 
-def test_the_papers_chances() -> None:
-    assert chances([0.8, 0.4], 1.0) == pytest.approx([2 / 3, 1 / 3]) and chances([0.8, 0.4], 0.5) == pytest.approx(
-        [0.8, 0.2]
-    )
-    assert chances([0.8, 0.4], 0.1) == pytest.approx([0.999, 0.001], abs=1e-3)
-    assert chances([0.8, 0.4, 0.0], 1e-5) == pytest.approx([1, 0, 0]), "no overflow near the end"
-    assert chances([0.0, 0.0], 0.5) == pytest.approx([0.5, 0.5])
+def test_the_papers_probabilities() -> None:
+    assert probabilities([0.8, 0.4], 1.0) == pytest.approx([2 / 3, 1 / 3]) and probabilities(
+        [0.8, 0.4], 0.5
+    ) == pytest.approx([0.8, 0.2])
+    assert probabilities([0.8, 0.4], 0.1) == pytest.approx([0.999, 0.001], abs=1e-3)
+    assert probabilities([0.8, 0.4, 0.0], 1e-5) == pytest.approx([1, 0, 0]), "no overflow near the end"
+    assert probabilities([0.0, 0.0], 0.5) == pytest.approx([0.5, 0.5])
 
 
 def test_what_is_left_is_the_smaller_share_of_both_budgets() -> None:
@@ -47,7 +47,7 @@ def test_questions_and_answers() -> None:
 
 
 @dataclass
-class Judging(Adviser):
+class Judging(LLMClient):
     """Says its answers one after the other, the last of them for ever; notes what it read."""
 
     answers: Sequence[str]
@@ -60,23 +60,28 @@ class Judging(Adviser):
 
 
 def searched(
-    folder: Path, replies: list[str], judge: Judging, turns: int, calls: int, tokens: int = 99
-) -> tuple[Trajectory, GroupPlayer]:
+    folder: Path, completions: list[str], judge: Judging, turns: int, calls: int, tokens: int = 99
+) -> tuple[Rollout, GroupPlayer]:
     async def score(group: Group) -> None:
         return None
 
     play = GroupPlayer(
-        Group(0, TASK, []), policy_of(save_folder(folder), Recording(replies)), (Replies(turns),), Chat(), 0, score
+        Group(0, TASK, []),
+        policy_of(save_folder(folder), Recording(completions)),
+        (Completions(turns),),
+        Chat(),
+        0,
+        score,
     )
     (best,) = asyncio.run(BudgetedTree(judge, calls, tokens)(play.group, [play.another()], play))
     return best, play
 
 
-def test_turns_that_help_are_gone_on_from_and_the_judge_hears_the_world(tmp_path: Path) -> None:
+def test_turns_that_help_are_gone_on_from_and_the_judge_hears_the_env(tmp_path: Path) -> None:
     judge = Judging(["50"])
     best, play = searched(tmp_path, ["a|", "b|", "c|", "d|", "e|", "f|"], judge, turns=2, calls=6)
-    deeper = [attempt for attempt in play.made.values() if len(attempt.turns) == 2]
-    assert best.id in {attempt.id for attempt in deeper}
+    deeper = [rollout for rollout in play.made.values() if len(rollout.turns) == 2]
+    assert best.id in {rollout.id for rollout in deeper}
     assert all(t.outcome is Outcome.FINISHED and t.origin is Origin.BRANCHED and t.num_tokens == 2 for t in deeper)
     assert all(t.turns[0].message == play.made[t.parent].turns[0].message for t in deeper), "its parent's, given to it"
     assert "last step: a -> more" in judge.asked[0] and any("step: a -> more" in text for text in judge.asked[1:])
@@ -84,12 +89,12 @@ def test_turns_that_help_are_gone_on_from_and_the_judge_hears_the_world(tmp_path
 
 
 def test_what_did_not_help_is_pruned(tmp_path: Path) -> None:
-    """The first turn does harm: nobody goes on from it, whatever chance says."""
+    """The first turn does harm: nobody goes on from it, whatever probability says."""
     best, play = searched(tmp_path, ["a|", *["b|"] * 9], Judging(["-10", "3"]), turns=9, calls=10)
-    parents = [attempt.parent for attempt in play.made.values()]
+    parents = [rollout.parent for rollout in play.made.values()]
     assert "0/0" not in parents and any(parents)
     assert best.facts["value"] == pytest.approx(0.5 + 0.03 * len(best.turns)) and best.outcome is Outcome.TRUNCATED
-    assert len(best.turns) == max(len(attempt.turns) for attempt in play.made.values())
+    assert len(best.turns) == max(len(rollout.turns) for rollout in play.made.values())
 
 
 def test_values_add_up_and_stay_within_one(tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ def test_values_add_up_and_stay_within_one(tmp_path: Path) -> None:
 def test_a_full_value_is_gone_on_from(tmp_path: Path) -> None:
     """Half of what was possible each time: the value is 1 after one turn, and later ones help as much."""
     best, play = searched(tmp_path, ["a|"] * 12, Judging(["50"]), turns=4, calls=12)
-    assert max(len(attempt.turns) for attempt in play.made.values()) == 4, "as deep as the world goes"
+    assert max(len(rollout.turns) for rollout in play.made.values()) == 4, "as deep as the environment goes"
     assert best.outcome is Outcome.FINISHED and best.facts["value"] == 1.0
 
 
@@ -122,7 +127,7 @@ def test_an_ended_dialogue_is_preferred_to_a_better_open_one(tmp_path: Path) -> 
     assert best.outcome is Outcome.FINISHED and best.facts["value"] == pytest.approx(0.9)
 
 
-def test_what_the_world_failed_is_worth_nothing() -> None:
+def test_what_the_env_failed_is_worth_nothing() -> None:
     with pytest.raises(ConfigurationError, match="got 0, 512"):
         BudgetedTree(Judging([""]), 0)
     with pytest.raises(ConfigurationError, match="got 10, 0"):

@@ -1,4 +1,4 @@
-"""ECHO's tree: figures and thresholds by hand, a path that branches, one that is given up, and the budget."""
+"""ECHO's tree: metrics and thresholds by hand, a path that branches, one that is given up, and the budget."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.tree_search.parallel_decode import LivePath
 from strop.recipes.rollout.echo_ec.strategy import ConfidentTree, Thresholds, _lasting, _means, _Watched
-from strop.training.requirements import Note
-from strop.types import Group, Origin, Start, Trajectory
-from tests.generate.strategies.test_entropy_forks import Replies, player
+from strop.training.requirements import PolicyStatistic
+from strop.types import Group, Origin, Rollout, Start
+from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
 
 SURE = [0.991, *[0.001] * 9]
 TORN = [0.1] * 10  # H = ln 10, C = 0.1
 
 
-def looked(folder: Folder, replies: list[str], torn: dict[tuple[str, int], str], world: Replies) -> GroupPlayer:
-    """Sure everywhere but at the written tokens (attempt, place) named, where these letters are equally likely."""
+def looked(folder: Folder, completions: list[str], torn: dict[tuple[str, int], str], env: Completions) -> GroupPlayer:
+    """Sure everywhere but at the written tokens (rollout, place) named, where these letters are equally likely."""
 
-    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
-        for attempt in groups[0].scored:
-            tokens = [int(token) for turn in attempt.turns for token in turn.tokens]
+    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+        for rollout in groups[0].scored:
+            tokens = [int(token) for turn in rollout.turns for token in turn.tokens]
             rows = [[*SURE, token, *range(90, 99)] for token in tokens]
             for (name, place), letters in torn.items():
-                if name == attempt.id and place < len(rows):
+                if name == rollout.id and place < len(rows):
                     rows[place] = [*TORN, *ids(letters)]
-            attempt.notes["top 10"] = np.array(rows, np.float32)
+            rollout.notes["top 10"] = np.array(rows, np.float32)
 
-    play = player(folder, replies, {}, world)
+    play = player(folder, completions, {}, env)
     play.note = note
     return play
 
 
-def grown(play: GroupPlayer, strategy: ConfidentTree, starts: int) -> list[Trajectory]:
+def grown(play: GroupPlayer, strategy: ConfidentTree, starts: int) -> list[Rollout]:
     strategy.meet(play.policy)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
 
@@ -46,9 +46,9 @@ def grown(play: GroupPlayer, strategy: ConfidentTree, starts: int) -> list[Traje
 def test_a_path_branches_once_into_the_likeliest_other_tokens(tmp_path: Folder) -> None:
     """Torn at its sixth token, `f`, and then at the eighth: the fan is 1 + 2 + 0.12, itself and two others."""
     torn = {("0/0", 5): "fxyzuvwqrs", ("0/0", 7): "hxyzuvwqrs"}
-    replies = ["abcd", "efgh", "i|", "1|", "2|", "3|"]
-    found = grown(looked(tmp_path, replies, torn, Replies(1)), ConfidentTree(1, 1.0, 0.5, 4), 4)
-    assert [each.reply for each in found] == ["abcdefghi", "abcdex1", "abcdey2", "3"]
+    completions = ["abcd", "efgh", "i|", "1|", "2|", "3|"]
+    found = grown(looked(tmp_path, completions, torn, Completions(1)), ConfidentTree(1, 1.0, 0.5, 4), 4)
+    assert [each.completion for each in found] == ["abcdefghi", "abcdex1", "abcdey2", "3"]
     assert [each.origin for each in found] == [Origin.POLICY, Origin.BRANCHED, Origin.BRANCHED, Origin.POLICY]
     assert found[1].turns[0].prefix.tolist() == ids("abcde") and found[1].turns[0].versions[0] == -1
     assert found[0].facts == {"given_up": 0.0, "fan": 3.0} and found[1].facts == {"given_up": 0.0}
@@ -57,35 +57,41 @@ def test_a_path_branches_once_into_the_likeliest_other_tokens(tmp_path: Folder) 
 
 def test_no_more_branches_than_the_budget_has(tmp_path: Folder) -> None:
     torn = {("0/0", 5): "fxyzuvwqrs"}
-    found = grown(looked(tmp_path, ["abcd", "efgh", "i|", "1|"], torn, Replies(1)), ConfidentTree(1, 1.0, 0.5, 4), 2)
-    assert [each.reply for each in found] == ["abcdefghi", "abcdex1"]
+    found = grown(
+        looked(tmp_path, ["abcd", "efgh", "i|", "1|"], torn, Completions(1)), ConfidentTree(1, 1.0, 0.5, 4), 2
+    )
+    assert [each.completion for each in found] == ["abcdefghi", "abcdex1"]
 
 
 def test_not_before_the_fifth_token_and_not_where_confidence_is_usual(tmp_path: Folder) -> None:
     early = grown(
-        looked(tmp_path, ["abcd", "e|", "1|"], {("0/0", 3): "dxyzuvwqrs"}, Replies(1)), ConfidentTree(1, 1.0, 0.5, 4), 2
+        looked(tmp_path, ["abcd", "e|", "1|"], {("0/0", 3): "dxyzuvwqrs"}, Completions(1)),
+        ConfidentTree(1, 1.0, 0.5, 4),
+        2,
     )
-    assert [each.reply for each in early] == ["abcde", "1"]
+    assert [each.completion for each in early] == ["abcde", "1"]
 
 
-def test_who_doubts_three_times_in_a_row_is_given_up(tmp_path: Folder) -> None:
+def test_who_warnings_three_times_in_a_row_is_given_up(tmp_path: Folder) -> None:
     """Torn at its fifth to seventh token, where the rises are 2.24, 1.68 and 1.12: all above 0.5 / 3.5 ln 10 = 0.33."""
     torn = {("0/1", place): "exyzuvwqrs" for place in (4, 5, 6)}
-    play = looked(tmp_path, ["abcd", "abcd", "efgh", "efgh", "i|"], torn, Replies(1))
+    play = looked(tmp_path, ["abcd", "abcd", "efgh", "efgh", "i|"], torn, Completions(1))
     (found,) = grown(play, ConfidentTree(2, 1.0, 0.0, 4), 2)
     assert found.id == "0/0" and found.facts["given_up"] == 1.0
     (lost,) = play.unused([found])
     assert lost.turns[0].message.content == "abcdefgh" and lost.num_sampled == 8
-    alone = looked(tmp_path, ["abcd", "efgh", "i|"], {("0/0", place): "exyzuvwqrs" for place in (4, 5, 6)}, Replies(1))
+    alone = looked(
+        tmp_path, ["abcd", "efgh", "i|"], {("0/0", place): "exyzuvwqrs" for place in (4, 5, 6)}, Completions(1)
+    )
     (kept,) = grown(alone, ConfidentTree(1, 1.0, 0.0, 4), 1)
-    assert kept.reply == "abcdefghi", "one is always left"
+    assert kept.completion == "abcdefghi", "one is always left"
 
 
-def test_in_a_world_of_several_replies(tmp_path: Folder) -> None:
+def test_in_a_env_of_several_completions(tmp_path: Folder) -> None:
     torn = {("0/0", 5): "dxyzuvwqrs"}
-    found = grown(looked(tmp_path, ["abc|", "cd", "e|", "1|"], torn, Replies(2)), ConfidentTree(1, 1.0, 0.5, 6), 2)
+    found = grown(looked(tmp_path, ["abc|", "cd", "e|", "1|"], torn, Completions(2)), ConfidentTree(1, 1.0, 0.5, 6), 2)
     assert [[turn.message.content for turn in each.turns] for each in found] == [["abc", "cde"], ["abc", "cx1"]]
-    broken = grown(looked(tmp_path, ["a|"], {}, Replies(1, is_broken=True)), ConfidentTree(1, piece=4), 1)
+    broken = grown(looked(tmp_path, ["a|"], {}, Completions(1, is_broken=True)), ConfidentTree(1, piece=4), 1)
     assert len(broken) == 1
 
 

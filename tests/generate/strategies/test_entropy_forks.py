@@ -1,4 +1,6 @@
-"""Forks where the policy is least certain: positions by hand, in chats and in worlds of several turns, and in a run."""
+"""Forks where the policy is least certain: positions by hand, in chats and in environments of several turns, and in a
+run.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.group_rollouts import GroupPlayer
 from strop.pipeline import train
 from strop.recipes.rollout.ettrl import EntropyForks
-from strop.roles import Environment, World
-from strop.training.requirements import ENTROPY, Note
-from strop.types import Group, Message, Observation, Origin, Outcome, Task, Trajectory
+from strop.roles import Environment, Episode
+from strop.training.requirements import ENTROPY, PolicyStatistic
+from strop.types import Group, Message, Observation, Origin, Outcome, Rollout, Task
 from tests.clock import run_virtually
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 from tests.test_pipeline import make_run, opened
@@ -28,8 +30,8 @@ from tests.tiny_models import save_pocket_like
 
 
 @dataclass
-class Replies(World, Environment):
-    """Asks `more` until it heard so many replies."""
+class Completions(Environment, Episode):
+    """Asks `more` until it heard so many completions."""
 
     count: int
     heard: int = 0
@@ -40,16 +42,16 @@ class Replies(World, Environment):
     def task(self, index: int, heldout: bool = False) -> Task:
         return TASK
 
-    def environment(self) -> Environment:
+    def episode(self) -> Episode:
         return replace(self)
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         return 0.0
 
     async def reset(self, task: Task) -> None:
         self.heard = 0
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self.heard += 1
         if self.is_broken:
             raise ConnectionError("gone")
@@ -57,57 +59,63 @@ class Replies(World, Environment):
 
 
 def player(
-    folder: Path, replies: Sequence[str], doubts: dict[str, list[float]], world: World, asked: Note = ENTROPY
+    folder: Path,
+    completions: Sequence[str],
+    entropies_of: dict[str, list[float]],
+    env: Environment,
+    asked: PolicyStatistic = ENTROPY,
 ) -> GroupPlayer:
-    """`doubts` are the entropies of each attempt's tokens, as far as they go; 0 behind."""
+    """`entropies_of` are the entropies of each rollout's tokens, as far as they go; 0 behind."""
 
-    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
+    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         assert needs == {asked}
-        for attempt in groups[0].scored:
-            known = np.zeros(attempt.num_tokens, np.float32)
-            known[: len(doubts[attempt.id])] = doubts[attempt.id]
-            attempt.notes[asked.name] = known
+        for rollout in groups[0].scored:
+            known = np.zeros(rollout.num_tokens, np.float32)
+            known[: len(entropies_of[rollout.id])] = entropies_of[rollout.id]
+            rollout.notes[asked.name] = known
 
     async def score(group: Group) -> None:
         return None
 
-    policy = policy_of(save_folder(folder), Recording(replies))
-    return GroupPlayer(Group(0, TASK, []), policy, (world,), Chat(), 0, score, note)
+    policy = policy_of(save_folder(folder), Recording(completions))
+    return GroupPlayer(Group(0, TASK, []), policy, (env,), Chat(), 0, score, note)
 
 
-def made(play: GroupPlayer, roots: int, strategy: EntropyForks) -> list[Trajectory]:
+def made(play: GroupPlayer, roots: int, strategy: EntropyForks) -> list[Rollout]:
     starts = [play.another() for _ in range(roots)]
     return asyncio.run(strategy(play.group, starts, play))
 
 
 def test_branches_begin_at_the_most_uncertain_tokens(tmp_path: Path) -> None:
-    """A root of three replies, `ab|`, `c|` and `d|`, with branches at its second and fourth token."""
-    replies = ["ab|", "c|", "d|", *["x|", "y|", "z|"], *["u|", "v|"]]
-    doubts = {"0/0": [0.1, 0.9, 0.0, 0.7, 0.0, 0.5, 0.0]}
-    root, early, late = made(player(tmp_path, replies, doubts, Replies(3)), 1, EntropyForks(2, 1))
+    """A root of three completions, `ab|`, `c|` and `d|`, with branches at its second and fourth token."""
+    completions = ["ab|", "c|", "d|", *["x|", "y|", "z|"], *["u|", "v|"]]
+    entropies_of = {"0/0": [0.1, 0.9, 0.0, 0.7, 0.0, 0.5, 0.0]}
+    root, early, late = made(player(tmp_path, completions, entropies_of, Completions(3)), 1, EntropyForks(2, 1))
     assert root.origin is Origin.POLICY and root.parent == "" and root.num_tokens == 7
     assert [each.origin for each in (early, late)] == [Origin.BRANCHED] * 2
     assert [each.parent for each in (early, late)] == ["0/0"] * 2 and [early.id, late.id] == ["0/1", "0/2"]
     assert [turn.message.content for turn in early.turns] == ["ax", "y", "z"], "one token kept, the second drawn anew"
     assert [turn.tokens.tolist() for turn in early.turns] == [ids("x|"), ids("y|"), ids("z|")]
-    assert [turn.message.content for turn in late.turns] == ["ab", "u", "v"], "from the first token of a later reply"
+    assert [turn.message.content for turn in late.turns] == ["ab", "u", "v"], (
+        "from the first token of a later completion"
+    )
     assert [turn.tokens.tolist() for turn in late.turns] == [[], ids("u|"), ids("v|")]
     assert early.facts == {"shared": pytest.approx(1 / 7)} and late.facts == {"shared": pytest.approx(3 / 7)}
 
 
 def test_of_equals_the_first_and_never_more_than_there_are(tmp_path: Path) -> None:
-    play = player(tmp_path, ["ab|", *["x|"] * 6], {"0/0": [0.5, 0.5, 0.5]}, Replies(1))
+    play = player(tmp_path, ["ab|", *["x|"] * 6], {"0/0": [0.5, 0.5, 0.5]}, Completions(1))
     found = made(play, 1, EntropyForks(2, 3))
     assert [len(each.turns[0].prefix) for each in found[1:]] == [0, 0, 0, 1, 1, 1]
     assert len({play.keys[index] for index in range(7)}) == 7, "branches from one place have random keys of their own"
     many = np.where(np.arange(200) % 2, 0.5, 0.2).astype(np.float32)
     assert EntropyForks(3, 1)._places(many) == [1, 3, 5], "of many as of few"
-    short = player(tmp_path, ["|", *["x|"] * 5], {"0/0": [0.5]}, Replies(1))
+    short = player(tmp_path, ["|", *["x|"] * 5], {"0/0": [0.5]}, Completions(1))
     assert len(made(short, 1, EntropyForks(4, 2))) == 1 + 2, "one token is one place"
 
 
-def test_what_the_world_failed_has_no_branches(tmp_path: Path) -> None:
-    found = made(player(tmp_path, ["ab|"] * 9, {}, Replies(1, is_broken=True)), 2, EntropyForks(2, 2))
+def test_what_the_env_failed_has_no_branches(tmp_path: Path) -> None:
+    found = made(player(tmp_path, ["ab|"] * 9, {}, Completions(1, is_broken=True)), 2, EntropyForks(2, 2))
     assert [each.outcome for each in found] == [Outcome.FAILED] * 2
 
 
@@ -119,7 +127,7 @@ def test_it_needs_somewhere_to_fork() -> None:
     assert EntropyForks(1, 1).positions == 1
 
 
-def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is_in_doubt(tmp_path: Path) -> None:
+def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is_in_warning(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path / "model")
     engine = Scripted(lambda prompt, key: "1" * (3 + key % 4) + str(key % 5))
     run = make_run(steps=2, strategy=EntropyForks(2, 2), budget=Fixed(3), engine=engine)
@@ -131,10 +139,10 @@ def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is
         recorded = recorder.rows[-1]
     run.trainer.open(model, 0)  # the weights that made the first step's groups
     for group in groups[:4]:
-        roots = [each for each in group.trajectories if each.origin is Origin.POLICY]
-        branches = [each for each in group.trajectories if each.origin is Origin.BRANCHED]
+        roots = [each for each in group.rollouts if each.origin is Origin.POLICY]
+        branches = [each for each in group.rollouts if each.origin is Origin.BRANCHED]
         assert len(roots) == 3 and len(branches) == 3 * 2 * 2
-        run.trainer.note([replace(group, trajectories=roots)], frozenset({ENTROPY}))
+        run.trainer.note([replace(group, rollouts=roots)], frozenset({ENTROPY}))
         for root in roots:
             own = [each for each in branches if each.parent == root.id]
             highest = np.argsort(-root.notes["entropy"], kind="stable")[:2]
@@ -142,6 +150,6 @@ def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is
             for each in own:
                 begun = each.turns[0].prefix
                 assert begun.tolist() == root.turns[0].tokens[: len(begun)].tolist()
-    sampled = sum(each.num_sampled for group in groups for each in group.trajectories)
+    sampled = sum(each.num_sampled for group in groups for each in group.rollouts)
     assert recorded["tokens_generated"] == sampled, "what is shared is counted once"
     assert recorded["share/branched"] == pytest.approx(12 / 15) and 0 < recorded["fact/shared"] < 1

@@ -14,11 +14,11 @@ from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes import build, recipe_named
 from strop.recipes.replay.contextevolve import EvolvedContext, picked, priorities
-from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
+from strop.types import Group, Message, Origin, Outcome, Rollout, Task
 from tests.generate.asking import Speaking, asked_of, player_of
 from tests.generate.critic import Critic
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
 
 
@@ -47,9 +47,9 @@ def test_exemplars_are_different_and_one_of_them_is_any() -> None:
 
 
 def searched(
-    folder: Path, replies: list[str], critic: Critic, **fields: int
-) -> tuple[Trajectory, GroupPlayer, Speaking]:
-    play, engine = player_of(folder, WORLD, TASK, lambda prompt, call: replies[call])
+    folder: Path, completions: list[str], critic: Critic, **fields: int
+) -> tuple[Rollout, GroupPlayer, Speaking]:
+    play, engine = player_of(folder, ENV, TASK, lambda prompt, call: completions[call])
     (best,) = asyncio.run(EvolvedContext(critic, **fields)(play.group, [play.another()], play))
     return best, play, engine
 
@@ -61,9 +61,9 @@ def test_the_recipe_has_something_to_choose_from() -> None:
 
 
 def test_a_candidate_reads_direction_parent_and_summaries(tmp_path: Path) -> None:
-    critic = Critic({"summary": lambda read: f"sum of {read['reply'][:2]}", "direction": "go up"})
+    critic = Critic({"summary": lambda read: f"sum of {read['completion'][:2]}", "direction": "go up"})
     best, play, engine = searched(tmp_path, ["41", "42", "46", "99"], critic)
-    assert best.reply == "46" and best.origin is Origin.GUIDED, "after a right one nothing is better"
+    assert best.completion == "46" and best.origin is Origin.GUIDED, "after a right one nothing is better"
     assert best.facts == {"candidates": 3.0, "gained": 1.0} and len(play.made) == 3 == len(engine.prompts)
     assert "user\n12+34=?" in engine.prompts[0] and "user\ngo up 41 -> 12+34=?" in engine.prompts[1]
     assert "user\ngo up 41 -> sum of 42 12+34=?" in engine.prompts[2], "the parent as it is, others as summaries"
@@ -72,7 +72,7 @@ def test_a_candidate_reads_direction_parent_and_summaries(tmp_path: Path) -> Non
 
 
 def test_prompts_do_not_grow_with_iterations_and_the_best_stays(tmp_path: Path) -> None:
-    critic = Critic({"summary": lambda read: read["reply"] * 9, "direction": "d" * 30})
+    critic = Critic({"summary": lambda read: read["completion"] * 9, "direction": "d" * 30})
     best, _, engine = searched(tmp_path, [str(100 + n) for n in range(30)], critic, iterations=30, longest=90)
     lengths = [len(prompt) for prompt in engine.prompts]
     assert len(lengths) == 30 and max(lengths) - lengths[0] <= 91 and best.facts["candidates"] == 30.0
@@ -82,13 +82,13 @@ def test_prompts_do_not_grow_with_iterations_and_the_best_stays(tmp_path: Path) 
 
 
 class Gone(Arithmetic):
-    def environment(self):  # type: ignore[no-untyped-def]
+    def episode(self):  # type: ignore[no-untyped-def]
         raise ConnectionError("gone")
 
 
-def test_without_an_answer_it_goes_on_plainly_and_what_the_world_failed_is_no_candidate(tmp_path: Path) -> None:
+def test_without_an_answer_it_goes_on_plainly_and_what_the_env_failed_is_no_candidate(tmp_path: Path) -> None:
     best, _, engine = searched(tmp_path, ["41", "46"], Critic({}), iterations=2)
-    assert "user\n41 -> 12+34=?" in engine.prompts[1] and best.reply == "46"
+    assert "user\n41 -> 12+34=?" in engine.prompts[1] and best.completion == "46"
     play, _ = player_of(tmp_path, Gone(3), TASK, lambda prompt, call: "46")
     (failed,) = asyncio.run(EvolvedContext(Critic({}))(Group(0, TASK, []), [play.another()], play))
     assert failed.outcome is Outcome.FAILED and failed.facts == {"candidates": 6.0, "gained": 0.0}
@@ -99,6 +99,6 @@ def test_without_an_answer_it_goes_on_plainly_and_what_the_world_failed_is_no_ca
 
 def test_what_searches_side_by_side_ask_does_not_depend_on_who_is_done_first(tmp_path: Path) -> None:
     search = EvolvedContext(None, iterations=3)
-    first = asked_of(tmp_path, WORLD, TASK, search, lambda key: 0)
+    first = asked_of(tmp_path, ENV, TASK, search, lambda key: 0)
     for late in (lambda key: key % 7, lambda key: 50 - key % 50):
-        assert asked_of(tmp_path, WORLD, TASK, search, late) == first
+        assert asked_of(tmp_path, ENV, TASK, search, late) == first

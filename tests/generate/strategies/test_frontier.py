@@ -1,4 +1,4 @@
-"""DeepSearch's tree: worth backed up by hand, both choices, one tree played through, and credit from it."""
+"""DeepSearch's tree: worth backed up by hand, both choices, one tree played through, and advantage from it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.tree_search.nodes import TreeNode
 from strop.recipes.rollout.deepsearch import Frontier, SearchValues, back_up
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Rollout
 from tests.building import TASK, make_group, turn
-from tests.generate.strategies.test_entropy_forks import Replies, player
+from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
 
 
 def node(above: TreeNode | None, logprobs: list[float] | None = None, outcome: Outcome = Outcome.PRUNED) -> TreeNode:
     written = turn(len(logprobs or []))
-    piece = Trajectory("", TASK, (replace(written, logprobs=np.array(logprobs or [], np.float32)),), outcome)
+    piece = Rollout("", TASK, (replace(written, logprobs=np.array(logprobs or [], np.float32)),), outcome)
     made = TreeNode(piece if above else None, above)
     if above:
         above.below.append(made)
@@ -80,10 +80,10 @@ def test_the_global_choice_by_hand() -> None:
     assert search._next_anywhere(node(None)) is None
 
 
-def searched(play: GroupPlayer, strategy: Frontier, starts: int) -> list[Trajectory]:
+def searched(play: GroupPlayer, strategy: Frontier, starts: int) -> list[Rollout]:
     async def score(group: Group) -> None:
-        for attempt in group.trajectories:
-            attempt.reward = float("x" in attempt.reply)
+        for rollout in group.rollouts:
+            rollout.reward = float("x" in rollout.completion)
 
     play.scorer = score
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
@@ -91,7 +91,7 @@ def searched(play: GroupPlayer, strategy: Frontier, starts: int) -> list[Traject
 
 def test_a_tree_played_through(tmp_path: Path) -> None:
     """`ab` and `cd`; below `ab` the right end `x|` and `ef`; below that, the deepest, `y|` and `zz|`, both wrong."""
-    play = player(tmp_path, ["ab-", "cd-", "x|", "ef-", "y|", "zz|"], {}, Replies(1))
+    play = player(tmp_path, ["ab-", "cd-", "x|", "ef-", "y|", "zz|"], {}, Completions(1))
     first, second = searched(play, Frontier(2, 2, 3), 2)
     assert first.turns[0].tokens.tolist() == ids("abx|") and (first.parent, first.turns[0].num_prefix) == ("", 0)
     assert second.turns[0].tokens.tolist() == ids("efy|") and second.turns[0].message.content == "abefy"
@@ -110,14 +110,14 @@ def test_a_tree_played_through(tmp_path: Path) -> None:
 
 
 def test_right_before_wrong_before_cut_off_and_the_surest_of_them(tmp_path: Path) -> None:
-    play = player(tmp_path, ["abc", "d|", "x|", "xx|"], {}, Replies(1))
+    play = player(tmp_path, ["abc", "d|", "x|", "xx|"], {}, Completions(1))
     play.policy = replace(play.policy, sampling=replace(play.policy.sampling, max_tokens=3))
     (found,) = searched(play, Frontier(4, 9, 1), 1)
-    assert found.reply == "x" and found.facts["depth"] == 1.0
-    play = player(tmp_path, ["abc", "d|"], {}, Replies(1))
+    assert found.completion == "x" and found.facts["depth"] == 1.0
+    play = player(tmp_path, ["abc", "d|"], {}, Completions(1))
     play.policy = replace(play.policy, sampling=replace(play.policy.sampling, max_tokens=3))
     (wrong,) = searched(play, Frontier(2, 9, 1), 1)
-    assert wrong.reply == "d", "one that was cut off comes last"
+    assert wrong.completion == "d", "one that was cut off comes last"
 
 
 def test_the_surest_end_is_recorded() -> None:
@@ -125,7 +125,7 @@ def test_the_surest_end_is_recorded() -> None:
     ends = [node(root, logprobs, Outcome.FINISHED) for logprobs in ([-0.5, -0.5], [-0.1, -0.2], [-0.3])]
 
     class Asked:
-        async def score(self, attempts: list[Trajectory]) -> list[float | None]:
+        async def score(self, rollouts: list[Rollout]) -> list[float | None]:
             return [1.0, 1.0, 1.0]
 
     assert asyncio.run(Frontier()._recorded(ends, Asked())) is ends[1]  # type: ignore[arg-type]
@@ -137,8 +137,8 @@ def test_a_reward_that_failed_says_nothing() -> None:
     lost, wrong = (node(root, logprobs, Outcome.FINISHED) for logprobs in ([-0.1], [-0.5]))
 
     class Asked:
-        async def score(self, attempts: list[Trajectory]) -> list[float | None]:
-            return [None, 0.0][: len(attempts)]
+        async def score(self, rollouts: list[Rollout]) -> list[float | None]:
+            return [None, 0.0][: len(rollouts)]
 
     assert asyncio.run(Frontier()._recorded([lost, wrong], Asked())) is wrong  # type: ignore[arg-type]
     assert asyncio.run(Frontier()._recorded([lost], Asked())) is lost  # type: ignore[arg-type]
@@ -146,24 +146,24 @@ def test_a_reward_that_failed_says_nothing() -> None:
 
 
 def test_a_search_ends_where_nothing_is_open(tmp_path: Path) -> None:
-    found = searched(player(tmp_path, ["a|", "b|"], {}, Replies(1)), Frontier(2, 4, 2), 5)
+    found = searched(player(tmp_path, ["a|", "b|"], {}, Completions(1)), Frontier(2, 4, 2), 5)
     assert len(found) == 1, "of several that end together one is recorded"
-    broken = searched(player(tmp_path, ["a|"] * 2, {}, Replies(1, is_broken=True)), Frontier(2, 4, 2), 1)
+    broken = searched(player(tmp_path, ["a|"] * 2, {}, Completions(1, is_broken=True)), Frontier(2, 4, 2), 1)
     assert [each.outcome for each in broken] == [Outcome.FAILED] * 2
 
 
 def test_credit_is_less_the_mean_of_the_ends_and_alone_it_is_the_worth() -> None:
     group = make_group([1.0, 0.0, 0.0], lengths=[2, 1, 1], pruned=[2])
-    for attempt, worth in zip(group.trajectories, ([0.25, 1.0], [-0.5], [3.0]), strict=True):
+    for rollout, worth in zip(group.rollouts, ([0.25, 1.0], [-0.5], [3.0]), strict=True):
         rows = np.array([0.0, *worth], np.float32)
-        attempt.turns = (replace(attempt.turns[0], aux={"value": rows}),)
+        rollout.turns = (replace(rollout.turns[0], aux={"value": rows}),)
     SearchValues()([group])
-    found = [None if each.advantages is None else each.advantages.tolist() for each in group.trajectories]
+    found = [None if each.advantages is None else each.advantages.tolist() for each in group.rollouts]
     assert found == [pytest.approx([0.0, 0.75]), pytest.approx([-0.75]), None]
-    alone = Group(0, TASK, group.trajectories[:1])
+    alone = Group(0, TASK, group.rollouts[:1])
     SearchValues()([alone])
-    assert alone.trajectories[0].advantages is not None
-    assert alone.trajectories[0].advantages.tolist() == pytest.approx([0.25, 1.0])
+    assert alone.rollouts[0].advantages is not None
+    assert alone.rollouts[0].advantages.tolist() == pytest.approx([0.25, 1.0])
     with pytest.raises(ConfigurationError, match="comes from no search"):
         SearchValues()([make_group([1.0, 0.0])])
 

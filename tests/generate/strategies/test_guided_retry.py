@@ -10,13 +10,13 @@ import pytest
 from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.agent_rlvr import GuidedRetry
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.feedback import put_right
 from strop.storage.ledger import Ledger
 from strop.text.llm_prompt import parts_of, question
@@ -27,11 +27,11 @@ from tests.generate.strategies.test_hinted_when_lost import Reading
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(4)
+ENV = Arithmetic(4)
 
 
 @dataclass(frozen=True)
-class Guide(Adviser):
+class Guide(LLMClient):
     """Corrects sums; of those whose last term can be divided by 5 it knows nothing."""
 
     asked: list[dict[str, str]] = field(default_factory=list)
@@ -40,11 +40,11 @@ class Guide(Adviser):
         parts = parts_of(messages[-1].content)
         self.asked.append(parts)
         if terms(parts["task"])[-1] % 5 == 0:
-            raise AdviserError("no idea")
+            raise LLMClientError("no idea")
         return put_right(messages[-1].content)
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     """Even first terms are solved half of the time, others only with guidance, and those of 3, 13, ... never."""
     asked = terms(prompt)
     able = asked[0] % 2 == 0 or ("hint:" in prompt and asked[0] % 10 != 3)
@@ -53,11 +53,11 @@ def reply(prompt: str, key: int) -> str:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ledger, Reading, Guide]:
-    folder, engine, guide = tmp_path_factory.mktemp("retry"), Reading(reply), Guide()
+    folder, engine, guide = tmp_path_factory.mktemp("retry"), Reading(completion), Guide()
     run = make_run(
         steps=5,
-        worlds=(WORLD,),
-        sampler=Uniform((WORLD,)),
+        envs=(ENV,),
+        sampler=Uniform((ENV,)),
         engine=engine,
         budget=AgainWhenLost(2, 2),
         strategy=GuidedRetry(guide),
@@ -72,23 +72,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ledger, Reading, Gui
 def test_only_tasks_where_all_failed_call_the_teacher(made: tuple[Ledger, Reading, Guide]) -> None:
     ledger, _, guide = made
     rows: dict[int, list[tuple[str, float]]] = {}
-    for number, origin, reward in ledger._rows("SELECT number, origin, reward FROM attempts ORDER BY number, id"):
+    for number, origin, reward in ledger._rows("SELECT number, origin, reward FROM rollouts ORDER BY number, id"):
         rows.setdefault(number, []).append((origin, reward))
     asked = 0
-    for attempts in rows.values():
-        own = [reward for origin, reward in attempts if origin == "policy"]
-        again = [reward for origin, reward in attempts if origin == "guided"]
+    for rollouts in rows.values():
+        own = [reward for origin, reward in rollouts if origin == "policy"]
+        again = [reward for origin, reward in rollouts if origin == "guided"]
         assert len(own) == 2 and len(again) in ((0, 2) if not any(own) else (0,))
         asked += 2 * (not any(own))
-    assert asked == len(guide.asked), "once for each attempt that failed"
+    assert asked == len(guide.asked), "once for each rollout that failed"
     kinds = {(any(r for o, r in each if o == "policy"), len(each)) for each in rows.values()}
     assert kinds == {(True, 2), (False, 4), (False, 2)}, "solved at once, tried again, and no teacher"
-    told = [ledger.attempt(name) for (name,) in ledger._rows("SELECT id FROM attempts WHERE origin = 'policy'")]
-    failed = {(each.task.messages[0].content, each.reply) for each in told if not each.reward}
-    heard = {(parts["task"], parts["reply"]) for parts in guide.asked}
+    told = [ledger.rollout(name) for (name,) in ledger._rows("SELECT id FROM rollouts WHERE origin = 'policy'")]
+    failed = {(each.task.messages[0].content, each.completion) for each in told if not each.reward}
+    heard = {(parts["task"], parts["completion"]) for parts in guide.asked}
     assert heard <= failed and len(heard) == len(guide.asked), "each is guided by what was wrong in itself"
     for parts in guide.asked:
-        assert parts["reply"].endswith("</think>0") and parts["answer"] == str(sum(terms(parts["task"])))
+        assert parts["completion"].endswith("</think>0") and parts["answer"] == str(sum(terms(parts["task"])))
 
 
 def test_pairs_are_of_a_guided_success_and_the_failure_before_it(made: tuple[Ledger, Reading, Guide]) -> None:
@@ -96,7 +96,7 @@ def test_pairs_are_of_a_guided_success_and_the_failure_before_it(made: tuple[Led
     groups = [group for step in range(1, 6) for group in ledger.trained_groups(step)]
     guided = 0
     for group in groups:
-        chosen, rejected = group.trajectories
+        chosen, rejected = group.rollouts
         assert (chosen.reward, rejected.reward) == (1.0, 0.0), "no success, no pair"
         assert rejected.origin is Origin.POLICY
         guided += chosen.origin is Origin.GUIDED
@@ -112,7 +112,7 @@ def test_pairs_are_of_a_guided_success_and_the_failure_before_it(made: tuple[Led
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("completion", "told"),
     [
         ("<think>47+12=58 58+30=88</think>88", "47+12=59"),
         ("<think>47+12=59 59+30=88</think>88", "47+12=59 59+30=89"),
@@ -120,12 +120,12 @@ def test_pairs_are_of_a_guided_success_and_the_failure_before_it(made: tuple[Led
         ("99", "47+12=59"),
     ],
 )
-def test_the_rule_stops_at_the_first_slip(reply: str, told: str) -> None:
-    assert put_right(question("why?", task="47+12+30=?", answer="89", reply=reply)) == told
+def test_the_rule_stops_at_the_first_slip(completion: str, told: str) -> None:
+    assert put_right(question("why?", task="47+12+30=?", answer="89", completion=completion)) == told
 
 
 def test_a_teacher_behind_an_address() -> None:
     strategy = build(recipe_named("agent_rlvr"), {"guide": "http://localhost:1/v1#a"}).strategy
     assert isinstance(strategy, GuidedRetry) and isinstance(strategy.guide, Endpoint)
-    with pytest.raises(ConfigurationError, match="an adviser is rules, itself or http"):
+    with pytest.raises(ConfigurationError, match="an LLM client is rules, itself or http"):
         build(recipe_named("agent_rlvr"), {"guide": "somebody"})

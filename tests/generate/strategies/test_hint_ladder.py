@@ -19,7 +19,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.recipes.guide.ghpo import HINT, HintLadder, LastFamily
+from strop.recipes.guide.ghpo import HINT, HintLadder, LastComparisonGroup
 from strop.storage.ledger import Ledger
 from strop.types import Group, Message, Origin, Task
 from tests.building import TASK, make_group
@@ -28,7 +28,7 @@ from tests.generate.strategies.test_hinted_when_lost import Reading
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(4)  # three terms of two digits: the working of 47+12+30 is 47+12=59 59+30=89
+ENV = Arithmetic(4)  # three terms of two digits: the working of 47+12+30 is 47+12=59 59+30=89
 
 
 def terms(prompt: str) -> list[int]:
@@ -37,12 +37,12 @@ def terms(prompt: str) -> list[int]:
 
 
 def needed(first: int) -> int:
-    """Which wave a task's attempts are right in: 0, 1, 2, or 9 for none, by its first term."""
+    """Which wave a task's rollouts are right in: 0, 1, 2, or 9 for none, by its first term."""
     return (0, 1, 2, 9)[first % 4]
 
 
-def reply(prompt: str, key: int) -> str:
-    """Right in about half of the attempts of the wave that the task needs, and of later ones."""
+def completion(prompt: str, key: int) -> str:
+    """Right in about half of the rollouts of the wave that the task needs, and of later ones."""
     asked, shown = terms(prompt), len(prompt.partition("hint: ")[2].partition("<")[0])
     wave = round(4 * shown / len(" ".join(sum_steps(asked)[0])))
     return str(sum(asked)) if wave >= needed(asked[0]) and key % 2 else "0"
@@ -51,15 +51,15 @@ def reply(prompt: str, key: int) -> str:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reading, list[dict[str, float]]]:
     folder = tmp_path_factory.mktemp("ladder")
-    model, engine = save_pocket_like(folder / "model"), Reading(reply)
+    model, engine = save_pocket_like(folder / "model"), Reading(completion)
     run = make_run(
         steps=4,
-        worlds=(WORLD,),
-        sampler=Uniform((WORLD,)),
+        envs=(ENV,),
+        sampler=Uniform((ENV,)),
         engine=engine,
         budget=InWaves(5, 4, only_when_lost=True),
-        strategy=HintLadder((WORLD,)),
-        gates=(LastFamily(),),
+        strategy=HintLadder((ENV,)),
+        gates=(LastComparisonGroup(),),
     )
     with opened(run, model, folder / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
@@ -69,13 +69,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reading, lis
 
 
 def waves_of(ledger: Path) -> dict[int, dict[str, list[float]]]:
-    """Rewards by group and family, in order."""
+    """Rewards by group and comparison group, in order."""
     found: dict[int, dict[str, list[float]]] = {}
     book = Ledger(ledger, read_only=True)
-    for number, family, reward in book._rows(
-        "SELECT number, family, reward FROM attempts ORDER BY number, LENGTH(id), id"
+    for number, comparison_group, reward in book._rows(
+        "SELECT number, comparison_group, reward FROM rollouts ORDER BY number, LENGTH(id), id"
     ):
-        found.setdefault(number, {}).setdefault(family, []).append(reward)
+        found.setdefault(number, {}).setdefault(comparison_group, []).append(reward)
     book.close()
     return found
 
@@ -101,15 +101,15 @@ def test_the_last_wave_is_trained_behind_the_prompt_it_read(
     for step in range(1, 5):
         groups = book.trained_groups(step)
         for group in groups:
-            assert {each.family for each in group.trajectories} == {list(waves[group.number])[-1]}
-            for each in group.trajectories:
+            assert {each.comparison_group for each in group.rollouts} == {list(waves[group.number])[-1]}
+            for each in group.rollouts:
                 share = each.facts.get(HINT, 0.0)
                 text = engine._tokenizer.decode(each.turns[0].prompt.tolist())
-                told = working((WORLD,), each.task)
+                told = working((ENV,), each.task)
                 asked = each.task.messages[0].content + (f" hint: {told[: round(share * len(told))]}" if share else "")
                 assert f"<|user|>{asked}<|end|>" in text and text in engine.prompts.values()
                 assert each.origin is (Origin.GUIDED if share else Origin.POLICY)
-        shares = [each.facts.get(HINT, 0.0) for group in groups for each in group.trajectories]
+        shares = [each.facts.get(HINT, 0.0) for group in groups for each in group.rollouts]
         assert rows[step - 1]["hint_share"] == pytest.approx(sum(shares) / len(shares))
     book.close()
     assert rows[-1]["tokens_generated"] == _tokens(ledger), "every wave counts"
@@ -117,15 +117,15 @@ def test_the_last_wave_is_trained_behind_the_prompt_it_read(
 
 def _tokens(ledger: Path) -> int:
     book = Ledger(ledger, read_only=True)
-    ((total,),) = book._rows("SELECT SUM(tokens) FROM attempts")
+    ((total,),) = book._rows("SELECT SUM(tokens) FROM rollouts")
     book.close()
     return int(total)
 
 
 def test_hints_by_hand() -> None:
-    task = replace(WORLD.task(0), messages=(Message("user", "47+12+30=?"),), id="")
-    assert working((WORLD,), task) == "47+12=59 59+30=89"
-    assert beginnings((WORLD,), task) == ["47+12=59", "47+12=59 59+30=89"]
+    task = replace(ENV.task(0), messages=(Message("user", "47+12+30=?"),), id="")
+    assert working((ENV,), task) == "47+12=59 59+30=89"
+    assert beginnings((ENV,), task) == ["47+12=59", "47+12=59 59+30=89"]
     assert with_hint(task, "47+1") == (Message("user", "47+12+30=? hint: 47+1"),)
 
 
@@ -134,43 +134,43 @@ def test_waves_follow_each_other_while_all_fail() -> None:
     budget = InWaves(2, 3, only_when_lost=True)
     for outcomes in product([0.0, 1.0], repeat=6):
         made: list[float] = []
-        while budget.attempts(_group(made)):
+        while budget.rollouts(_group(made)):
             made += outcomes[len(made) : len(made) + 2]
         lost = [not any(outcomes[low : low + 2]) for low in (0, 2, 4)]
         assert len(made) == (2 if not lost[0] else 4 if not lost[1] else 6)
-    assert [InWaves(2, 3).attempts(_group([1.0] * count)) for count in (0, 2, 4, 6)] == [2, 2, 2, 0]
+    assert [InWaves(2, 3).rollouts(_group([1.0] * count)) for count in (0, 2, 4, 6)] == [2, 2, 2, 0]
 
 
 def _group(rewards: list[float]) -> Group:
     return make_group(rewards) if rewards else Group(0, TASK, [])
 
 
-def test_what_the_world_failed_is_no_failure_of_the_wave() -> None:
+def test_what_the_env_failed_is_no_failure_of_the_wave() -> None:
     budget = InWaves(3, 2, only_when_lost=True)
-    assert budget.attempts(make_group([0.0, 0.0, 1.0], failed=[2])) == 3, "all that count failed"
-    assert budget.attempts(make_group([0.0, 0.0, 0.0], failed=[0, 1, 2])) == 0, "nothing is known"
-    assert budget.attempts(make_group([-1.0, 0.0, 0.0])) == 0, "paid less than nothing: no matter of difficulty"
+    assert budget.rollouts(make_group([0.0, 0.0, 1.0], failed=[2])) == 3, "all that count failed"
+    assert budget.rollouts(make_group([0.0, 0.0, 0.0], failed=[0, 1, 2])) == 0, "nothing is known"
+    assert budget.rollouts(make_group([-1.0, 0.0, 0.0])) == 0, "paid less than nothing: no matter of difficulty"
 
 
-def test_only_the_last_family_stays() -> None:
+def test_only_the_last_comparison_group_stays() -> None:
     group = make_group([0.0, 0.0, 1.0, 0.0])
-    assert LastFamily()(group).group is group
-    for attempt in group.trajectories[2:]:
-        attempt.family = "hint 0.25"
-    kept = LastFamily()(group).group
-    assert kept is not None and kept.trajectories == group.trajectories[2:] and len(group.trajectories) == 4
+    assert LastComparisonGroup()(group).group is group
+    for rollout in group.rollouts[2:]:
+        rollout.comparison_group = "hint 0.25"
+    kept = LastComparisonGroup()(group).group
+    assert kept is not None and kept.rollouts == group.rollouts[2:] and len(group.rollouts) == 4
 
 
 def test_refuses_what_cannot_work() -> None:
     for shares in ((), (0.5, 0.25), (0.0, 0.5), (0.5, 1.0)):
         with pytest.raises(ConfigurationError, match="HintLadder needs rising shares"):
-            HintLadder((WORLD,), shares)
+            HintLadder((ENV,), shares)
     for sizes in ((0, 1), (1, 0)):
         with pytest.raises(ConfigurationError, match="InWaves needs size >= 1 and waves >= 1"):
             InWaves(*sizes)
-    with pytest.raises(ConfigurationError, match="world keyvalue gives no hints"):
-        check(build(recipe_named("ghpo"), {"world": "keyvalue:2"}))
-    with pytest.raises(ConfigurationError, match="world keyvalue gives no hints"):
+    with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
+        check(build(recipe_named("ghpo"), {"env": "keyvalue:2"}))
+    with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
         beginnings((KeyValue(2),), KeyValue(2).task(0))
 
 
@@ -180,13 +180,13 @@ class Endless(Arithmetic):
 
 
 def test_a_hint_that_fills_the_context_ends_the_run_and_loses_nothing(tmp_path: Path) -> None:
-    world = Endless(4)
+    env = Endless(4)
     run = make_run(
-        worlds=(world,),
-        sampler=Uniform((world,)),
+        envs=(env,),
+        sampler=Uniform((env,)),
         engine=Scripted(lambda prompt, key: "0"),
         budget=InWaves(2, 4, only_when_lost=True),
-        strategy=HintLadder((world,)),
+        strategy=HintLadder((env,)),
     )
     with opened(run, save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db") as (flow, _):
         with pytest.raises(ConfigurationError, match=r"prompt has 1\d\d tokens and context=96 leaves no room"):

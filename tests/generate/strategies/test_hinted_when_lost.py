@@ -23,7 +23,7 @@ from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.recipes.guide.guide import ContrastInFamily, HintedWhenLost
+from strop.recipes.guide.guide import ContrastInComparisonGroup, HintedWhenLost
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task
@@ -33,7 +33,7 @@ from tests.generate.talking import Recording, policy_of, save_folder
 from tests.test_pipeline import Recorder, make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 
 
 @dataclass
@@ -47,8 +47,8 @@ class Reading(Scripted):
         return await super().sample(prompt, sampling, key)
 
 
-def reply(prompt: str, key: int) -> str:
-    """Right in about half of the attempts with a hint; without one, only at sums of an even first term."""
+def completion(prompt: str, key: int) -> str:
+    """Right in about half of the rollouts with a hint; without one, only at sums of an even first term."""
     question = prompt.rpartition("=?")[0]
     first, second = (int("".join(letter for letter in term if letter.isdigit())) for term in question.split("+"))
     is_able = "hint:" in prompt or first % 2 == 0
@@ -56,15 +56,15 @@ def reply(prompt: str, key: int) -> str:
 
 
 def played(tmp_path: Path) -> tuple[Ledger, Reading, list[dict[str, float]]]:
-    model, engine = save_pocket_like(tmp_path / "model"), Reading(reply)
+    model, engine = save_pocket_like(tmp_path / "model"), Reading(completion)
     run = make_run(
         steps=3,
-        worlds=(WORLD,),
-        sampler=Uniform((WORLD,)),
+        envs=(ENV,),
+        sampler=Uniform((ENV,)),
         engine=engine,
         budget=AgainWhenLost(3, 4),
-        strategy=HintedWhenLost((WORLD,)),
-        gates=(ContrastInFamily(),),
+        strategy=HintedWhenLost((ENV,)),
+        gates=(ContrastInComparisonGroup(),),
     )
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
@@ -76,25 +76,25 @@ def played(tmp_path: Path) -> tuple[Ledger, Reading, list[dict[str, float]]]:
 def test_only_tasks_where_all_failed_are_tried_with_a_hint(tmp_path: Path) -> None:
     ledger, _, rows = played(tmp_path)
     assert ledger.violations() == []
-    query = "SELECT number, origin, family, reward, tokens FROM attempts ORDER BY number, id"
+    query = "SELECT number, origin, comparison_group, reward, tokens FROM rollouts ORDER BY number, id"
     groups: dict[int, list[tuple[str, str, float]]] = {}
-    for number, origin, family, reward, _ in ledger._rows(query):
-        groups.setdefault(number, []).append((origin, family, reward))
-    waves = [(own, [each for each in attempts if each[0] == "guided"]) for attempts in groups.values() for own in
-             [[each for each in attempts if each[0] == "policy"]]]  # fmt: skip
+    for number, origin, comparison_group, reward, _ in ledger._rows(query):
+        groups.setdefault(number, []).append((origin, comparison_group, reward))
+    waves = [(own, [each for each in rollouts if each[0] == "guided"]) for rollouts in groups.values() for own in
+             [[each for each in rollouts if each[0] == "policy"]]]  # fmt: skip
     assert all(len(own) == 3 for own, _ in waves)
     assert all(len(again) == (4 if not any(reward for *_, reward in own) else 0) for own, again in waves)
     assert {bool(again) for _, again in waves} == {True, False}, "both kinds of group were there"
-    assert all(family == "hinted" for _, again in waves for _, family, _ in again)
+    assert all(comparison_group == "hinted" for _, again in waves for _, comparison_group, _ in again)
     sampled = sum(tokens for *_, tokens in ledger._rows(query))
     assert rows[-1]["tokens_generated"] == sampled, "both waves count"
 
 
 def test_the_engine_reads_the_hint_and_the_trainer_does_not(tmp_path: Path) -> None:
     ledger, engine, _ = played(tmp_path)
-    attempts = [each for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.trajectories]
-    guided = [each for each in attempts if each.origin is Origin.GUIDED]
-    assert guided and len(guided) < len(attempts)
+    rollouts = [each for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.rollouts]
+    guided = [each for each in rollouts if each.origin is Origin.GUIDED]
+    assert guided and len(guided) < len(rollouts)
     for each in guided:
         text = engine._tokenizer.decode(each.turns[0].prompt.tolist())
         assert "hint" not in text and each.task.messages[0].content in text
@@ -103,13 +103,13 @@ def test_the_engine_reads_the_hint_and_the_trainer_does_not(tmp_path: Path) -> N
     assert len(hints) >= len(guided)
     for step in (1, 2, 3):
         for group in ledger.trained_groups(step):
-            assert len({each.family for each in group.trajectories}) == 1, "the wave that failed teaches nothing"
+            assert len({each.comparison_group for each in group.rollouts}) == 1, "the wave that failed teaches nothing"
 
 
 def test_a_hint_is_the_beginning_of_the_working() -> None:
-    task = WORLD.task(0)
+    task = ENV.task(0)
     first, second = task.messages[0].content.removesuffix("=?").split("+")
-    (message,) = hinted((WORLD,), task, 1)
+    (message,) = hinted((ENV,), task, 1)
     assert message == Message("user", f"{first}+{second}=? hint: {first}+{second}={int(first) + int(second)}")
 
 
@@ -119,39 +119,39 @@ class Gone(SingleTurn):
 
 
 class Unreachable(Arithmetic):
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return Gone(self)
 
 
-def test_an_attempt_that_never_began_is_told_as_it_is(tmp_path: Path) -> None:
-    world = Unreachable(3)
+def test_an_rollout_that_never_began_is_told_as_it_is(tmp_path: Path) -> None:
+    env = Unreachable(3)
     group = make_group([0.0])
-    group.task = world.task(0)
+    group.task = env.task(0)
     policy = policy_of(save_folder(tmp_path), Recording([]))
 
     async def score(group: Group) -> None:
         return None
 
-    play = GroupPlayer(group, policy, (world,), Chat(), 0, score)
-    (attempt,) = asyncio.run(HintedWhenLost((world,))(group, [play.another()], play))
-    assert attempt.outcome is Outcome.FAILED and attempt.turns == () and attempt.origin is Origin.GUIDED
+    play = GroupPlayer(group, policy, (env,), Chat(), 0, score)
+    (rollout,) = asyncio.run(HintedWhenLost((env,))(group, [play.another()], play))
+    assert rollout.outcome is Outcome.FAILED and rollout.turns == () and rollout.origin is Origin.GUIDED
 
 
-def test_worlds_without_hints_are_refused() -> None:
-    run = build(recipe_named("guide"), {"world": "keyvalue:2"})
-    with pytest.raises(ConfigurationError, match="world keyvalue gives no hints"):
+def test_envs_without_hints_are_refused() -> None:
+    run = build(recipe_named("guide"), {"env": "keyvalue:2"})
+    with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
         check(run)
-    with pytest.raises(ConfigurationError, match="world keyvalue gives no hints"):
+    with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
         hinted((KeyValue(2),), KeyValue(2).task(0), 1)
 
 
-def test_in_a_run_hinted_attempts_are_not_scored_again_behind_the_plain_prompt(tmp_path: Path) -> None:
+def test_in_a_run_hinted_rollouts_are_not_scored_again_behind_the_plain_prompt(tmp_path: Path) -> None:
     """Their logprobs belong to the prompt that was read, and would look like those of other weights."""
-    sizes = {"steps": 1, "groups_per_step": 3, "group_size": 3, "heldout_tasks": 1, "world": "arithmetic:6"}
+    sizes = {"steps": 1, "groups_per_step": 3, "group_size": 3, "heldout_tasks": 1, "env": "arithmetic:6"}
     run = build(recipe_named("guide"), {**sizes, "seed": 0})
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
-    origins = [each.origin for group in ledger.trained_groups(1) for each in group.trajectories]
+    origins = [each.origin for group in ledger.trained_groups(1) for each in group.rollouts]
     ledger.close()
     assert Origin.GUIDED in origins, "nothing was tested"
     row = read_rows(tmp_path / "run" / "metrics.jsonl")[-1]

@@ -16,18 +16,18 @@ from strop.generate.memory.store import Library, add
 from strop.recipes.replay.core import INSIGHTS, Insights, Recalled
 from strop.standins.lessons import lesson, word_for
 from strop.text.llm_prompt import question
-from strop.types import Group, Message, Origin, Task, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Task
 from tests.building import make_group
 from tests.generate.asking import Counsel, Speaking, player_of
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
 
 
 def played(
     folder: Path, strategy: Insights, right: list[bool], helped: float = 1.0, number: int = 0, task: Task = TASK
-) -> tuple[list[Trajectory], GroupPlayer, Speaking]:
-    """Attempts without `slowly` are right as `right` says; of those with it, the share `helped`."""
+) -> tuple[list[Rollout], GroupPlayer, Speaking]:
+    """Rollouts without `slowly` are right as `right` says; of those with it, the share `helped`."""
     calls = {"plain": 0, "slowly": 0}
 
     def script(prompt: str, call: int) -> str:
@@ -36,13 +36,13 @@ def played(
         is_right = (calls[kind] - 1) % 4 < 4 * helped if kind == "slowly" else right[(calls[kind] - 1) % len(right)]
         return task.answer if is_right else "0"
 
-    play, engine = player_of(folder, WORLD, task, script)
+    play, engine = player_of(folder, ENV, task, script)
     play.group = Group(number, task, [], version=number)
-    attempts = asyncio.run(strategy(play.group, [play.another() for _ in right], play))
-    play.group.trajectories = attempts
+    rollouts = asyncio.run(strategy(play.group, [play.another() for _ in right], play))
+    play.group.rollouts = rollouts
     asyncio.run(play.scorer(play.group))
     strategy.observe(play.group)
-    return attempts, play, engine
+    return rollouts, play, engine
 
 
 def kept(strategy: Insights) -> list[tuple[str, float]]:
@@ -51,52 +51,52 @@ def kept(strategy: Insights) -> list[tuple[str, float]]:
 
 
 def test_an_insight_that_helps_its_task_is_kept_with_what_it_gained(tmp_path: Path) -> None:
-    adviser = Counsel(["go slowly\n"])
-    strategy = Insights(Library(), adviser, trials=4)
-    attempts, play, engine = played(tmp_path, strategy, [False, True, False, False], helped=0.75)
+    llm_client = Counsel(["go slowly\n"])
+    strategy = Insights(Library(), llm_client, trials=4)
+    rollouts, play, engine = played(tmp_path, strategy, [False, True, False, False], helped=0.75)
     assert kept(strategy) == [("go slowly", 0.5)]  # 3 of 4 beside 1 of 4
-    assert attempts[0].facts == {"insights": 0.0, "insights_tried": 1.0, "insight_gain": 0.5}
-    assert len(play.made) == 8 and len(play.unused(attempts)) == 4, "what proved it is paid for and not brought"
+    assert rollouts[0].facts == {"insights": 0.0, "insights_tried": 1.0, "insight_gain": 0.5}
+    assert len(play.made) == 8 and len(play.unused(rollouts)) == 4, "what proved it is paid for and not brought"
     assert sum("go slowly 12+34=?" in prompt for prompt in engine.prompts) == 4
-    (asked,) = adviser.asked
-    assert "]\n12+34=?\n[/task" in asked and "]\n0 ->\n[/reply" in asked and "]\n46 ->\n[/other" in asked
-    assert {attempt.origin for attempt in attempts} == {Origin.POLICY}
+    (asked,) = llm_client.asked
+    assert "]\n12+34=?\n[/task" in asked and "]\n0 ->\n[/completion" in asked and "]\n46 ->\n[/other" in asked
+    assert {rollout.origin for rollout in rollouts} == {Origin.POLICY}
 
 
 @pytest.mark.parametrize("helped", [0.25, 0.0])
 def test_one_that_does_not_is_not(tmp_path: Path, helped: float) -> None:
     """As good as before, or worse."""
     strategy = Insights(Library(), Counsel(["go slowly"]))
-    attempts, *_ = played(tmp_path, strategy, [False, True, False, False], helped)
-    assert kept(strategy) == [] and attempts[0].facts["insights_tried"] == 1.0
+    rollouts, *_ = played(tmp_path, strategy, [False, True, False, False], helped)
+    assert kept(strategy) == [] and rollouts[0].facts["insights_tried"] == 1.0
 
 
 @pytest.mark.parametrize("said", ["slowly to 46", "", None])
 def test_nothing_is_tried_where_the_answer_is_told_or_nothing_is_said(tmp_path: Path, said: str | None) -> None:
     strategy = Insights(Library(), Counsel([said]))
-    attempts, play, _ = played(tmp_path, strategy, [False, True])
-    assert kept(strategy) == [] and len(play.made) == 2 and attempts[0].facts["insights_tried"] == 0.0
+    rollouts, play, _ = played(tmp_path, strategy, [False, True])
+    assert kept(strategy) == [] and len(play.made) == 2 and rollouts[0].facts["insights_tried"] == 0.0
 
 
 def test_without_a_failure_or_anything_beside_it_nobody_is_asked(tmp_path: Path) -> None:
-    adviser = Counsel(["go slowly"])
-    strategy = Insights(Library(), adviser)
+    llm_client = Counsel(["go slowly"])
+    strategy = Insights(Library(), llm_client)
     played(tmp_path, strategy, [False, False])
-    assert adviser.asked == [], "there is no right attempt"
+    assert llm_client.asked == [], "there is no right rollout"
     played(tmp_path, strategy, [True, True], number=1)
-    assert adviser.asked == []
+    assert llm_client.asked == []
     other = Task((Message("user", "12+35=?"),), "47", "arithmetic", 3)
     played(tmp_path, strategy, [False, False], number=2, task=other)
-    assert "]\n46 ->\n[/other" in adviser.asked[0], "the most similar task that was solved"
+    assert "]\n46 ->\n[/other" in llm_client.asked[0], "the most similar task that was solved"
     assert kept(strategy) == [("go slowly", 1.0)]
 
 
 def test_what_is_kept_is_read_later_and_its_use_is_counted(tmp_path: Path) -> None:
     strategy = Insights(Library(), Counsel(["go slowly", "", "very slowly"]))
     played(tmp_path, strategy, [False, True])
-    attempts, _, engine = played(tmp_path, strategy, [False, False], helped=0.25, number=1)
+    rollouts, _, engine = played(tmp_path, strategy, [False, False], helped=0.25, number=1)
     assert all("go slowly 12+34=?" in prompt for prompt in engine.prompts)
-    assert {attempt.origin for attempt in attempts} == {Origin.GUIDED} and attempts[0].facts["insights"] == 1.0
+    assert {rollout.origin for rollout in rollouts} == {Origin.GUIDED} and rollouts[0].facts["insights"] == 1.0
     strategy.library.catch_up()
     (first,) = strategy.library.on(INSIGHTS)
     assert (first.uses, first.wins, first.utility) == (2, 1.0, 0.5)
@@ -106,15 +106,15 @@ def test_what_is_kept_is_read_later_and_its_use_is_counted(tmp_path: Path) -> No
 
 def test_only_what_is_read_is_proved_and_counted(tmp_path: Path) -> None:
     """Ten characters stand before a task: an insight of eleven is not tried, and a second one of six is not read."""
-    adviser = Counsel(["go slowly!!", "slowly"])
-    strategy = Insights(Library(), adviser, longest=10)
-    attempts, play, _ = played(tmp_path, strategy, [False, True])
-    assert kept(strategy) == [] and attempts[0].facts["insights_tried"] == 0.0 and len(play.made) == 2
+    llm_client = Counsel(["go slowly!!", "slowly"])
+    strategy = Insights(Library(), llm_client, longest=10)
+    rollouts, play, _ = played(tmp_path, strategy, [False, True])
+    assert kept(strategy) == [] and rollouts[0].facts["insights_tried"] == 0.0 and len(play.made) == 2
     for text in ("slowly", "calmly"):
         strategy.library.carry_out(add(text, "arithmetic: 12+34=?", INSIGHTS))
-    attempts, *_ = played(tmp_path, strategy, [True, True], number=1)
+    rollouts, *_ = played(tmp_path, strategy, [True, True], number=1)
     strategy.library.catch_up()
-    assert attempts[0].facts["insights"] == 1.0
+    assert rollouts[0].facts["insights"] == 1.0
     assert [(each.text, each.uses) for each in strategy.library.on(INSIGHTS)] == [("slowly", 2), ("calmly", 0)]
 
 
@@ -122,11 +122,11 @@ def test_a_new_one_stands_first_while_it_is_tried_and_takes_a_place_after_uses_a
     """Room for one of six characters, and for one on the shelf: 1 of 2 were right with the old, all with the new."""
     strategy = Insights(Library(most=1), Counsel(["calmly"]), longest=10)
     strategy.library.carry_out(add("slowly", "arithmetic: 12+34=?", INSIGHTS))
-    attempts, _, engine = played(tmp_path, strategy, [True, True], helped=0.25)
+    rollouts, _, engine = played(tmp_path, strategy, [True, True], helped=0.25)
     assert [("slowly" in prompt, "calmly 12+34=?" in prompt) for prompt in engine.prompts] == [(True, False)] * 2 + [
         (False, True)
     ] * 4
-    assert attempts[0].facts["insight_gain"] == 0.5 and kept(strategy) == [("calmly", 0.5)]
+    assert rollouts[0].facts["insight_gain"] == 0.5 and kept(strategy) == [("calmly", 0.5)]
     found = strategy.learn([])
     assert (found["lessons/used"], found["lessons/replaced"], found.get("lessons/gone")) == (1.0, 1.0, None)
 
@@ -142,16 +142,16 @@ def test_a_group_reads_what_earlier_versions_left_and_not_its_neighbours(tmp_pat
 def test_measuring_reads_all_and_writes_nothing(tmp_path: Path) -> None:
     library = Library()
     library.propose(replace(make_group([1.0]), version=9), [add("slowly", "arithmetic: 12+34=?", INSIGHTS)])
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "46")
-    (attempt,) = asyncio.run(Recalled(library, INSIGHTS)(play.group, [play.another()], play))
-    assert "slowly 12+34=?" in engine.prompts[0] and attempt.origin is Origin.GUIDED
-    assert library.figures() == {"lessons": 0.0} and len(library.state()["waiting"]) == 1, "groups in flight read on"
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "46")
+    (rollout,) = asyncio.run(Recalled(library, INSIGHTS)(play.group, [play.another()], play))
+    assert "slowly 12+34=?" in engine.prompts[0] and rollout.origin is Origin.GUIDED
+    assert library.metrics() == {"lessons": 0.0} and len(library.state()["waiting"]) == 1, "groups in flight read on"
 
 
 def test_rules_find_slips_and_know_no_answer() -> None:
     assert word_for("12+34=?", "<think>12+34=47</think>47") == "careful:" and word_for("12+34=?", "12+34=46") == ""
     assert word_for("guess 1..8 in 4", "1 -> higher") == "half:"
-    asked = question(REFLECTIONS["insight"], wanted="insight", task="1+1=?", reply="1+1=3", other="2")
+    asked = question(REFLECTIONS["insight"], wanted="insight", task="1+1=?", completion="1+1=3", other="2")
     assert lesson(asked) == "careful:" and lesson(question("", wanted="else", task="1")) == ""
 
 

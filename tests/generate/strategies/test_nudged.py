@@ -1,4 +1,4 @@
-"""Nudged attempts: what the engine reads, what is trained twice, and what is counted once."""
+"""Nudged rollouts: what the engine reads, what is trained twice, and what is counted once."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.recipes.rollout.nudgerl import Nudged
 from strop.roles import Agent
-from strop.types import Origin, Start, Task, Trajectory
+from strop.types import Origin, Rollout, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.watched import watched
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 WORDS = ("quick", "careful")
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     return "1" * (1 + key % 3 + 4 * ("careful" in prompt))
 
 
 def test_who_reads_a_word_and_who_is_told_without(tmp_path: Path) -> None:
-    found = watched(tmp_path, reply, WORLD, strategy=Nudged(WORDS, 0.5), budget=Fixed(5))
-    engine, groups = found.engine, [group.trajectories for group in found.drawn]
+    found = watched(tmp_path, completion, ENV, strategy=Nudged(WORDS, 0.5), budget=Fixed(5))
+    engine, groups = found.engine, [group.rollouts for group in found.drawn]
     seen = set()
-    for attempts in groups:
-        own = {each.id: each for each in attempts if each.origin is not Origin.REPLAYED}
-        twins = {each.parent: each for each in attempts if each.origin is Origin.REPLAYED}
-        assert len(own) == 5 and len(attempts) == 5 + len(twins)
+    for rollouts in groups:
+        own = {each.id: each for each in rollouts if each.origin is not Origin.REPLAYED}
+        twins = {each.parent: each for each in rollouts if each.origin is Origin.REPLAYED}
+        assert len(own) == 5 and len(rollouts) == 5 + len(twins)
         for place, each in enumerate(own.values()):
             number = int(each.facts["context"])
             assert number in (0, 1 + place % 2), "dealt in turn"
@@ -58,8 +58,8 @@ def test_who_reads_a_word_and_who_is_told_without(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dropout", "nudged"), [(0.0, 5), (1.0, 0)])
 def test_all_or_none(tmp_path: Path, dropout: float, nudged: int) -> None:
-    found = watched(tmp_path, reply, WORLD, 1, strategy=Nudged(WORDS, dropout), budget=Fixed(5))
-    origins = [[each.origin for each in group.trajectories] for group in found.drawn]
+    found = watched(tmp_path, completion, ENV, 1, strategy=Nudged(WORDS, dropout), budget=Fixed(5))
+    origins = [[each.origin for each in group.rollouts] for group in found.drawn]
     kind = Origin.GUIDED if nudged else Origin.POLICY
     assert origins == [[kind] * 5 + [Origin.REPLAYED] * nudged] * 4
 
@@ -72,13 +72,13 @@ def test_bad_input_is_refused(words: tuple[str, ...], dropout: float) -> None:
 
 @dataclass
 class Failing(Player):
-    """Plays attempts that their world fails."""
+    """Plays rollouts that their environment fails."""
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
-        return replace(make_group([0.0], failed=[0]).trajectories[0], id=start.id, origin=start.origin, facts={})
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
+        return replace(make_group([0.0], failed=[0]).rollouts[0], id=start.id, origin=start.origin, facts={})
 
 
 def test_what_failed_is_not_told_again() -> None:
     starts = [Start("0/0", 1), Start("0/1", 2)]
-    attempts, _ = run_virtually(Nudged(WORDS, 0.0)(make_group([]), starts, Failing()))
-    assert [(each.id, each.facts) for each in attempts] == [("0/0", {"context": 1.0}), ("0/1", {"context": 2.0})]
+    rollouts, _ = run_virtually(Nudged(WORDS, 0.0)(make_group([]), starts, Failing()))
+    assert [(each.id, each.facts) for each in rollouts] == [("0/0", {"context": 1.0}), ("0/1", {"context": 2.0})]

@@ -15,21 +15,21 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.strategies.padded_demonstrations import Padded
 from strop.roles import Strategy
-from strop.types import Group, Start, Trajectory
-from tests.training.tiny import make_attempt, make_turn
+from strop.types import Group, Rollout, Start
+from tests.training.tiny import make_rollout, make_turn
 
 
 @dataclass(frozen=True)
 class _Given(Strategy):
-    attempts: tuple[Trajectory, ...]
+    rollouts: tuple[Rollout, ...]
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Any) -> list[Trajectory]:
-        return list(self.attempts)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Any) -> list[Rollout]:
+        return list(self.rollouts)
 
 
-def test_the_last_reply_goes_on_with_its_last_token() -> None:
-    two = make_attempt("a", (make_turn([8], [1]), make_turn([5], [6, 7, 1])))
-    others = (make_attempt("b", (make_turn([8], [2, 3, 4, 5, 6, 7]),)), make_attempt("c", (make_turn([9], []),)))
+def test_the_last_completion_goes_on_with_its_last_token() -> None:
+    two = make_rollout("a", (make_turn([8], [1]), make_turn([5], [6, 7, 1])))
+    others = (make_rollout("b", (make_turn([8], [2, 3, 4, 5, 6, 7]),)), make_rollout("c", (make_turn([9], []),)))
     nobody: Any = None
     found, *rest = asyncio.run(Padded(_Given((two, *others)), 5)(nobody, (), nobody))
     assert [turn.tokens.tolist() for turn in found.turns] == [[1], [6, 7, 1, 1, 1]]

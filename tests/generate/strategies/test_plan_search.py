@@ -12,19 +12,19 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.tree_search.nodes import TreeNode, as_attempt, back_up_mean, best_and_worst, growing, leaf, quality
+from strop.generate.tree_search.nodes import TreeNode, as_rollout, back_up_mean, best_and_worst, growing, leaf, quality
 from strop.recipes.rollout.cosmos import PlotSearch, curiosity
 from strop.recipes.rollout.cpl import PlanSearch
-from strop.training.requirements import Note
-from strop.types import Group, Outcome, Trajectory
+from strop.training.requirements import PolicyStatistic
+from strop.types import Group, Outcome, Rollout
 from tests.building import TASK, turn
-from tests.generate.strategies.test_entropy_forks import Replies, player
+from tests.generate.strategies.test_entropy_forks import Completions, player
 
 
 def node(above: TreeNode | None, tokens: int = 1, outcome: Outcome = Outcome.PRUNED, logprob: float = 0.0) -> TreeNode:
     """The number of tokens tells what a piece says."""
     written = replace(turn(tokens), logprobs=np.full(tokens, logprob, np.float32))
-    made = TreeNode(Trajectory(str(tokens), TASK, (written,), outcome) if above else None, above)
+    made = TreeNode(Rollout(str(tokens), TASK, (written,), outcome) if above else None, above)
     if above:
         above.below.append(made)
     return made
@@ -60,9 +60,9 @@ def test_pairs_say_different_things_and_are_worth_different_amounts() -> None:
     assert best_and_worst(root) is None and not unvisited.visits, "the twin of what was said before does not count"
     back_up_mean(equal, 0.0)
     assert best_and_worst(root) == (same, equal)
-    made = as_attempt(same, 0.75, "root")
-    assert (made.outcome, made.family, made.facts) == (Outcome.TRUNCATED, "root", {"noted": 0.75})
-    assert as_attempt(node(root, 5, Outcome.FINISHED), 0.5, "").outcome is Outcome.FINISHED
+    made = as_rollout(same, 0.75, "root")
+    assert (made.outcome, made.comparison_group, made.facts) == (Outcome.TRUNCATED, "root", {"noted": 0.75})
+    assert as_rollout(node(root, 5, Outcome.FINISHED), 0.5, "").outcome is Outcome.FINISHED
 
 
 def test_a_plan_goes_on_past_all_that_ended_or_failed() -> None:
@@ -86,15 +86,15 @@ def test_a_plan_goes_on_past_all_that_ended_or_failed() -> None:
     assert growing(full, PlanSearch().puct) is None and growing(node(None), PlanSearch().puct) is not None
 
 
-def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) -> list[Trajectory]:
+def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) -> list[Rollout]:
     async def score(group: Group) -> None:
-        for attempt in group.trajectories:
-            attempt.reward = float("x" in attempt.reply)
-            attempt.outcome = Outcome.FAILED if "q" in attempt.reply else attempt.outcome  # the reward's fault
+        for rollout in group.rollouts:
+            rollout.reward = float("x" in rollout.completion)
+            rollout.outcome = Outcome.FAILED if "q" in rollout.completion else rollout.outcome  # the reward's fault
 
-    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
-        for attempt in groups[0].scored:
-            attempt.notes["reference_logprobs"] = np.full(attempt.num_tokens, -float(attempt.num_tokens), np.float32)
+    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+        for rollout in groups[0].scored:
+            rollout.notes["reference_logprobs"] = np.full(rollout.num_tokens, -float(rollout.num_tokens), np.float32)
 
     play.scorer, play.note = score, note
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
@@ -103,53 +103,58 @@ def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) 
 def test_a_plan_played_through(tmp_path: Path) -> None:
     """Two pieces `ab` and `cd`; below the first `x|` and `y|`, right and wrong, Q = 0; so next comes `cd`, whose ends
     `x|` and `zx|` are both right: of the root `cd` (Q = 1) and `ab` (Q = 0) are no pair, of `ab` its ends are."""
-    play = player(tmp_path, ["ab-", "cd-", "x|", "y|", "x|", "zx|"], {}, Replies(1))
+    play = player(tmp_path, ["ab-", "cd-", "x|", "y|", "x|", "zx|"], {}, Completions(1))
     found = searched(play, PlanSearch(2, 2, 2, 2), 3)
-    assert [each.reply for each in found] == ["abx", "aby"] and {each.family for each in found} == {found[0].parent}
+    assert [each.completion for each in found] == ["abx", "aby"] and {each.comparison_group for each in found} == {
+        found[0].parent
+    }
     assert [each.facts["noted"] for each in found] == pytest.approx([0.3, -0.3]), "solutions count 0.3"
     assert sum(each.num_sampled for each in (*found, *play.unused(found))) == 2 + 2 + 2 + 2 + 2 + 3
 
 
 def test_steps_of_a_plan_are_a_pair_of_their_own(tmp_path: Path) -> None:
     """Below `ab` two wrong ends, below `cd` two right ones: Q = -2/3 and 2/3, with the visit that made the ends."""
-    play = player(tmp_path, ["ab-", "cd-", "y|", "z|", "x|", "zx|"], {}, Replies(1))
+    play = player(tmp_path, ["ab-", "cd-", "y|", "z|", "x|", "zx|"], {}, Completions(1))
     best, worst = searched(play, PlanSearch(2, 2, 2, 2), 3)
-    assert [best.reply, worst.reply] == ["cd", "ab"] and best.family == worst.family == "root"
+    assert [best.completion, worst.completion] == [
+        "cd",
+        "ab",
+    ] and best.comparison_group == worst.comparison_group == "root"
     assert (best.facts["noted"], worst.facts["noted"]) == pytest.approx((2 / 3, -2 / 3))
     assert [each.outcome for each in (best, worst)] == [Outcome.TRUNCATED] * 2
 
 
 def test_each_end_counts_once_and_a_search_stops_where_all_ended(tmp_path: Path) -> None:
     """`ab` has a right and a wrong end, Q = 0 however long it lasts; `cd` two wrong ones: no pair of the root."""
-    play = player(tmp_path, ["ab-", "cd-", "x|", "y|", "w|", "z|"], {}, Replies(1))
+    play = player(tmp_path, ["ab-", "cd-", "x|", "y|", "w|", "z|"], {}, Completions(1))
     found = searched(play, PlanSearch(2, 2, 2, 2), 9)
-    assert [each.reply for each in found] == ["abx", "aby"]
+    assert [each.completion for each in found] == ["abx", "aby"]
     assert [each.facts["noted"] for each in found] == pytest.approx([0.3, -0.3])
 
 
 def test_of_steps_that_say_the_same_the_first_is_kept(tmp_path: Path) -> None:
     """Of `x|`, `x|`, `y|` below `ab` the second is none: Q = (0 + 1 - 1) / 3, and no 1 / 4 against `cd`."""
-    play = player(tmp_path, ["ab-", "cd-", "ef-", "x|", "x|", "y|", *["w|", "v|", "z|"] * 2], {}, Replies(1))
+    play = player(tmp_path, ["ab-", "cd-", "ef-", "x|", "x|", "y|", *["w|", "v|", "z|"] * 2], {}, Completions(1))
     found = searched(play, PlanSearch(2, 2, 3, 3), 4)
-    assert [each.reply for each in found] == ["abx", "aby"] and found[0].id == "0/7"
+    assert [each.completion for each in found] == ["abx", "aby"] and found[0].id == "0/7"
 
 
 def test_a_reward_that_failed_is_in_no_pair(tmp_path: Path) -> None:
-    (alone,) = searched(player(tmp_path, ["x|", "q|"], {}, Replies(1)), PlanSearch(4, 2, 2, 2), 2)
-    assert (alone.reply, alone.facts["noted"]) == ("x", 0.0)
-    play = player(tmp_path, ["x|", "q|", "yyy|"], {}, Replies(1))
-    assert {each.reply for each in searched(play, PlotSearch(4, 2, 3), 1)} == {"x", "yyy"}
+    (alone,) = searched(player(tmp_path, ["x|", "q|"], {}, Completions(1)), PlanSearch(4, 2, 2, 2), 2)
+    assert (alone.completion, alone.facts["noted"]) == ("x", 0.0)
+    play = player(tmp_path, ["x|", "q|", "yyy|"], {}, Completions(1))
+    assert {each.completion for each in searched(play, PlotSearch(4, 2, 3), 1)} == {"x", "yyy"}
 
 
 def test_without_a_pair_one_piece_is_brought_for_gates_to_drop(tmp_path: Path) -> None:
-    alone = searched(player(tmp_path, ["x|", "zx|"], {}, Replies(1)), PlanSearch(4, 2, 2, 2), 3)
-    assert [(each.facts["noted"], each.family) for each in alone] == [(0.0, "")]
-    broken = searched(player(tmp_path, ["a|"] * 2, {}, Replies(1, is_broken=True)), PlanSearch(4, 2, 2, 2), 2)
+    alone = searched(player(tmp_path, ["x|", "zx|"], {}, Completions(1)), PlanSearch(4, 2, 2, 2), 3)
+    assert [(each.facts["noted"], each.comparison_group) for each in alone] == [(0.0, "")]
+    broken = searched(player(tmp_path, ["a|"] * 2, {}, Completions(1, is_broken=True)), PlanSearch(4, 2, 2, 2), 2)
     assert [each.outcome for each in broken] == [Outcome.FAILED]
-    cut = player(tmp_path, ["xxx", "x|"], {}, Replies(1))
+    cut = player(tmp_path, ["xxx", "x|"], {}, Completions(1))
     cut.policy = replace(cut.policy, sampling=replace(cut.policy.sampling, max_tokens=3))
     best, worst = searched(cut, PlanSearch(9, 1, 2, 2), 1)
-    assert (best.reply, worst.reply) == ("x", "xxx"), "what was cut off is not right"
+    assert (best.completion, worst.completion) == ("x", "xxx"), "what was cut off is not right"
 
 
 def test_a_plot_played_through(tmp_path: Path) -> None:
@@ -157,20 +162,23 @@ def test_a_plot_played_through(tmp_path: Path) -> None:
 
     Three pieces lie 0.25 below: exp(-1/6) = 0.846; `xy|`, right, lies 0.75 above: 1 + exp(-1.5) = 1.223.
     """
-    play = player(tmp_path, ["a|", "b|", "c|", "xy|"], {}, Replies(1))
+    play = player(tmp_path, ["a|", "b|", "c|", "xy|"], {}, Completions(1))
     best, worst = searched(play, PlotSearch(4, 2, 4), 1)
-    assert (best.reply, worst.reply) == ("xy", "a")
+    assert (best.completion, worst.completion) == ("xy", "a")
     assert best.facts == {"curiosity": pytest.approx(math.exp(-1.5)), "noted": pytest.approx(1 + math.exp(-1.5))}
-    assert worst.facts["noted"] == pytest.approx(math.exp(-1 / 6)) and best.family == worst.family == "root"
+    assert (
+        worst.facts["noted"] == pytest.approx(math.exp(-1 / 6))
+        and best.comparison_group == worst.comparison_group == "root"
+    )
 
 
 def test_a_plot_goes_on_from_its_best_piece(tmp_path: Path) -> None:
     """After `ab`, `cd` (equally curious) the first is expanded: `x|` and `yy|` below it."""
-    play = player(tmp_path, ["ab-", "cd-", "x|", "yy|"], {}, Replies(1))
+    play = player(tmp_path, ["ab-", "cd-", "x|", "yy|"], {}, Completions(1))
     found = searched(play, PlotSearch(2, 2, 2), 2)
-    assert {each.reply for each in found} >= {"abx", "abyy"}
-    assert len({each.family for each in found}) == len(found) // 2, "each node has a pair of its own"
-    broken = searched(player(tmp_path, ["a|"] * 2, {}, Replies(1, is_broken=True)), PlotSearch(4, 2, 2), 2)
+    assert {each.completion for each in found} >= {"abx", "abyy"}
+    assert len({each.comparison_group for each in found}) == len(found) // 2, "each node has a pair of its own"
+    broken = searched(player(tmp_path, ["a|"] * 2, {}, Completions(1, is_broken=True)), PlotSearch(4, 2, 2), 2)
     assert [each.outcome for each in broken] == [Outcome.FAILED]
 
 
@@ -180,11 +188,11 @@ def test_a_plot_that_ended_is_visited_again_until_another_one_is_due(tmp_path: P
     3.17 and 2.17, 3.04 and 2.47, 2.95 and 2.65, 2.89 and 2.78, 2.84 and 2.87: the sixth goes on from `cd`. Surprises
     are then 2, 2, 2 and 5, so that m = 2.75 and d^2 = 1.6875.
     """
-    replies = ["x|", "cd-", "e|", "ffff|"]
-    early = player(tmp_path, replies, {}, Replies(1))
-    assert [each.reply for each in searched(early, PlotSearch(2, 2, 2), 5)] == ["x", "cd"] and len(early.made) == 2
-    found = searched(player(tmp_path, replies, {}, Replies(1)), PlotSearch(2, 2, 2), 6)
-    assert [each.reply for each in found] == ["x", "cd", "cde", "cdffff"]
+    completions = ["x|", "cd-", "e|", "ffff|"]
+    early = player(tmp_path, completions, {}, Completions(1))
+    assert [each.completion for each in searched(early, PlotSearch(2, 2, 2), 5)] == ["x", "cd"] and len(early.made) == 2
+    found = searched(player(tmp_path, completions, {}, Completions(1)), PlotSearch(2, 2, 2), 6)
+    assert [each.completion for each in found] == ["x", "cd", "cde", "cdffff"]
     assert [each.facts["curiosity"] for each in found[2:]] == pytest.approx([math.exp(-1 / 6), math.exp(-1.5)])
 
 

@@ -13,9 +13,9 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.select.xrpo import SeededWhenLost
-from strop.types import Group, Message, Origin, Task, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Task
 from tests.building import make_group
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import Recording, policy_of, save_folder
 
 
@@ -23,10 +23,10 @@ def asked(text: str, level: int = 0) -> Task:
     return Task((Message("system", "be brief"), Message("user", text)), "4", "test", level)
 
 
-def solved(text: str, reply: str, version: int = 0, level: int = 0, reward: float = 1.0) -> Group:
+def solved(text: str, completion: str, version: int = 0, level: int = 0, reward: float = 1.0) -> Group:
     group = make_group([0.0, reward])
-    turn = replace(group.trajectories[1].turns[0], message=Message("assistant", reply))
-    group.trajectories[1].turns = (turn,)
+    turn = replace(group.rollouts[1].turns[0], message=Message("assistant", completion))
+    group.rollouts[1].turns = (turn,)
     return replace(group, task=asked(text, level), version=version)
 
 
@@ -36,8 +36,8 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
 
 def test_the_most_similar_solved_tasks_stand_before_the_last_message_the_nearest_last() -> None:
     strategy = SeededWhenLost(2)
-    for text, reply in [("12+34=?", "46"), ("99-98=?", "1"), ("12+35=?", "47"), ("12+344=?", "356")]:
-        strategy.observe(solved(text, reply))
+    for text, completion in [("12+34=?", "46"), ("99-98=?", "1"), ("12+35=?", "47"), ("12+344=?", "356")]:
+        strategy.observe(solved(text, completion))
     # of the six pieces of 12+345=? each of them has three: 3 / 8 of those of both, but 3 / 9 for the longer 12+344=?
     shown = strategy.shown(asked("12+345=?"), 1)
     assert texts(shown) == ["be brief", "12+34=?", "46", "12+35=?", "47", "12+345=?"]
@@ -55,10 +55,10 @@ def test_examples_are_of_the_same_kind_and_of_earlier_versions() -> None:
     assert texts(strategy.shown(asked("1+3=?"), 4)) == ["be brief", "1+1=?", "2", "1+3=?"]
 
 
-def test_only_own_whole_right_and_short_replies_are_remembered() -> None:
+def test_only_own_whole_right_and_short_completions_are_remembered() -> None:
     strategy = SeededWhenLost(2)
     guided = solved("1+1=?", "2")
-    guided.trajectories[1].origin = Origin.GUIDED
+    guided.rollouts[1].origin = Origin.GUIDED
     for group in (guided, solved("1+2=?", "3" * 401, 0), solved("1+3=?", "4", reward=0.5), make_group([0.0])):
         strategy.observe(group)
     assert strategy.state() == {"known": []}
@@ -68,14 +68,14 @@ def test_only_own_whole_right_and_short_replies_are_remembered() -> None:
     assert again.shown(asked("1+5=?"), 1) == strategy.shown(asked("1+5=?"), 1) and len(again.shown(asked("1"), 1)) == 4
 
 
-def played(folder: Path, strategy: SeededWhenLost, earlier: list[float]) -> tuple[list[Trajectory], Recording]:
+def played(folder: Path, strategy: SeededWhenLost, earlier: list[float]) -> tuple[list[Rollout], Recording]:
     engine = Recording(["4|"] * 2)
     group = replace(make_group(earlier), task=asked("2+2=?"), version=1)
 
     async def score(group: Group) -> None:
         return None
 
-    play = GroupPlayer(group, policy_of(save_folder(folder), engine), (Replies(1),), Chat(), 0, score)
+    play = GroupPlayer(group, policy_of(save_folder(folder), engine), (Completions(1),), Chat(), 0, score)
     return asyncio.run(strategy(group, [play.another() for _ in range(2)], play)), engine
 
 
@@ -94,7 +94,7 @@ def test_only_a_lost_wave_is_followed_by_examples(tmp_path: Path) -> None:
 
 def test_it_says_how_many_read_examples() -> None:
     group = make_group([1.0, 0.0, 0.0, 0.0])
-    group.trajectories[0].origin = group.trajectories[1].origin = Origin.GUIDED
+    group.rollouts[0].origin = group.rollouts[1].origin = Origin.GUIDED
     assert SeededWhenLost().learn([group]) == {"seeded_share": 0.5, "seeded_right": 0.5}
     with pytest.raises(ConfigurationError, match="got 0"):
         SeededWhenLost(0)

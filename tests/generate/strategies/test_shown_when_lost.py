@@ -1,4 +1,4 @@
-"""The first wave is the policy's, the next one an expert's and a family of its own."""
+"""The first wave is the policy's, the next one an expert's and a comparison group of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.interfaces import Player
 from strop.recipes.guide.relift import ShownWhenLost
 from strop.roles import Agent
-from strop.types import Group, Outcome, Start, Task, Trajectory
+from strop.types import Group, Outcome, Rollout, Start, Task
 from tests.building import TASK, make_group
 from tests.clock import run_virtually
 
@@ -20,15 +20,15 @@ class Keeping(Player):
 
     played: list[tuple[str, str, Agent | None]] = field(default_factory=list)
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
-        self.played.append((start.id, start.family, agent))
-        return Trajectory(start.id, TASK, (), Outcome.FINISHED)
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
+        self.played.append((start.id, start.comparison_group, agent))
+        return Rollout(start.id, TASK, (), Outcome.FINISHED)
 
 
 def played(group: Group, starts: list[Start]) -> tuple[list[str], list[tuple[str, str, Any]]]:
     player = Keeping()
-    attempts, _ = run_virtually(ShownWhenLost(EXPERT)(group, starts, player))
-    return [attempt.id for attempt in attempts], player.played
+    rollouts, _ = run_virtually(ShownWhenLost(EXPERT)(group, starts, player))
+    return [rollout.id for rollout in rollouts], player.played
 
 
 EXPERT = Demonstrate()

@@ -17,15 +17,15 @@ from strop.types import Group, Message, Origin, Task
 from tests.generate.asking import Speaking, player_of
 from tests.generate.critic import Critic
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
 
 
 def begun(folder: Path, strategy: SkillsAndExperiences, version: int, number: int) -> tuple[Group, Speaking]:
-    """A group of a wrong and a right attempt."""
-    play, engine = player_of(folder, WORLD, TASK, lambda prompt, call: "46" if call % 2 else "0")
+    """A group of a wrong and a right rollout."""
+    play, engine = player_of(folder, ENV, TASK, lambda prompt, call: "46" if call % 2 else "0")
     play.group = Group(number, TASK, [], version=version)
-    play.group.trajectories = asyncio.run(strategy(play.group, [play.another(), play.another()], play))
+    play.group.rollouts = asyncio.run(strategy(play.group, [play.another(), play.another()], play))
     asyncio.run(play.scorer(play.group))
     return play.group, engine
 
@@ -62,7 +62,7 @@ def test_what_is_new_adds_one_and_what_overlaps_adds_none(tmp_path: Path, text: 
     assert first.name == "experiences/1" and first.text == (OLD if count == 2 else "tens first, always")
     assert first.support == (1 if count == 2 else 2)
     (asked,) = critic.read("experience")
-    assert asked["reply"] == "(wrong) 0 ->\n(right) 46 ->" and asked["ideas"] == f"experiences/1: {OLD}"
+    assert asked["completion"] == "(wrong) 0 ->\n(right) 46 ->" and asked["ideas"] == f"experiences/1: {OLD}"
 
 
 def test_modifications_keep_the_name_and_unknown_names_do_nothing(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_full_shelf_merges_its_closest_pairs_at_most_three_times_and_no_distan
     strategy = SkillsAndExperiences(Library(8, 0.99), Critic({}))
     for text in known:
         strategy.library.carry_out(add(text, "", EXPERIENCES))
-    play, _ = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "")
+    play, _ = player_of(tmp_path, ENV, TASK, lambda prompt, call: "")
     changes = asyncio.run(strategy.consolidated(play))
     assert [change.do for change in changes] == ["rewrite", "remove"] * 3, "of four pairs three"
     assert len(strategy.library) == 8, "nothing is done before the group is finished"
@@ -131,9 +131,9 @@ def test_parts_of_a_task_find_experiences_that_are_adapted(tmp_path: Path) -> No
 def test_measuring_reads_and_learns_nothing(tmp_path: Path) -> None:
     critic = Critic({"experience": "add: new", "skill": "new"})
     strategy = SkillsAndExperiences(filled(critic, OLD).library, critic, learns=False)
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "46")
-    (attempt,) = asyncio.run(strategy(play.group, [play.another()], play))
-    assert OLD in engine.prompts[0] and attempt.origin is Origin.GUIDED and attempt.facts == {}
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "46")
+    (rollout,) = asyncio.run(strategy(play.group, [play.another()], play))
+    assert OLD in engine.prompts[0] and rollout.origin is Origin.GUIDED and rollout.facts == {}
     assert critic.read("experience") == [] and strategy.learn([]) == {}
 
 
@@ -141,8 +141,8 @@ def test_whoever_measures_sees_what_waits_and_groups_in_flight_do_not(tmp_path: 
     """A group of version 0 has proposed FAR while others of its version are not done: they read OLD alone."""
     strategy = filled(Critic({}), OLD)
     strategy.library.propose(Group(0, TASK, []), [add(FAR, "arithmetic: 12+34=?", EXPERIENCES)])
-    measuring = SkillsAndExperiences(strategy.library, strategy.adviser, learns=False)
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "46")
+    measuring = SkillsAndExperiences(strategy.library, strategy.llm_client, learns=False)
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "46")
     asyncio.run(measuring(play.group, [play.another()], play))
     assert OLD in engine.prompts[0] and FAR in engine.prompts[0]
     _, engine = begun(tmp_path, strategy, version=0, number=1)

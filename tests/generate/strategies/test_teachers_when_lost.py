@@ -14,7 +14,7 @@ import pytest
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
 from strop.generate.engines.scripted import Scripted
@@ -27,8 +27,8 @@ from strop.recipes.guide.ampo import COMPREHENDED, TeachersWhenLost
 from strop.roles import Agent
 from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_mean import GroupMean
-from strop.training.requirements import LOGPROBS, Note
-from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
+from strop.training.requirements import LOGPROBS, PolicyStatistic
+from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 from tests.building import turn
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
@@ -41,7 +41,7 @@ TASK = Task((Message("user", "5+7=?"),), "12", "test")
 
 @dataclass(frozen=True)
 class Teacher(Agent):
-    reply: str
+    completion: str
     paid: float | None = 1.0
     probabilities: tuple[float, ...] = (0.5, 0.5)  # that the policy gives the tokens of 12 after this working
 
@@ -53,7 +53,7 @@ class Silent(Agent):
 
 @dataclass
 class Staged(Player):
-    """Own attempts are paid as given, None where the reward fails; teachers say their reply."""
+    """Own rollouts are paid as given, None where the reward fails; teachers say their completion."""
 
     own: Sequence[float | None]
     folder: Path
@@ -63,39 +63,39 @@ class Staged(Player):
     paid: dict[str, float | None] = field(default_factory=dict)
     likely: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         said, origin = "0", Origin.POLICY
         self.paid[start.id] = self.own[int(start.id)] if agent is None else None
         if agent is not None:
             self.asked.append(agent)
             if isinstance(agent, Silent):
-                raise AdviserError("nobody there")
+                raise LLMClientError("nobody there")
             assert isinstance(agent, Teacher)
-            said, origin, self.paid[start.id] = agent.reply, Origin.TEACHER, agent.paid
+            said, origin, self.paid[start.id] = agent.completion, Origin.TEACHER, agent.paid
             self.likely[start.id] = agent.probabilities
         spoken = replace(turn(3), message=Message("assistant", said))
-        return Trajectory(start.id, TASK, (spoken,), Outcome.FINISHED, origin)
+        return Rollout(start.id, TASK, (spoken,), Outcome.FINISHED, origin)
 
     def another(self, **changes: Any) -> Start:
         self.count += 1
         return Start(f"t{self.count}", self.count)
 
-    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
-        return [self.paid[attempt.id] for attempt in attempts]
+    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+        return [self.paid[rollout.id] for rollout in rollouts]
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[dict[str, Any]]:
+    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[dict[str, Any]]:
         assert needs == {LOGPROBS}
         policy = policy_of(self.folder, Recording([]))
-        self.looked += [policy.template.decode(attempt.turns[-1].tokens) for attempt in attempts]
+        self.looked += [policy.template.decode(rollout.turns[-1].tokens) for rollout in rollouts]
         found = []
-        for attempt in attempts:
-            likely = self.likely[attempt.id]
-            before = attempt.num_tokens - len(likely)
+        for rollout in rollouts:
+            likely = self.likely[rollout.id]
+            before = rollout.num_tokens - len(likely)
             found.append({LOGPROBS.name: np.array([-9.0] * before + [log(each) for each in likely], np.float32)})
         return found
 
 
-def played(folder: Path, own: Sequence[float | None], *teachers: Agent, **more: Any) -> tuple[list[Trajectory], Staged]:
+def played(folder: Path, own: Sequence[float | None], *teachers: Agent, **more: Any) -> tuple[list[Rollout], Staged]:
     strategy, player = TeachersWhenLost(teachers, **more), Staged(own, folder)
     strategy.meet(policy_of(folder, Recording([])))
     starts = [Start(str(index), 7 * index + 3) for index in range(len(own))]
@@ -128,8 +128,8 @@ def test_who_is_understood_best_replaces_some_of_those_who_failed(folder: Path) 
 def test_credit_by_hand(folder: Path) -> None:
     """k = 2 of n = 8, paid 1: 1 - 2/8 for traces, -2/8 for the rest."""
     brought, player = played(folder, [0.0] * 8, GOOD, BARE, LOOSE)
-    for attempt in brought:
-        attempt.reward = player.paid[attempt.id] or 0.0
+    for rollout in brought:
+        rollout.reward = player.paid[rollout.id] or 0.0
     GroupMean()([Group(0, TASK, brought)])
     given = [float(each.advantages[0]) for each in brought if each.advantages is not None]
     assert given == pytest.approx([-0.25] * 6 + [0.75] * 2)
@@ -154,7 +154,7 @@ def test_silent_and_wrong_teachers_bring_nothing(folder: Path) -> None:
     assert [each.id for each in brought] == ["0", "1"] and not player.looked
 
 
-def test_one_own_attempt_stays(folder: Path) -> None:
+def test_one_own_rollout_stays(folder: Path) -> None:
     brought, _ = played(folder, [0.0, 0.0], GOOD, BARE, LOOSE, count=3)
     assert [each.origin for each in brought] == [Origin.POLICY, Origin.TEACHER]
 
@@ -165,8 +165,8 @@ def test_refuses_what_cannot_work(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="got 1 and 0"):
         TeachersWhenLost((GOOD,), 0)
     with pytest.raises(ConfigurationError, match="call meet"):
-        TeachersWhenLost((GOOD,))._with_answer(Trajectory("0", TASK, (turn(1),), Outcome.FINISHED))
-    with pytest.raises(ConfigurationError, match="an adviser is rules, itself or http"):
+        TeachersWhenLost((GOOD,))._with_answer(Rollout("0", TASK, (turn(1),), Outcome.FINISHED))
+    with pytest.raises(ConfigurationError, match="an LLM client is rules, itself or http"):
         build(recipe_named("ampo"), {"teachers": "http://localhost:1/v1"})
     with pytest.raises(ConfigurationError, match="TeachersWhenLost needs teachers"):
         build(recipe_named("ampo"), {"teachers": "itself"})
@@ -187,10 +187,10 @@ def test_ways_to_add() -> None:
 
 # ---- in a run
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     """Sums of an even first term are solved now and then, the others never."""
     asked = terms(prompt)
     return str(sum(asked)) if asked[0] % 2 == 0 and key % 3 == 0 else "0"
@@ -200,19 +200,19 @@ def test_in_a_run_groups_that_failed_hold_two_traces(tmp_path: Path) -> None:
     other = Advised(Procedural("strop.standins.solution_styles:backward"))
     strategy = TeachersWhenLost((Demonstrate(), other, Advised(Canned())))
     run = make_run(
-        steps=2, worlds=(WORLD,), sampler=Uniform((WORLD,)), engine=Scripted(reply), budget=Fixed(4), strategy=strategy
+        steps=2, envs=(ENV,), sampler=Uniform((ENV,)), engine=Scripted(completion), budget=Fixed(4), strategy=strategy
     )
     with opened(run, save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db") as (flow, recorder):
         strategy.meet(flow.policy)
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
         groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
-        rows = flow.ledger._rows("SELECT number, origin, outcome, tokens FROM attempts")
+        rows = flow.ledger._rows("SELECT number, origin, outcome, tokens FROM rollouts")
     kinds = set()
     for group in groups:
-        traces = [each for each in group.trajectories if each.origin is Origin.TEACHER]
-        is_lost = not any(each.reward for each in group.trajectories if each.origin is Origin.POLICY)
-        assert len(group.trajectories) == 4 and len(traces) == (2 if is_lost else 0)
+        traces = [each for each in group.rollouts if each.origin is Origin.TEACHER]
+        is_lost = not any(each.reward for each in group.rollouts if each.origin is Origin.POLICY)
+        assert len(group.rollouts) == 4 and len(traces) == (2 if is_lost else 0)
         made = [row for row in rows if row[0] == group.number]
         assert len(made) == (6 if is_lost else 4), "who made room has a row, too"
         assert all(each.reward == 1.0 and 0 < each.facts[COMPREHENDED] <= 1 for each in traces)

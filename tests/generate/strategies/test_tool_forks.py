@@ -1,4 +1,4 @@
-"""ARPO's forks: where they are, how likely, against whose first doubt, and what becomes of the rest of the budget."""
+"""ARPO's forks: where they are, how likely, against whose first warning, and what becomes of the rest of the budget."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.recipes.rollout.arpo_agentic import DOUBT, ToolForks, _doubt
-from strop.types import Origin, Outcome, Trajectory
-from tests.generate.strategies.test_entropy_forks import Replies, player
+from strop.recipes.rollout.arpo_agentic import WARNING, ToolForks, _warning
+from strop.types import Origin, Outcome, Rollout
+from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
 
 
 def made(
-    folder: Path, replies: list[str], doubts: dict[str, list[float]], world: Replies, strategy: ToolForks, starts: int
-) -> list[Trajectory]:
-    play = player(folder, replies, doubts, world, DOUBT)
+    folder: Path,
+    completions: list[str],
+    warnings: dict[str, list[float]],
+    env: Completions,
+    strategy: ToolForks,
+    starts: int,
+) -> list[Rollout]:
+    play = player(folder, completions, warnings, env, WARNING)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
 
 
-def test_forks_stand_before_replies_that_follow_an_answer_round_by_round(tmp_path: Path) -> None:
-    """A root of three replies forks before its second; then it and the branch fork before the third.
+def test_forks_stand_before_completions_that_follow_an_answer_round_by_round(tmp_path: Path) -> None:
+    """A root of three completions forks before its second; then it and the branch fork before the third.
 
-    Doubt is summed over two tokens: 0.1 + 0.2 at first, 0.4 + 0.1 in the second reply of the root, 0.6 in its third;
-    0.7 + 0.1 in the third reply of the branch, whose first doubt is the root's.
+    Warning is summed over two tokens: 0.1 + 0.2 at first, 0.4 + 0.1 in the second completion of the root, 0.6 in its
+    third; 0.7 + 0.1 in the third completion of the branch, whose first warning is the root's.
     """
-    doubts = {"0/0": [0.1, 0.2, 0.9, 0.4, 0.1, 0.6, 0.0], "0/1": [0.3, 0.0, 0.7, 0.1, 0.5]}
-    replies = ["ab|", "c|", "d|", *["x|", "yz|"], *["u|", "v|"]]
-    found = made(tmp_path, replies, doubts | {"0/2": [], "0/3": []}, Replies(3), ToolForks(1, 1.0, 0.0, 2), 4)
+    warnings = {"0/0": [0.1, 0.2, 0.9, 0.4, 0.1, 0.6, 0.0], "0/1": [0.3, 0.0, 0.7, 0.1, 0.5]}
+    completions = ["ab|", "c|", "d|", *["x|", "yz|"], *["u|", "v|"]]
+    found = made(tmp_path, completions, warnings | {"0/2": [], "0/3": []}, Completions(3), ToolForks(1, 1.0, 0.0, 2), 4)
     root, early, late, twig = found
     assert [each.id for each in found] == ["0/0", "0/1", "0/2", "0/3"] and root.origin is Origin.POLICY
     assert [(each.parent, each.origin) for each in found[1:]] == [
@@ -42,23 +47,23 @@ def test_forks_stand_before_replies_that_follow_an_answer_round_by_round(tmp_pat
     assert [turn.message.content for turn in late.turns] == ["ab", "c", "u"]
     assert [turn.message.content for turn in twig.turns] == ["ab", "x", "v"]
     assert [turn.tokens.tolist() for turn in twig.turns] == [[], [], ids("v|")]
-    rises = [each.facts["doubt_rise"] for each in found[1:]]
+    rises = [each.facts["warning_rise"] for each in found[1:]]
     assert rises == pytest.approx([0.5 - 0.3, 0.6 - 0.3, 0.8 - 0.3])
     assert [each.facts["shared"] for each in found[1:]] == pytest.approx([3 / 8, 5 / 7, 5 / 7])
 
 
 def test_the_budget_is_never_exceeded_and_its_rest_is_played_from_the_start(tmp_path: Path) -> None:
-    doubts: dict[str, list[float]] = {f"0/{number}": [] for number in range(3)}
-    two = made(tmp_path, ["a|"] * 6, doubts, Replies(2), ToolForks(2, 1.0), 3)
+    warnings: dict[str, list[float]] = {f"0/{number}": [] for number in range(3)}
+    two = made(tmp_path, ["a|"] * 6, warnings, Completions(2), ToolForks(2, 1.0), 3)
     assert [each.parent for each in two] == ["", "", "0/0"], "one fork was left"
-    none = made(tmp_path, ["a|"] * 6, doubts, Replies(2), ToolForks(1, 0.0), 3)
+    none = made(tmp_path, ["a|"] * 6, warnings, Completions(2), ToolForks(1, 0.0), 3)
     assert [each.origin for each in none] == [Origin.POLICY] * 3
-    single = made(tmp_path, ["a|"] * 3, doubts, Replies(1), ToolForks(1, 1.0), 3)
+    single = made(tmp_path, ["a|"] * 3, warnings, Completions(1), ToolForks(1, 1.0), 3)
     assert [each.origin for each in single] == [Origin.POLICY] * 3, "nothing was answered, so nothing forks"
 
 
-def test_what_the_world_failed_does_not_fork(tmp_path: Path) -> None:
-    found = made(tmp_path, ["a|"] * 3, {}, Replies(2, is_broken=True), ToolForks(1, 1.0), 3)
+def test_what_the_env_failed_does_not_fork(tmp_path: Path) -> None:
+    found = made(tmp_path, ["a|"] * 3, {}, Completions(2, is_broken=True), ToolForks(1, 1.0), 3)
     assert [(each.outcome, each.parent) for each in found] == [(Outcome.FAILED, "")] * 3
 
 
@@ -66,16 +71,16 @@ def test_what_the_world_failed_does_not_fork(tmp_path: Path) -> None:
     ("weight", "rise", "expected"),
     [(0.0, 3.0, 0.5), (0.0, -3.0, 0.5), (0.2, 1.0, 0.7), (0.2, -1.0, 0.3), (0.2, 2.6, 1.0), (0.2, -2.6, 0.0)],
 )
-def test_the_chance_of_a_fork(weight: float, rise: float, expected: float) -> None:
+def test_the_probability_of_a_fork(weight: float, rise: float, expected: float) -> None:
     random, strategy = np.random.default_rng(0), ToolForks(weight=weight)
     share = np.mean([strategy._forks(rise, random) for _ in range(4000)])
     assert share == pytest.approx(expected, abs=0.0 if expected in (0.0, 1.0) else 0.03)
 
 
-def test_doubt_is_entropy_as_a_share_of_the_greatest() -> None:
+def test_warning_is_entropy_as_a_share_of_the_greatest() -> None:
     """Halves: (1/2 + 2/4 + 6/8) bits of 2."""
     scores = torch.tensor([[0.5, 0.25, 0.125, 0.125], [0.25] * 4]).log()
-    assert _doubt(scores, torch.zeros(2)).tolist() == pytest.approx([0.875, 1.0])
+    assert _warning(scores, torch.zeros(2)).tolist() == pytest.approx([0.875, 1.0])
 
 
 def test_refuses_nonsense() -> None:

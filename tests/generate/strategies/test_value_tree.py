@@ -13,15 +13,15 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.v_star import GAIN, Node, ValueTree, chosen, visit
-from strop.training.requirements import Note
-from strop.types import Group, Origin, Trajectory
+from strop.training.requirements import PolicyStatistic
+from strop.types import Group, Origin, Rollout
 from tests.building import make_group
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 
 
 def node(depth: int, worth: float, visits: int = 1) -> Node:
-    return Node(make_group([0.0]).trajectories[0], depth, depth, worth, visits)
+    return Node(make_group([0.0]).rollouts[0], depth, depth, worth, visits)
 
 
 def test_the_node_of_highest_worth_and_bonus_above_its_depths_mean() -> None:
@@ -38,8 +38,8 @@ def test_the_node_of_highest_worth_and_bonus_above_its_depths_mean() -> None:
 
 
 def test_visits_are_counted_up_to_the_root() -> None:
-    """A branch from depth 4 of the first attempt has a node at 6; what goes on from there passes 2 and 4 again."""
-    first, second, other = make_group([0.0] * 3).trajectories
+    """A branch from depth 4 of the first rollout has a node at 6; what goes on from there passes 2 and 4 again."""
+    first, second, other = make_group([0.0] * 3).rollouts
     two, four, six = Node(first, 2, 2, 0.0), Node(first, 4, 4, 0.0), Node(first, 6, 6, 0.0)
     branch, aside = Node(second, 2, 6, 0.0, above=four), Node(other, 2, 2, 0.0)
     nodes = [two, four, six, branch, aside]
@@ -49,18 +49,20 @@ def test_visits_are_counted_up_to_the_root() -> None:
     assert [node.visits for node in nodes] == [3, 2, 1, 2, 1]
 
 
-def played(folder: Path, replies: list[str], count: int, strategy: ValueTree, doubts: list[float]) -> list[Trajectory]:
-    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
-        for attempt in groups[0].scored:
-            size = attempt.num_tokens
-            attempt.notes["entropy"] = np.array((doubts + [0.0] * size)[:size], np.float32)
-            attempt.notes["hidden"] = np.stack([np.full(2, place, np.float32) for place in range(size)])
+def played(
+    folder: Path, completions: list[str], count: int, strategy: ValueTree, warnings: list[float]
+) -> list[Rollout]:
+    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+        for rollout in groups[0].scored:
+            size = rollout.num_tokens
+            rollout.notes["entropy"] = np.array((warnings + [0.0] * size)[:size], np.float32)
+            rollout.notes["hidden"] = np.stack([np.full(2, place, np.float32) for place in range(size)])
 
     async def score(group: Group) -> None:
         return None
 
-    policy = policy_of(save_folder(folder), Recording(replies))
-    play = GroupPlayer(Group(0, TASK, []), policy, (Replies(1),), Chat(), 0, score, note)
+    policy = policy_of(save_folder(folder), Recording(completions))
+    play = GroupPlayer(Group(0, TASK, []), policy, (Completions(1),), Chat(), 0, score, note)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(count)], play))
 
 
@@ -82,8 +84,8 @@ def test_a_branch_of_a_branch_is_a_visit_to_the_nodes_before_it(tmp_path: Path) 
     0.4 + sqrt(ln 4 / 3) = 1.08. With that visit left out both had the same, and the first of them came next.
     """
     strategy = ValueTree(1, 2, entropy=1.0, explore=1.0)
-    replies = ["abcde|", "xyzw|", "u|", "v|"]
-    first, second, third, fourth = played(tmp_path, replies, 4, strategy, [0, 0, 0.3, 0, 0.4, 0])
+    completions = ["abcde|", "xyzw|", "u|", "v|"]
+    first, second, third, fourth = played(tmp_path, completions, 4, strategy, [0, 0, 0.3, 0, 0.4, 0])
     assert second.parent == first.id and third.parent == second.id
     assert third.turns[0].num_prefix == 8
     assert fourth.parent == second.id and fourth.turns[0].num_prefix == 8
@@ -91,7 +93,7 @@ def test_a_branch_of_a_branch_is_a_visit_to_the_nodes_before_it(tmp_path: Path) 
 
 def test_without_nodes_a_start_is_played_plainly(tmp_path: Path) -> None:
     found = played(tmp_path, ["a|", "b|", "c|"], 3, ValueTree(1, 8), [0.5])
-    assert [attempt.origin for attempt in found] == [Origin.POLICY] * 3
+    assert [rollout.origin for rollout in found] == [Origin.POLICY] * 3
 
 
 def scored(strategy: ValueTree, states: dict[str, list[float]], rewards: list[float], number: int) -> Group:
@@ -116,10 +118,10 @@ def test_the_head_learns_one_temporal_difference_at_a_time_and_serves_later_vers
     assert strategy._fit is again, "the same version sees the same values"
 
 
-def test_failed_attempts_teach_nothing_and_memory_comes_back(tmp_path: Path) -> None:
+def test_failed_rollouts_teach_nothing_and_memory_comes_back(tmp_path: Path) -> None:
     strategy = ValueTree()
     group = scored(strategy, {"0-0": [1.0], "0-1": [0.0]}, [1.0, 0.0], 0)
-    group.trajectories[0].outcome = make_group([0.0], failed=[0]).trajectories[0].outcome
+    group.rollouts[0].outcome = make_group([0.0], failed=[0]).rollouts[0].outcome
     strategy.observe(group)
     assert strategy._draws[0][0].tolist() == [[0.0]] and strategy._states == {}
     strategy.save(tmp_path)

@@ -29,7 +29,7 @@ from tests.generate.strategies.test_hinted_when_lost import Reading
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 RULE = Procedural("strop.standins.feedback:slip")
 
 
@@ -44,7 +44,7 @@ def test_the_card_s_schedule() -> None:
 
 @dataclass
 class Long(Reading):
-    """Notes the longest reply that it was asked for."""
+    """Notes the longest completion that it was asked for."""
 
     limits: dict[str, int] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ class Long(Reading):
         return await super().sample(prompt, sampling, key)
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     """A slip at first, put right behind feedback; where the first term is odd, no end within the limit."""
     begun = prompt.rpartition("<|assistant|>")[2]
     first, second = terms(prompt.partition("<|assistant|>")[0])
@@ -63,10 +63,8 @@ def reply(prompt: str, key: int) -> str:
 
 
 def played(folder: Path, teacher: Any = RULE, **fields: Any) -> tuple[list[Group], Long, list[dict[str, float]]]:
-    engine, strategy = Long(reply), WithFeedback(teacher, 6, 0.7, **fields)
-    run = make_run(
-        steps=3, worlds=(WORLD,), sampler=Uniform((WORLD,)), engine=engine, budget=Fixed(4), strategy=strategy
-    )
+    engine, strategy = Long(completion), WithFeedback(teacher, 6, 0.7, **fields)
+    run = make_run(steps=3, envs=(ENV,), sampler=Uniform((ENV,)), engine=engine, budget=Fixed(4), strategy=strategy)
     run.sampling = type(run.sampling)(max_tokens=24)
     with opened(run, save_pocket_like(folder / "model"), folder / "ledger.db") as (flow, recorder):
         strategy.meet(flow.policy)
@@ -85,9 +83,9 @@ def test_the_policy_goes_on_behind_what_nobody_sampled(
     made: tuple[list[Group], Long, list[dict[str, float]]],
 ) -> None:
     groups, engine, rows = made
-    attempts = [each for group in groups for each in group.trajectories]
-    extended = [each for each in attempts if FEEDBACK in each.facts]
-    assert 0 < len(extended) < len(attempts)
+    rollouts = [each for group in groups for each in group.rollouts]
+    extended = [each for each in rollouts if FEEDBACK in each.facts]
+    assert 0 < len(extended) < len(rollouts)
     for each in extended:
         first, second = terms(each.task.messages[0].content)
         own, said = f"<think>{first}+{second}=1</think>1", f"\n\nwrong: {first}+{second}=1\n\n"
@@ -100,7 +98,7 @@ def test_the_policy_goes_on_behind_what_nobody_sampled(
         assert len(places) == each.facts[FEEDBACK] == len(said)
         read = next(text for text in engine.limits if text.endswith(f"<|assistant|>{own}{said}"))
         assert engine.limits[read] == 2 * 24 + len(said) - (len(turn.tokens) - _count(engine, rest) - 1), "room again"
-    taken = sum(each.num_sampled for each in attempts)
+    taken = sum(each.num_sampled for each in rollouts)
     assert rows[-1]["tokens_generated"] == taken
 
 
@@ -113,10 +111,10 @@ def test_who_is_cut_off_and_who_is_not_chosen_stays_as_it_is(
 ) -> None:
     groups, _, rows = made
     for step in (0, 1, 2):
-        attempts = [each for group in groups[4 * step : 4 * step + 4] for each in group.trajectories]
-        told = [FEEDBACK in each.facts for each in attempts]
+        rollouts = [each for group in groups[4 * step : 4 * step + 4] for each in group.rollouts]
+        told = [FEEDBACK in each.facts for each in rollouts]
         assert rows[step]["feedback_share"] == pytest.approx(sum(told) / len(told))
-        for each in attempts:
+        for each in rollouts:
             if FEEDBACK not in each.facts:
                 assert each.origin is Origin.POLICY and each.reward == 0.0 and (each.turns[0].versions >= 0).all()
             assert (each.outcome is Outcome.TRUNCATED) <= (FEEDBACK not in each.facts)
@@ -125,7 +123,7 @@ def test_who_is_cut_off_and_who_is_not_chosen_stays_as_it_is(
 
 def test_a_silent_teacher_changes_nothing(tmp_path: Path) -> None:
     groups, _, rows = played(tmp_path, Canned())
-    assert all(each.origin is Origin.POLICY for group in groups for each in group.trajectories)
+    assert all(each.origin is Origin.POLICY for group in groups for each in group.rollouts)
     assert [row["feedback_share"] for row in rows] == [0.0] * 3
 
 
@@ -138,7 +136,7 @@ def test_a_silent_teacher_changes_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_the_rule_names_the_slip_and_not_the_answer(said: str, told: str) -> None:
-    assert slip(question("?", task="47+12+30=?", reply=said)) == told
+    assert slip(question("?", task="47+12+30=?", completion=said)) == told
 
 
 def test_what_is_shaped() -> None:
@@ -158,4 +156,4 @@ def test_refuses_what_cannot_work() -> None:
     with pytest.raises(ConfigurationError, match=r"and steps >= 1, got .* and 0"):
         WithFeedback(RULE, 0)
     with pytest.raises(ConfigurationError, match="call meet"):
-        WithFeedback(RULE, 3)._ended_itself(make_group([0.0], lengths=[2]).trajectories[0])
+        WithFeedback(RULE, 3)._ended_itself(make_group([0.0], lengths=[2]).rollouts[0])

@@ -1,4 +1,4 @@
-"""Trees of pieces: what a node knows, and pieces as one attempt, each token in one row."""
+"""Trees of pieces: what a node knows, and pieces as one rollout, each token in one row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.tree_search.nodes import TreeNode, grow, line, surprise
 from strop.generate.turn_ops import as_prefix, joined, noted
 from strop.types import Origin, Outcome
-from tests.generate.strategies.test_entropy_forks import Replies, player
+from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
 
 
@@ -21,7 +21,7 @@ def grown(play: GroupPlayer, node: TreeNode, count: int, pause: int) -> list[Tre
 
 
 def test_children_go_on_from_a_node_and_are_played_as_far_as_told(tmp_path: Path) -> None:
-    play = player(tmp_path, ["abcd|", "x|", "yz|"], {}, Replies(1))
+    play = player(tmp_path, ["abcd|", "x|", "yz|"], {}, Completions(1))
     root = TreeNode()
     (first,) = grown(play, root, 1, 3)
     ended, open_ = grown(play, first, 2, 2)
@@ -37,14 +37,14 @@ def test_children_go_on_from_a_node_and_are_played_as_far_as_told(tmp_path: Path
     assert surprise([first, ended]) == pytest.approx(0.5) and surprise([root]) == 0.0 == root.surprise
 
 
-def test_what_the_world_failed_neither_ended_nor_goes_on(tmp_path: Path) -> None:
-    (node,) = grown(player(tmp_path, ["a|"], {}, Replies(1, is_broken=True)), TreeNode(), 1, 9)
+def test_what_the_env_failed_neither_ended_nor_goes_on(tmp_path: Path) -> None:
+    (node,) = grown(player(tmp_path, ["a|"], {}, Completions(1, is_broken=True)), TreeNode(), 1, 9)
     assert not node.is_open and not node.is_ended
 
 
-def test_joined_is_the_inverse_of_given_over_several_replies(tmp_path: Path) -> None:
-    """`ab|` and the beginning of `cd|` as a first piece; the second goes on with `x|`, and a third reply."""
-    play = player(tmp_path, ["ab|", "cd|", "x|", "y|"], {}, Replies(3))
+def test_joined_is_the_inverse_of_given_over_several_completions(tmp_path: Path) -> None:
+    """`ab|` and the beginning of `cd|` as a first piece; the second goes on with `x|`, and a third completion."""
+    play = player(tmp_path, ["ab|", "cd|", "x|", "y|"], {}, Completions(3))
     (first,) = grown(play, TreeNode(), 1, 4)
     (then,) = grown(play, first, 1, 0)
     assert first.piece is not None and then.piece is not None
@@ -62,9 +62,9 @@ def test_joined_is_the_inverse_of_given_over_several_replies(tmp_path: Path) -> 
     assert not any(turn.aux["worth"][: len(turn.prompt)].any() for turn in rows)
 
 
-def test_pieces_are_one_attempt_and_each_is_in_one(tmp_path: Path) -> None:
+def test_pieces_are_one_rollout_and_each_is_in_one(tmp_path: Path) -> None:
     """a with the children x and y; x with the child z. x and z are joined with a, then y stays given of a."""
-    play = player(tmp_path, ["ab", "x|cd", "yz|", "u|", "v|"], {}, Replies(1))
+    play = player(tmp_path, ["ab", "x|cd", "yz|", "u|", "v|"], {}, Completions(1))
     (a,) = grown(play, TreeNode(), 1, 1)
     x, y = grown(play, a, 2, 1)
     (z, _) = grown(play, x, 2, 1)

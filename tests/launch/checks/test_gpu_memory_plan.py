@@ -88,7 +88,7 @@ def test_keys_that_are_given_back_while_a_step_is_trained(of_7b: Path, monkeypat
     """24 GiB, of which weights take 14.2 once and keys 7.2: activations and keys fit one after the other."""
     engine, trainer = PagedEngine(memory=0.3, context=2048), TorchTrainer(device="cuda", lora=32, max_tokens=8192)
     run = replace(make_run(), model=str(of_7b), engine=engine, trainer=trainer, context=2048)
-    asynchronous = replace(run, pace=BoundedLag(2))
+    asynchronous = replace(run, admission=BoundedLag(2))
     beside, turning = sharing_of(asynchronous, 24 * GIB), sharing_of(run, 24 * GIB)
     assert beside is not None and turning is not None and turning.is_in_turns and not beside.is_in_turns
     (told,) = refusals(beside)
@@ -132,7 +132,7 @@ def test_what_fits_only_as_an_engine(shape: Any) -> None:
 
 
 def test_four_bits_are_planned_and_proposed(shape: Any) -> None:
-    """Engine and trainer below 16 GiB together, 8 x 1,024 tokens in a micro-batch and 16 attempts of 1,024 live."""
+    """Engine and trainer below 16 GiB together, 8 x 1,024 tokens in a micro-batch and 16 rollouts of 1,024 live."""
     found = sharing(shape, 20, lora=32, base="nf4", max_tokens=8192, chunk=1024, context=1088)
     found = replace(found, engine=PagedEngine(cache_tokens=16 * 1088))
     way = found.chosen
@@ -146,7 +146,7 @@ def test_contexts_longer_than_a_micro_batch(shape: Any) -> None:
     (told,) = refusals(sharing(shape, 139.8, context=16384, max_tokens=8192, lora=32))
     assert told.startswith("contexts of up to 16384 tokens do not fit into micro-batches of 8192")
     assert "trainer.max_tokens=16384" in told
-    found = sharing(shape, 139.8, context=32768, lora=32)  # attempts of 32k tokens train and are written
+    found = sharing(shape, 139.8, context=32768, lora=32)  # rollouts of 32k tokens train and are written
     assert not refusals(found)
     (told,) = refusals(replace(found, engine=PagedEngine(memory=0.2)))
     assert "longer than the 8192 that the engine has room for: set engine.context=32768" in told

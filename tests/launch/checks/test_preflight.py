@@ -53,13 +53,13 @@ from tests.building import make_group
 from tests.recipes.every import every_run
 from tests.tiny_models import save_pocket_like
 
-WORLDS = (Arithmetic(1),)
+ENVS = (Arithmetic(1),)
 
 
 def make_run(**parts: Any) -> Run:
     plain: dict[str, Any] = {
-        "worlds": WORLDS,
-        "sampler": Uniform(WORLDS),
+        "envs": ENVS,
+        "sampler": Uniform(ENVS),
         "advantage": GroupMean(),
         "losses": (Clip(),),
     }
@@ -70,8 +70,8 @@ def in_file(path: Path, count: int, **parts: Any) -> Run:
     """A run on a file of `count` tasks, about a tenth of them held out."""
     rows = [json.dumps({"prompt": f"{n}+0=?", "answer": str(n)}) for n in range(count)]
     path.write_text("\n".join(rows))
-    worlds = (Table(str(path)),)
-    return make_run(worlds=worlds, sampler=Uniform(worlds), **parts)
+    envs = (Table(str(path)),)
+    return make_run(envs=envs, sampler=Uniform(envs), **parts)
 
 
 @dataclass
@@ -92,11 +92,11 @@ def test_a_plain_run_and_every_recipe_pass(tmp_path: Path, monkeypatch: pytest.M
 
 
 def solved(path: Path) -> None:
-    """The ledger of a run in which one of two attempts at a task was right."""
+    """The ledger of a run in which one of two rollouts of a task was right."""
     ledger, task = Ledger(path), Arithmetic(4).task(0)
     for number in range(2):
         group = replace(make_group([float(number)], number=number), task=task)
-        group.trajectories[0].task = task
+        group.rollouts[0].task = task
         ledger.admitted(number, task, 0)
         ledger.finished(group, group, "", 0)
     ledger.sync()
@@ -112,7 +112,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sampling": Sampling(temperature=0)}, r"temperature=0 makes all siblings equal, and GroupMean"),
     ({"sampling": Sampling(max_tokens=512)}, r"max_tokens=512 never fits into context=512"),
     ({"losses": (Reinforce(),), "epochs": 2}, r"epochs=2 trains the same tokens again, and Reinforce has no ratio"),
-    ({"world_seconds": 0.0}, r"need world_seconds > 0, got 0"),
+    ({"env_seconds": 0.0}, r"need env_seconds > 0, got 0"),
     ({"rescore_every": -1}, r"need rescore_every >= 0, got -1"),
 ]  # fmt: skip
 
@@ -139,14 +139,14 @@ def test_what_is_near_a_refusal_passes() -> None:
 
 def test_too_few_tasks_for_the_depth_of_the_pipeline(tmp_path: Path) -> None:
     run = in_file(tmp_path / "few.jsonl", 30)
-    size = run.worlds[0].num_tasks()  # type: ignore[attr-defined]
+    size = run.envs[0].num_tasks()  # type: ignore[attr-defined]
     check(replace(run, groups_per_step=size))
     with pytest.raises(ConfigurationError, match=rf"few has {size} train tasks, and .* = {size + 1} groups"):
         check(replace(run, groups_per_step=size + 1))
     with pytest.raises(ConfigurationError, match=r"\(lag \+ 1\) \* groups_per_step = 40 groups are under way"):
-        check(replace(run, groups_per_step=8, pace=BoundedLag(4)))
-    two = (*run.worlds, Arithmetic(1))
-    check(replace(run, worlds=two, sampler=Uniform(two), groups_per_step=2 * size))
+        check(replace(run, groups_per_step=8, admission=BoundedLag(4)))
+    two = (*run.envs, Arithmetic(1))
+    check(replace(run, envs=two, sampler=Uniform(two), groups_per_step=2 * size))
 
 
 @dataclass(frozen=True)
@@ -159,34 +159,34 @@ class Hoarse(Arithmetic):
         return super().task(index % self.different, heldout)
 
 
-def test_a_world_that_repeats_itself() -> None:
-    worlds = (Hoarse(3), Arithmetic(2))
-    run = make_run(worlds=worlds, sampler=Uniform(worlds), groups_per_step=8)
+def test_a_env_that_repeats_itself() -> None:
+    envs = (Hoarse(3), Arithmetic(2))
+    run = make_run(envs=envs, sampler=Uniform(envs), groups_per_step=8)
     said = "arithmetic:3 repeats itself: 3 different train tasks among its first 16, and a step has 4 of its own: lower"
     with pytest.raises(ConfigurationError, match=said):
         check(run)
     check(replace(run, groups_per_step=6))
-    check(replace(run, groups_per_step=8, sampler=Few(worlds, 1)))
+    check(replace(run, groups_per_step=8, sampler=Few(envs, 1)))
 
 
 def test_a_sampler_that_repeats_itself_needs_a_single_task(tmp_path: Path) -> None:
     run = in_file(tmp_path / "one.jsonl", 2)
-    assert run.worlds[0].num_tasks() == 1
+    assert run.envs[0].num_tasks() == 1
     with pytest.raises(ConfigurationError, match="one has 1 train tasks"):
         check(replace(run, groups_per_step=8))
-    check(replace(run, groups_per_step=8, sampler=Few(run.worlds, 1)))
+    check(replace(run, groups_per_step=8, sampler=Few(run.envs, 1)))
 
 
-def test_a_file_of_one_task_is_enough_where_another_world_is_measured(tmp_path: Path) -> None:
+def test_a_file_of_one_task_is_enough_where_another_env_is_measured(tmp_path: Path) -> None:
     run = in_file(tmp_path / "one.jsonl", 1)
     with pytest.raises(DataError, match="leaves no held-out tasks out of 1"):
         check(replace(run, groups_per_step=1))
-    elsewhere = replace(run.evaluation, worlds=(Arithmetic(1),))
-    check(replace(run, groups_per_step=8, sampler=Few(run.worlds, 1), evaluation=elsewhere))
+    elsewhere = replace(run.evaluation, envs=(Arithmetic(1),))
+    check(replace(run, groups_per_step=8, sampler=Few(run.envs, 1), evaluation=elsewhere))
 
 
 DOUBTED: list[tuple[dict[str, Any], str]] = [
-    ({"losses": (Reinforce(),), "pace": BoundedLag(2)}, "lag=2 trains tokens of up to 2 versions ago, and"),
+    ({"losses": (Reinforce(),), "admission": BoundedLag(2)}, "lag=2 trains tokens of up to 2 versions ago, and"),
     ({"losses": (Reinforce(),), "minibatches": 2}, "minibatches=2: all but the first see tokens of older weights"),
     ({"sampling": Sampling(top_k=5)}, "top_p=1 top_k=5 cut the distribution"),
     ({"losses": (Clip(), Entropy(weight=0.0))}, "Entropy has weight 0 and does nothing"),
@@ -196,17 +196,17 @@ DOUBTED: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("parts", "doubt"), DOUBTED)
-def test_doubted_and_not_refused(parts: dict[str, Any], doubt: str) -> None:
+@pytest.mark.parametrize(("parts", "warning"), DOUBTED)
+def test_doubted_and_not_refused(parts: dict[str, Any], warning: str) -> None:
     run = make_run(**parts)
     check(run)
     (said,) = advice(run)
-    assert said.startswith(doubt)
+    assert said.startswith(warning)
 
 
 def test_what_is_weighed_is_not_doubted() -> None:
     for losses, correction in (((Reinforce(),), Truncated()), ((Clip(),), None), ((Likelihood(),), None)):
-        assert advice(make_run(losses=losses, correction=correction, pace=BoundedLag(2), minibatches=2)) == []
+        assert advice(make_run(losses=losses, correction=correction, admission=BoundedLag(2), minibatches=2)) == []
 
 
 def test_a_small_heldout_set_is_doubted_and_measured_once_each(
@@ -214,7 +214,7 @@ def test_a_small_heldout_set_is_doubted_and_measured_once_each(
 ) -> None:
     model = save_pocket_like(tmp_path / "model")
     run = in_file(tmp_path / "small.jsonl", 60, model=str(model), steps=0, evaluation=Evaluation(tasks=64))
-    size = run.worlds[0].num_tasks(heldout=True)  # type: ignore[attr-defined]
+    size = run.envs[0].num_tasks(heldout=True)  # type: ignore[attr-defined]
     assert 0 < size < 64
     summary = launch(run, tmp_path, "run")
     said = f"warning: small has {size} held-out tasks: accuracy is measured on those and not on 64"
@@ -223,14 +223,14 @@ def test_a_small_heldout_set_is_doubted_and_measured_once_each(
     assert wide > 3.8 / (size + 3.84), "as wide as a Wilson interval of so many tasks is at 0 or 1"
 
 
-DISTANT = "always 1 at lag 0 with one optimizer step per draw"
+DISTANT = "always 1 at lag 0 with one optimizer step per batch"
 
 
 def test_a_ratio_that_is_always_1_is_said() -> None:
     for loss in (Cispo(), Gspo(), Nft(), Pacs()):
         (said,) = advice(make_run(losses=(loss,)))
         assert said.startswith(type(loss).__name__) and DISTANT in said
-        for moving in ({"minibatches": 2}, {"epochs": 2}, {"pace": BoundedLag(1)}):
+        for moving in ({"minibatches": 2}, {"epochs": 2}, {"admission": BoundedLag(1)}):
             assert advice(make_run(losses=(loss,), **moving)) == []
     assert advice(make_run(losses=(Gspo(),), trainer=TurnByTurn(TorchTrainer()))) == []  # a step for each turn
     assert advice(make_run(losses=(Clip(),))) == []  # on policy that is GRPO as published

@@ -53,10 +53,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ppo": ("ppo", {}),
     "dapo": ("dapo", {"gates": (ZeroVariance(),)}),
     "dpo": ("dpo", {}),
-    "lag 4": ("grpo", {"pace": BoundedLag(4)}),
+    "lag 4": ("grpo", {"admission": BoundedLag(4)}),
     "lag 4, minibatches, trimmed": (
         "grpo",
-        {"pace": BoundedLag(4), "gates": (BestAndWorst(),), "minibatches": 3, "epochs": 2},
+        {"admission": BoundedLag(4), "gates": (BestAndWorst(),), "minibatches": 3, "epochs": 2},
     ),
 }
 
@@ -89,7 +89,7 @@ def test_a_run_whose_engine_reads_the_trainers_weights_has_the_same_bits(model: 
 
 def test_a_resumed_asynchronous_run_can_be_trained_again(model: Path, tmp_path: Path) -> None:
     """Its first half is what happened before the stop, its second what happened after."""
-    run = make_run(model, pace=BoundedLag(2))
+    run = make_run(model, admission=BoundedLag(2))
     launch(replace(run, steps=3), tmp_path, "run")
     recipe = tmp_path / "run" / "recipe.py"
     recipe.write_text(recipe.read_text().replace("steps=3,", f"steps={STEPS},"))
@@ -102,7 +102,7 @@ def test_one_changed_number_is_found_at_its_step(model: Path, tmp_path: Path) ->
     launch(make_run(model), tmp_path, "run")
     database = sqlite3.connect(tmp_path / "run" / "ledger.db")
     database.execute(
-        "UPDATE attempts SET reward = reward + 1 WHERE id = (SELECT attempt FROM trainings WHERE step = 3 LIMIT 1)"
+        "UPDATE rollouts SET reward = reward + 1 WHERE id = (SELECT rollout FROM trainings WHERE step = 3 LIMIT 1)"
     )
     database.commit()
     database.close()
@@ -115,12 +115,10 @@ def test_the_order_of_a_draw_is_part_of_the_record(model: Path, tmp_path: Path) 
     ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
     for step in range(1, STEPS + 1):
         for group in ledger.trained_groups(step):
-            best, worst = group.trajectories
+            best, worst = group.rollouts
             assert best.reward > worst.reward, "kept as the best, then the worst, whoever came first"
             assert group.times_trained == 1
-    orders = {
-        tuple(t.id[-1] for t in group.trajectories) for step in (1, 2, 3) for group in ledger.trained_groups(step)
-    }
+    orders = {tuple(t.id[-1] for t in group.rollouts) for step in (1, 2, 3) for group in ledger.trained_groups(step)}
     assert any(order != tuple(sorted(order)) for order in orders), "no group was trimmed out of order: nothing tested"
 
 

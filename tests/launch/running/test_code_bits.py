@@ -1,4 +1,6 @@
-"""Programs in the box at lag 0: killed and resumed, or trained again from the ledger alone, a run has the same bits."""
+"""Programs in the sandbox at lag 0: killed and resumed, or trained again from the ledger alone, a run has the same
+bits.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ def test_killed_and_resumed_or_trained_again(tmp_path: Path) -> None:
     launch(make_run(model), tmp_path, "whole")
     expected = test_resume.leftovers(tmp_path / "whole", STEPS)
     told = Ledger(tmp_path / "whole" / "ledger.db", read_only=True)
-    facts = {attempt.facts["feedback"] for number in range(6) for attempt in told.group(number).trajectories}
-    assert {-1.0, 1.0} <= facts  # of the policy and of the world's own programs
+    facts = {rollout.facts["feedback"] for number in range(6) for rollout in told.group(number).rollouts}
+    assert {-1.0, 1.0} <= facts  # of the policy and of the environment's own programs
     killed_at(2, tmp_path / "killed", __name__, begin, model, tmp_path / "killed")
     relaunch(tmp_path / "killed")
     assert test_resume.leftovers(tmp_path / "killed", STEPS) == expected

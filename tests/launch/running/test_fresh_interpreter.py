@@ -25,11 +25,11 @@ from strop.recipes import recipe_named
 recipe_named("rollart")
 recipes = [name for name in sys.modules if name.startswith("strop.recipes.") and name.count(".") == 3]
 recipe_named("pocket")()
-worlds = [name for name in ("reasoning_gym", "matplotlib", "datasets", "ray") if name in sys.modules]
+environments = [name for name in ("reasoning_gym", "matplotlib", "datasets", "ray") if name in sys.modules]
 from strop.launch.experiments.preloaded_forks import IMPORTED
 for name in IMPORTED:
     importlib.import_module(name)
-found = {"recipes": recipes, "worlds": worlds, "threads": threading.active_count()}
+found = {"recipes": recipes, "envs": environments, "threads": threading.active_count()}
 from strop.errors import StropError
 from strop.launch.experiments.side_by_side import Job, SideBySide
 from tests.launch.running.test_fresh_interpreter import told
@@ -61,9 +61,9 @@ def test_a_recipe_is_imported_alone(fresh: dict[str, Any]) -> None:
     assert fresh["recipes"] == ["strop.recipes.system.rollart"]
 
 
-def test_a_run_imports_only_the_worlds_it_asks_for(fresh: dict[str, Any]) -> None:
+def test_a_run_imports_only_the_envs_it_asks_for(fresh: dict[str, Any]) -> None:
     """reasoning-gym alone takes two seconds of every start."""
-    assert fresh["worlds"] == []
+    assert fresh["envs"] == []
 
 
 def test_what_runs_are_forked_from_touches_no_gpu_and_starts_no_thread(fresh: dict[str, Any]) -> None:

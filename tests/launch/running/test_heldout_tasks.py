@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.launch.running.launch import launch
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.storage.run_folder import read_rows
 from strop.types import Task
 from tests.tiny_models import save_pocket_like
@@ -37,8 +37,8 @@ def test_held_out_tasks_are_found_once(tmp_path: Path) -> None:
     model = str(save_pocket_like(tmp_path / "model"))
     sizes = {"steps": 3, "groups_per_step": 1, "group_size": 2, "max_tokens": 4}
     run = grpo(Setting("arithmetic:1", model, heldout_tasks=3, heldout_every=1, **sizes))  # type: ignore[arg-type]
-    world = (Counted(1, 0),)
-    run = replace(run, worlds=world, sampler=replace(run.sampler, worlds=world))
+    env = (Counted(1, 0),)
+    run = replace(run, envs=env, sampler=replace(run.sampler, envs=env))
     launch(run, tmp_path, "run")
     measured = [row for row in read_rows(tmp_path / "run" / "metrics.jsonl") if "heldout" in row]
     assert len(measured) == 4
@@ -49,12 +49,12 @@ def test_held_out_tasks_are_found_once(tmp_path: Path) -> None:
 class Peeking(Sampler):
     """Takes a held-out task as its second one."""
 
-    world: Arithmetic
+    env: Arithmetic
     count: int = 0
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self.count += 1
-        return self.world.task(1, heldout=self.count == 2)
+        return self.env.task(1, heldout=self.count == 2)
 
 
 def test_a_sampler_that_takes_a_held_out_task_ends_the_run(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""One prompt that is too long ends no run: files are looked through before the start, endless worlds while they go."""
+"""One prompt that is too long ends no run: files are looked through before the start, endless environments while they
+go.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,9 @@ def saved(folder: Path, lengths: list[int]) -> Path:
     return path
 
 
-def make_run(model: Path, world: str, context: int = 64) -> Run:
+def make_run(model: Path, env: str, context: int = 64) -> Run:
     setting = Setting(
-        world=world, model=str(model), steps=12, groups_per_step=3, group_size=2, max_tokens=4, heldout_tasks=4
+        env=env, model=str(model), steps=12, groups_per_step=3, group_size=2, max_tokens=4, heldout_tasks=4
     )
     return replace(grpo(setting), context=context, rewards=(LongerIsBetter(),))
 
@@ -51,7 +53,7 @@ def test_a_long_prompt_of_a_file_is_left_out_said_and_recorded(
 ) -> None:
     path = saved(tmp_path, [3] * 30 + [100])
     launch(make_run(model, str(path)), tmp_path, "run")  # 36 groups: each task would come once at least
-    assert f"1 of 31 prompts of {path} leave no room for a reply in context=64" in capsys.readouterr().err
+    assert f"1 of 31 prompts of {path} leave no room for a completion in context=64" in capsys.readouterr().err
     origin = RunFolder(tmp_path / "run").read_origin()
     assert origin["left_out"][str(path)]["prompts"] == 1 and origin["left_out"][str(path)]["of"] == 31
     ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
@@ -79,11 +81,11 @@ class Rambling(Arithmetic):
 
 
 def rambling(model: Path, every: int) -> Run:
-    run, world = make_run(model, "arithmetic:1"), Rambling(1, every=every)
-    return replace(run, worlds=(world,), sampler=replace(run.sampler, worlds=(world,)))  # type: ignore[type-var]
+    run, env = make_run(model, "arithmetic:1"), Rambling(1, every=every)
+    return replace(run, envs=(env,), sampler=replace(run.sampler, envs=(env,)))  # type: ignore[type-var]
 
 
-def test_a_long_prompt_of_an_endless_world_is_skipped_with_a_fate(model: Path, tmp_path: Path) -> None:
+def test_a_long_prompt_of_an_endless_env_is_skipped_with_a_fate(model: Path, tmp_path: Path) -> None:
     run = rambling(model, every=4)
     launch(run, tmp_path, "run")
     ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
@@ -99,7 +101,7 @@ def test_it_can_be_passed_by_going_on(model: Path, tmp_path: Path) -> None:
     assert relaunch(tmp_path / "run", changed_anyway=True, trust=True)["steps"] == 8
 
 
-def test_a_world_of_long_prompts_alone_ends_the_run_with_a_sentence(model: Path, tmp_path: Path) -> None:
+def test_a_env_of_long_prompts_alone_ends_the_run_with_a_sentence(model: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no held-out prompt of rambling leaves room"):
         launch(rambling(model, every=1), tmp_path, "run")
     assert not (tmp_path / "run").exists()

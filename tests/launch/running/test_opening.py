@@ -14,7 +14,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch
-from strop.roles import Belief, Sampler
+from strop.roles import PassRateEstimator, Sampler
 from strop.types import FloatArray, Group, Metrics, Sampling, Task
 from tests.parts import EvenOrOdd
 from tests.test_pipeline import make_run
@@ -24,7 +24,7 @@ OPENED: list[tuple[str, int]] = []
 
 
 @dataclass
-class Networked(Belief):
+class Networked(PassRateEstimator):
     """Believes nothing, and refuses to learn before it was opened."""
 
     is_open: bool = field(default=False, init=False)
@@ -33,7 +33,7 @@ class Networked(Belief):
         OPENED.append((model.name, seed))
         self.is_open = True
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+    def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         assert self.is_open
         return np.full(len(tasks), 0.5, np.float32), np.zeros(len(tasks), np.float32)
 
@@ -52,9 +52,9 @@ class Wrapping(Sampler):
     inner: Uniform
     held: Networked
 
-    def next(self, step: int, belief: Belief) -> Task:
+    def next(self, step: int, estimator: PassRateEstimator) -> Task:
         assert self.held.is_open
-        return self.inner.next(step, belief)
+        return self.inner.next(step, estimator)
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
-def test_a_belief_and_what_a_sampler_holds_are_opened_in_a_run_and_in_its_replay(model: Path, tmp_path: Path) -> None:
+def test_a_estimator_and_what_a_sampler_holds_are_opened_in_a_run_and_in_its_replay(
+    model: Path, tmp_path: Path
+) -> None:
     OPENED.clear()
-    worlds = (Arithmetic(1),)
-    sampler = Wrapping(Uniform(worlds), Networked())
-    run = make_run(steps=1, belief=Networked(), sampler=sampler, rewards=(EvenOrOdd(),), seed=5)
+    envs = (Arithmetic(1),)
+    sampler = Wrapping(Uniform(envs), Networked())
+    run = make_run(steps=1, estimator=Networked(), sampler=sampler, rewards=(EvenOrOdd(),), seed=5)
     run.model, run.context, run.sampling = str(model), 64, Sampling(max_tokens=8)
 
     run.engine = TorchEngine()

@@ -38,7 +38,9 @@ from strop.types import Origin, Sampling
 
 def run_with(loss: Loss, correction: Correction | None, window: int = 0) -> Run:
     trainer = TorchTrainer(snapshots=5, average_window=window)
-    return replace(rloo(Setting()), losses=(loss, Kl()), correction=correction, trainer=trainer, pace=BoundedLag(lag=4))
+    return replace(
+        rloo(Setting()), losses=(loss, Kl()), correction=correction, trainer=trainer, admission=BoundedLag(lag=4)
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,16 +105,16 @@ def test_weights_that_will_be_needed_must_be_kept() -> None:
     with pytest.raises(ConfigurationError, match="at lag 4: need snapshots >= 5, got 0"):
         check(replace(run, trainer=TorchTrainer()))
     with pytest.raises(ConfigurationError, match="at lag 6: need snapshots >= 7, got 5"):
-        check(replace(run, pace=BoundedLag(lag=6)))
+        check(replace(run, admission=BoundedLag(lag=6)))
     with pytest.raises(ConfigurationError, match="need average_window >= 1, got 0"):
         check(run_with(Decoupled(anchor="averaged"), None))
     with pytest.raises(ConfigurationError, match="average_window is 4, and no loss"):
         check(run_with(Decoupled(), None, window=4))
 
 
-def test_a_balance_of_one_attempt_is_refused() -> None:
+def test_a_balance_of_one_rollout_is_refused() -> None:
     run = replace(run_with(TrajectoryBalance(), None), budget=Fixed(1))
-    with pytest.raises(ConfigurationError, match="TrajectoryBalance compares siblings: need >= 2 attempts"):
+    with pytest.raises(ConfigurationError, match="TrajectoryBalance compares siblings: need >= 2 rollouts"):
         check(run)
 
 

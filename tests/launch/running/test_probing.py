@@ -34,12 +34,12 @@ PAYING = str(Path(__file__).parents[2] / "attack" / "paying.py")
 
 
 def run_of(*rewards: Reward, **fields: Any) -> Run:
-    return replace(recipe("grpo", world="arithmetic:2"), rewards=rewards, **fields)
+    return replace(recipe("grpo", env="arithmetic:2"), rewards=rewards, **fields)
 
 
 def test_a_run_on_a_family_that_pays_nan_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
-    world = ReasoningGym("complex_arithmetic")
-    run = replace(recipe("grpo"), worlds=(world,), rewards=(Checked((world,)),), model=str(save_pocket_like(tmp_path)))
+    env = ReasoningGym("complex_arithmetic")
+    run = replace(recipe("grpo"), envs=(env,), rewards=(Checked((env,)),), model=str(save_pocket_like(tmp_path)))
     with pytest.raises(ConfigurationError, match=r"complex_arithmetic:0 pay a completion that never changes: 'nan'"):
         launch(run, tmp_path / "runs", "run")
     assert not (tmp_path / "runs").exists()
@@ -61,7 +61,7 @@ def test_a_plain_run_and_negative_controls_are_let_through() -> None:
 def test_what_asks_a_model_is_not_tried_and_that_is_said() -> None:
     @dataclass(frozen=True)
     class Asks(Reward):
-        adviser: Local
+        llm_client: Local
         weight: float = 1.0
 
         def __call__(self, group: Group) -> list[float]:
@@ -82,7 +82,7 @@ class Counting(Reward, Remembers):
     def __call__(self, group: Group) -> list[float]:
         self.asked += 1
         random.random(), np.random.rand(), torch.rand(1)
-        return [sum(attempt.turn_rewards) for attempt in group.trajectories]
+        return [sum(rollout.turn_rewards) for rollout in group.rollouts]
 
     def state(self) -> dict[str, Any]:
         return {"asked": self.asked}
@@ -92,9 +92,9 @@ class Counting(Reward, Remembers):
 
 
 def test_nothing_of_the_run_is_touched_by_it() -> None:
-    reward, world = Counting(), Arithmetic(2)
+    reward, env = Counting(), Arithmetic(2)
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # type: ignore[index]
-    assert probe_rewards(replace(run_of(reward), worlds=(world,))) == []
+    assert probe_rewards(replace(run_of(reward), envs=(env,))) == []
     assert reward.asked == 0, "a copy was asked"
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # type: ignore[index]
     assert before == after
@@ -103,7 +103,7 @@ def test_nothing_of_the_run_is_touched_by_it() -> None:
 def test_one_answer_that_solves_nearly_all_is_doubted(tmp_path: Path) -> None:
     path = tmp_path / "tasks.jsonl"
     path.write_text("\n".join(f'{{"prompt": "{n}?", "answer": "{"7" if n % 20 else "8"}"}}' for n in range(80)))
-    run = recipe("grpo", world=str(path))
+    run = recipe("grpo", env=str(path))
     (said,) = probe_rewards(run)
     assert said.startswith("one answer, '7', solves 9")
 

@@ -24,14 +24,14 @@ from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import from_source
 from tests.tiny_models import save_pocket_like
 
-_WORLD = '''
+_ENV = '''
 from dataclasses import dataclass
 from beside import NAME
 from strop.environments.bundled.arithmetic import Arithmetic
 
 @dataclass(frozen=True)
-class OwnWorld(Arithmetic):
-    """A world of somebody's own."""
+class OwnEnvironment(Arithmetic):
+    """An environment of somebody's own."""
 '''
 
 
@@ -40,18 +40,18 @@ def begun(folder: Path) -> Path:
     save_pocket_like(folder / "model")
     rows = [{"prompt": f"{number}+1", "answer": str(number + 1)} for number in range(40)]
     (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (folder / "reward.py").write_text("def reward(prompt, reply, answer): return len(reply) % 3\n")
-    (folder / "ownworld.py").write_text(_WORLD)
+    (folder / "reward.py").write_text("def reward(prompt, completion, answer): return len(completion) % 3\n")
+    (folder / "ownworld.py").write_text(_ENV)
     (folder / "beside.py").write_text('NAME = "beside"\n')
     launch(small_run(), folder / "runs", "run")
     return folder / "runs" / "run"
 
 
 def small_run() -> Run:
-    from ownworld import OwnWorld  # type: ignore[import-not-found]
+    from ownworld import OwnEnvironment  # type: ignore[import-not-found]
 
     setting = Setting(
-        world="tasks.jsonl", model="model", steps=2, groups_per_step=2, group_size=2, max_tokens=4, heldout_tasks=2
+        env="tasks.jsonl", model="model", steps=2, groups_per_step=2, group_size=2, max_tokens=4, heldout_tasks=2
     )
     run = replace(
         grpo(setting),
@@ -59,7 +59,7 @@ def small_run() -> Run:
         checkpoint_every=1,
         allow_constant_completions=True,
     )
-    return replace(run, evaluation=replace(run.evaluation, unseen=(OwnWorld(1),)))
+    return replace(run, evaluation=replace(run.evaluation, unseen=(OwnEnvironment(1),)))
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_the_machine_is_recorded_and_replay_says_what_differs(
     changed = json.loads((run / "origin.json").read_text())
     changed["machine"] |= {"kernels": "none: plain torch", "torch": "1.0"}
     (run / "origin.json").write_text(json.dumps(changed))
-    reward = "UPDATE attempts SET reward = reward + 1 WHERE rowid = 1"
+    reward = "UPDATE rollouts SET reward = reward + 1 WHERE rowid = 1"
     _edit(run / "ledger.db", reward)
     assert replay_run(run, quiet=True) == 1
     said = capsys.readouterr().out

@@ -1,6 +1,7 @@
-"""Branches, hinted, retold, replayed and shown attempts: two versions behind they are trained again to the same bits.
+"""Branches, hinted, retold, replayed and shown rollouts: two versions behind they are trained again to the same bits.
 
-One world has one reply, the other calls tools. Runs without lag are trained again beside each family's own tests.
+One environment has one completion, the other calls tools. Runs without lag are trained again beside each family's own
+tests.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FAMILIES: dict[str, tuple[set[Origin], dict[str, Any]]] = {
 def test_two_versions_behind_it_is_trained_again_to_the_same_bits(tmp_path: Path, name: str) -> None:
     seen, fields = FAMILIES[name]
     model = save_pocket_like(tmp_path / "model")
-    values = {"model": str(model), "learning_rate": 1e-3, "lag": 2, "world": "arithmetic:1+keyvalue:1"}
+    values = {"model": str(model), "learning_rate": 1e-3, "lag": 2, "env": "arithmetic:1+keyvalue:1"}
     run = replace(build(recipe_named(name), SIZES | values | fields), minibatches=1)
     launch(replace(run, rewards=(EvenOrOdd(),)), tmp_path, "run")
     folder = RunFolder(tmp_path / "run")
@@ -43,9 +44,9 @@ def test_two_versions_behind_it_is_trained_again_to_the_same_bits(tmp_path: Path
     assert ledger.violations() == []
     drawn = [(step, group) for step in ledger.trained_steps() for group in ledger.trained_groups(step)]
     ledger.close()
-    attempts = [attempt for _, group in drawn for attempt in group.trajectories]
-    assert {attempt.origin for attempt in attempts} >= seen
-    assert {attempt.task.source for attempt in attempts} == {"arithmetic", "keyvalue"}
+    rollouts = [rollout for _, group in drawn for rollout in group.rollouts]
+    assert {rollout.origin for rollout in rollouts} >= seen
+    assert {rollout.task.source for rollout in rollouts} == {"arithmetic", "keyvalue"}
     assert max(step - 1 - group.version for step, group in drawn) == 2, "it was behind"
     assert (max(group.times_trained for _, group in drawn) > 1) == (name == "remix")
     made = retrain(folder.path)

@@ -1,4 +1,4 @@
-"""A model without a quick path is told before a run starts, with the reason."""
+"""A model without a fast path is told before a run starts, with the reason."""
 
 from __future__ import annotations
 

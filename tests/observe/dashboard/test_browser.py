@@ -20,8 +20,8 @@ from strop.observe.report.write_report import write_report
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Message, Task
-from tests.observe.folders import attempt, long_turn, run_folder, turn
-from tests.observe.metrics.test_group_tree import family_of
+from tests.observe.folders import long_turn, rollout, run_folder, turn
+from tests.observe.metrics.test_group_tree import comparison_group_of
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.browser
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.browser
 EVIL = (
     "<script>window.pwned=1</script><img src=x onerror=window.pwned=1></pre></code>\x1b[2J\x1b]0;owned\x07\x00{{7*7}}"
 )
-TRAINED = ["grpo", "steps=5", "groups_per_step=2", "group_size=4", "world=arithmetic:2", "heldout_tasks=4"]
+TRAINED = ["grpo", "steps=5", "groups_per_step=2", "group_size=4", "env=arithmetic:2", "heldout_tasks=4"]
 
 
 def command(*words: str) -> list[str]:
@@ -38,14 +38,14 @@ def command(*words: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with a tree, and a group whose task, reply and error are hostile; one reply has a megabyte."""
+    """A run with a tree, and a group whose task, completion and error are hostile; one completion has a megabyte."""
     root = tmp_path_factory.mktemp("runs")
-    ledger = Ledger(run_folder(root / "old", steps=30, reply=EVIL).ledger)
-    group, unused = family_of(100)
+    ledger = Ledger(run_folder(root / "old", steps=30, completion=EVIL).ledger)
+    group, unused = comparison_group_of(100)
     ledger.admitted(100, group.task, 30)
     ledger.finished(group, group, "", 30, unused)
     evil = Task((Message("user", EVIL),), EVIL, "<b>source</b>")
-    made = [attempt(evil, "101/0", 1.0, turn(EVIL)), attempt(evil, "101/1", 0.0, long_turn(1_000_000))]
+    made = [rollout(evil, "101/0", 1.0, turn(EVIL)), rollout(evil, "101/1", 0.0, long_turn(1_000_000))]
     ledger.admitted(101, evil, 31)
     ledger.finished(Group(101, evil, made, 31), None, EVIL, 31)
     ledger.close()
@@ -123,22 +123,22 @@ def test_charts_are_read_out(seen: Seen, address: str) -> None:
     before = seen.page.locator("output").first.inner_text()
     chart.hover(position={"x": 60, "y": 40})
     assert seen.page.locator("output").first.inner_text() != before
-    assert seen.page.locator("figure p").first.inner_text().startswith("step ")
+    assert seen.page.locator("metric p").first.inner_text().startswith("step ")
 
 
-def test_attempts_are_filtered(seen: Seen, address: str) -> None:
-    go(seen, address, "attempts?run=old")
-    assert seen.page.locator("#attempts tr").count() == 51
+def test_rollouts_are_filtered(seen: Seen, address: str) -> None:
+    go(seen, address, "rollouts?run=old")
+    assert seen.page.locator("#rollouts tr").count() == 51
     seen.page.select_option("select[name=fate]", "gated")
     seen.page.fill("input[name=reward_to]", "0.5")
     seen.page.click("text=show")
-    rows = [each.split() for each in seen.page.locator("#attempts tr").all_inner_texts()[1:]]
+    rows = [each.split() for each in seen.page.locator("#rollouts tr").all_inner_texts()[1:]]
     assert rows and all("gated" in row or "gated," in row for row in rows)
     assert "fate=gated" in seen.page.url
 
 
 def test_a_tree_is_shown_and_tokens_are_coloured(seen: Seen, address: str) -> None:
-    go(seen, address, "attempt?run=old&id=100/2")
+    go(seen, address, "rollout?run=old&id=100/2")
     depths = seen.page.eval_on_selector_all(".kin .row b", "all => all.map(b => b.style.paddingLeft)")
     assert sorted(set(depths)) == ["0px", "16px", "32px"]
     token = "document.querySelector('pre i')"
@@ -146,12 +146,12 @@ def test_a_tree_is_shown_and_tokens_are_coloured(seen: Seen, address: str) -> No
     seen.page.check(".by-version")
     assert seen.page.evaluate(f"getComputedStyle({token}).backgroundColor") != plain
     seen.page.click(".kin a >> text=100/3")
-    assert seen.page.inner_text("h1") == "Attempt 100/3"
+    assert seen.page.inner_text("h1") == "Rollout 100/3"
 
 
-@pytest.mark.parametrize("path", ["attempts?run=old", "attempt?run=old&id=101/0", "attempt?run=old&id=0/1"])
+@pytest.mark.parametrize("path", ["rollouts?run=old", "rollout?run=old&id=101/0", "rollout?run=old&id=0/1"])
 def test_nothing_that_a_model_wrote_is_run(seen: Seen, address: str, path: str) -> None:
-    """A script, an image that fails, terminal codes and a reply of a megabyte: all of it is text."""
+    """A script, an image that fails, terminal codes and a completion of a megabyte: all of it is text."""
     go(seen, address, path)
     text = seen.page.inner_text("main")
     assert "<script>window.pwned=1</script>" in text and "{{7*7}}" in text
@@ -170,14 +170,14 @@ def test_the_written_report_is_walked_through_without_a_server(
     page = seen.page
     page.goto(path.as_uri())
     assert page.locator(".page:visible").count() == 1 and page.inner_text(".page:visible h1") == "old"
-    for name in ("curves", "attempts", "curriculum", "summary", "now"):
+    for name in ("curves", "rollouts", "curriculum", "summary", "now"):
         page.click(f"nav a:text-is('{name}')")
         assert page.locator(".page:visible").count() == 1 and page.url.endswith(f"#/{name}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         assert page.evaluate("scrollY") == 0
-    page.click("nav a:text-is('attempts')")
-    page.click("#attempts a:text-is('101/0')")
-    assert page.inner_text(".page:visible h1") == "Attempt 101/0"
+    page.click("nav a:text-is('rollouts')")
+    page.click("#rollouts a:text-is('101/0')")
+    assert page.inner_text(".page:visible h1") == "Rollout 101/0"
     text = page.inner_text(".page:visible")
     assert "<script>window.pwned=1</script>" in text and "{{7*7}}" in text
     token = "document.querySelector('.page:target pre i')"
@@ -185,7 +185,7 @@ def test_the_written_report_is_walked_through_without_a_server(
     page.check(".page:visible .by-version")
     assert page.evaluate(f"getComputedStyle({token}).backgroundColor") != plain
     page.go_back()
-    assert page.inner_text(".page:visible h1") == "Attempts"
+    assert page.inner_text(".page:visible h1") == "Rollouts"
     assert seen.wrong == [] and page.evaluate("window.pwned") is None
     assert {url.partition("#")[0] for url in seen.fetched if not url.startswith("data:")} == {path.as_uri()}
     context.close()

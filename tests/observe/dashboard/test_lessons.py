@@ -18,22 +18,22 @@ from strop.storage.ledger import Ledger
 from strop.storage.ledger_browser import GroupTried, LedgerBrowser
 from strop.types import Group
 from tests.observe.dashboard.watching import guest
-from tests.observe.folders import attempt, run_folder, turn
+from tests.observe.folders import rollout, run_folder, turn
 
-WORLDS = (Arithmetic(2), Arithmetic(4))
+ENVS = (Arithmetic(2), Arithmetic(4))
 
 
 def grown(ledger: Ledger) -> Iterator[None]:
     """A run of 30 steps, with a pause after every event: groups run, finish out of order, wait, and are drawn."""
     stream, waiting = random.Random(0), list[Group]()
     for step in range(30):
-        groups = [Group(4 * step + i, WORLDS[stream.randrange(2)].task(4 * step + i), [], step) for i in range(4)]
+        groups = [Group(4 * step + i, ENVS[stream.randrange(2)].task(4 * step + i), [], step) for i in range(4)]
         for group in groups:
             ledger.admitted(group.number, group.task, step)
         yield
         for group in stream.sample(groups, 4):
-            made = [attempt(group.task, f"{group.number}/{i}", float(stream.random() < 0.5), turn("7")) for i in (0, 1)]
-            group.trajectories.extend(made)
+            made = [rollout(group.task, f"{group.number}/{i}", float(stream.random() < 0.5), turn("7")) for i in (0, 1)]
+            group.rollouts.extend(made)
             kept = group if stream.random() < 0.7 else None
             ledger.finished(group, kept, "", step)
             ledger._database.commit()
@@ -91,11 +91,11 @@ def test_the_page(tmp_path: Path) -> None:
 
 
 def test_runs_are_compared_by_seed_and_by_task(tmp_path: Path) -> None:
-    """Both runs tried the same 24 tasks; in one of them every third pair of attempts was right both times."""
+    """Both runs tried the same 24 tasks; in one of them every third pair of rollouts was right both times."""
     for name in ("one", "two"):
         run_folder(tmp_path / name, steps=12)
     ledger = Ledger(tmp_path / "two" / "ledger.db")
-    ledger._database.execute("UPDATE attempts SET reward=1.0 WHERE number % 3 = 0 AND reward IS NOT NULL")
+    ledger._database.execute("UPDATE rollouts SET reward=1.0 WHERE number % 3 = 0 AND reward IS NOT NULL")
     ledger.close()
     page = guest(tmp_path).get("/compare").text
     found = paired([1.0 if number % 3 == 0 else 0.5 for number in range(24)], [0.5] * 24)

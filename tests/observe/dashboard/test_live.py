@@ -118,7 +118,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_takes_back_what_came_behind_it(tmp
 
 
 def status(folder: RunFolder, **changed: object) -> None:
-    groups = [{"number": 7, "what": "attempts", "seconds": 12.0, "in_world": {"7/0": 9.0}}]
+    groups = [{"number": 7, "what": "rollouts", "seconds": 12.0, "in_env": {"7/0": 9.0}}]
     told = {"pid": os.getpid(), "written": time.time(), "ended": "", "step": 4, "steps": 9, "groups_per_step": 2}
     told |= {"loops": {"training": {"what": "waits for groups", "seconds": 3.0}}, "waiting": 1, "num_running": 1}
     folder.status.write_text(json.dumps(told | {"groups": groups, "engine": {}, "still_seconds": 0.0} | changed))
@@ -128,9 +128,9 @@ def test_now_says_who_waits_for_whom_and_how_long_it_takes(tmp_path: Path) -> No
     folder = run_folder(tmp_path / "run", steps=4, planned=9)
     status(folder)
     page = guest(tmp_path / "run").get("/now").text
-    assert "Training waits for 1 group; the oldest, group 7, has waited 9 s for its world." in page
+    assert "Training waits for 1 group; the oldest, group 7, has waited 9 s for its environment." in page
     assert "about 0:07 left" in page  # 5 steps of 1.4 s each
-    assert re.search(r"<td>7</td><td>its world \(1 attempts in it\)</td><td>9</td><td>12</td>", page)
+    assert re.search(r"<td>7</td><td>its environment \(1 rollouts in it\)</td><td>9</td><td>12</td>", page)
 
 
 def test_now_says_how_long_engines_have_nothing_to_do(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_now_says_how_long_engines_have_nothing_to_do(tmp_path: Path) -> None:
     shown = re.findall(r'</i>(\d+%) <span class="soft">([^<]*)</span>', page)
     assert shown == [
         ("20%", "waits for engines"),
-        ("30%", "waits for worlds and rewards"),
+        ("30%", "waits for environments and rewards"),
         ("20%", "trains"),
         ("30%", "publishes, evaluates, saves"),
         ("25%", "have requests"),
@@ -170,7 +170,7 @@ def test_a_run_is_what_its_status_says(tmp_path: Path, changed: dict[str, object
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_arm(tmp_path: Path) -> None:
-    text = "run = Run(worlds=(Sums(level=1, seed={seed}),), seed={seed}, recipe='grpo', trainer=Adam(rate={rate}))\n"
+    text = "run = Run(envs=(Sums(level=1, seed={seed}),), seed={seed}, recipe='grpo', trainer=Adam(rate={rate}))\n"
     for name, seed, rate in (("a-seed1", 1, 0.1), ("a-seed0", 0, 0.1), ("b", 0, 0.2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "recipe.py").write_text(text.format(seed=seed, rate=rate))
@@ -187,7 +187,7 @@ def test_several_runs_lie_over_each_other(tmp_path: Path) -> None:
     page = client.get("/curves", params={"run": ["one", "two"], "along": "tokens"}).text
     assert page.count('<svg class="overlay"') == 9 and "Along tokens." in page and 'class="band"' in page
     alone = client.get("/curves", params={"run": "one"}).text
-    assert 'svg class="chart' in alone and "grad_norm" not in alone and "All other figures (1)" in alone
+    assert 'svg class="chart' in alone and "grad_norm" not in alone and "All other metrics (1)" in alone
     assert "grad_norm" in client.get("/curves", params={"run": "one", "all": "1"}).text
 
 

@@ -27,5 +27,5 @@ def guest(root: Path) -> TestClient:
 
 
 def unlinked(name: str) -> Markup:
-    """Of attempts that have no page."""
+    """Of rollouts that have no page."""
     return Markup("")

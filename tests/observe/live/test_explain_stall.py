@@ -32,7 +32,7 @@ from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.storage import checkpoint
 from strop.storage.run_folder import RunFolder
-from tests.observe.hangs import HangingEngine, HangingTrainer, HangingWorld, MuteEngine
+from tests.observe.hangs import HangingEngine, HangingEnvironment, HangingTrainer, MuteEngine
 from tests.test_pipeline import Same
 from tests.tiny_models import save_pocket_like
 
@@ -53,8 +53,8 @@ def status(**changes: Any) -> dict[str, Any]:
         "waiting": 5,
         "num_running": 2,
         "groups": [
-            {"number": 41, "what": "attempts", "seconds": 120.0, "in_world": {"41/0": 95.0, "41/3": 3.0}},
-            {"number": 42, "what": "rewards", "seconds": 7.0, "in_world": {}},
+            {"number": 41, "what": "rollouts", "seconds": 120.0, "in_env": {"41/0": 95.0, "41/3": 3.0}},
+            {"number": 42, "what": "rewards", "seconds": 7.0, "in_env": {}},
         ],
         "engine": {},
         "still_seconds": 95.0,
@@ -64,24 +64,24 @@ def status(**changes: Any) -> dict[str, Any]:
 
 def test_one_sentence_says_who_waits_for_whom() -> None:
     told = sentence(status())
-    assert told == "training waits for 3 groups; the oldest, group 41, has waited 95 s for its world"
+    assert told == "training waits for 3 groups; the oldest, group 41, has waited 95 s for its environment"
     scoring = status(groups=status()["groups"][1:], waiting=7)
     assert sentence(scoring) == "training waits for 1 group; the oldest, group 42, has waited 7 s for its rewards"
-    sampling = status(groups=[{"number": 41, "what": "attempts", "seconds": 700.0, "in_world": {}}], waiting=8)
+    sampling = status(groups=[{"number": 41, "what": "rollouts", "seconds": 700.0, "in_env": {}}], waiting=8)
     assert "older groups" in sentence(sampling) and "has waited 12 min for an engine" in sentence(sampling)
     loops = {"training": {"what": "waits for groups", "seconds": 1.0}}
-    loops |= {"generation": {"what": "waits for the pace", "seconds": 1.0}}
-    assert sentence(status(groups=[], loops=loops)).endswith("none is running: generation waits for the pace")
+    loops |= {"generation": {"what": "waits for the admission", "seconds": 1.0}}
+    assert sentence(status(groups=[], loops=loops)).endswith("none is running: generation waits for the admission")
     for what, said in (("trains", "step 12 has been training for 3 s"), ("publishes", "on their way to the engines")):
         assert said in sentence(status(loops={"training": {"what": what, "seconds": 3.0}}))
     assert sentence(status(loops={})) == "the run is being opened"
-    assert "  group 41: 120 s old, waits 95 s for its world (2 attempts in it)" in lines(status())
+    assert "  group 41: 120 s old, waits 95 s for its environment (2 rollouts in it)" in lines(status())
 
 
 def test_stages_know_the_oldest() -> None:
     stages = Stages()
     for number in (3, 1, 2):
-        stages.enter(f"group {number}", "attempts")
+        stages.enter(f"group {number}", "rollouts")
         time.sleep(0.002)
     moved = stages.moved
     stages.leave("group 1")
@@ -142,18 +142,18 @@ def make_run(model: Path, **parts: Any) -> Run:
     return replace(run, stall_seconds=1.0, **parts)
 
 
-def in_world(is_blocking: bool) -> dict[str, Any]:
-    worlds = (HangingWorld(1, is_blocking=is_blocking),)
-    return {"worlds": worlds, "sampler": Uniform(worlds)}
+def in_env(is_blocking: bool) -> dict[str, Any]:
+    envs = (HangingEnvironment(1, is_blocking=is_blocking),)
+    return {"envs": envs, "sampler": Uniform(envs)}
 
 
-def test_a_world_that_does_not_answer_is_named_with_stacks(
+def test_a_env_that_does_not_answer_is_named_with_stacks(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = Hung(model, tmp_path, **in_world(is_blocking=False)).wait()
+    run = Hung(model, tmp_path, **in_env(is_blocking=False)).wait()
     explain(run.folder.path, with_stacks=True, as_json=False)
     told = capsys.readouterr().out
-    assert "training waits for 2 groups; the oldest, group 0, has waited" in told and "s for its world" in told
+    assert "training waits for 2 groups; the oldest, group 0, has waited" in told and "s for its environment" in told
     assert "2 groups in flight, the oldest first:" in told
     assert "hangs.py" in told and "4 tasks, among them" in told and "thread MainThread" in told
     explain(run.folder.path, with_stacks=True, as_json=True)
@@ -165,7 +165,7 @@ def test_a_world_that_does_not_answer_is_named_with_stacks(
 
 
 def test_a_blocked_loop_is_told_and_shown(model: Path, tmp_path: Path) -> None:
-    run = Hung(model, tmp_path, **in_world(is_blocking=True)).wait()
+    run = Hung(model, tmp_path, **in_env(is_blocking=True)).wait()
     try:
         text = ask_for_stacks(run.folder, run.pid)
         assert "hangs.py" in text and "sleep" in text
@@ -180,8 +180,8 @@ def test_a_blocked_loop_is_told_and_shown(model: Path, tmp_path: Path) -> None:
 
 
 def test_the_stacks_of_an_engine_in_another_process_are_shown_too(model: Path, tmp_path: Path) -> None:
-    run = Hung(model, tmp_path, engine=LocalProcess(TorchEngine()), **in_world(is_blocking=False))
-    run.wait("for its world")
+    run = Hung(model, tmp_path, engine=LocalProcess(TorchEngine()), **in_env(is_blocking=False))
+    run.wait("for its environment")
     try:
         text = ask_for_stacks(run.folder, run.pid)
         assert "thread MainThread" in text and "processes of the engine" in text and "placement/engine_host.py" in text
@@ -223,7 +223,7 @@ def test_the_error_that_ended_a_run_is_told(model: Path, tmp_path: Path, capsys:
 
 @pytest.mark.parametrize("lag", [0, 1])  # the trainer hangs in the loop's own thread, or in another
 def test_told_to_stop_twice_it_ends_within_a_bound_whatever_hangs(model: Path, tmp_path: Path, lag: int) -> None:
-    run = Hung(model, tmp_path, trainer=HangingTrainer(), pace=BoundedLag(lag))
+    run = Hung(model, tmp_path, trainer=HangingTrainer(), admission=BoundedLag(lag))
     run.wait("step 1 has been training for")
     began = time.monotonic()
     for _ in range(2):

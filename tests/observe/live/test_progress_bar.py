@@ -19,15 +19,15 @@ def output(of: Console) -> str:
     return of.file.getvalue()
 
 
-def test_figures_appear_as_they_become_known() -> None:
+def test_metrics_appear_as_they_become_known() -> None:
     standing = ShownStanding(steps=10)
-    assert standing.figures() == [] and standing.seconds_left is None
+    assert standing.metrics() == [] and standing.seconds_left is None
     standing.stepped(0, {"heldout": 0.2}, {"seconds": 0.0})
-    assert standing.figures() == [("held-out", "20%")]
+    assert standing.metrics() == [("held-out", "20%")]
     standing.stepped(1, {"reward": 0.5}, {"seconds": 2.0, "tokens_per_second": 1234.5})
-    assert standing.figures() == [("reward", "0.50"), ("held-out", "20%"), ("tok/s", "1,234")]
+    assert standing.metrics() == [("reward", "0.50"), ("held-out", "20%"), ("tok/s", "1,234")]
     standing.stepped(2, {"reward": 1.0, "heldout": 0.35}, {"seconds": 4.0, "tokens_per_second": 1000.0})
-    assert standing.figures() == [("reward", "0.60"), ("held-out", "20% → 35%"), ("tok/s", "1,000")]
+    assert standing.metrics() == [("reward", "0.60"), ("held-out", "20% → 35%"), ("tok/s", "1,000")]
 
 
 def test_time_left_is_that_of_the_steps_so_far() -> None:

@@ -1,4 +1,4 @@
-"""Groups as what they were: trees, help, what was given up and why, and what each attempt cost; also in a browser."""
+"""Groups as what they were: trees, help, what was given up and why, and what each rollout cost; also in a browser."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from strop.observe.report.group_page import shown
 from strop.observe.report.write_report import render, write_report
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
-from strop.types import Group, Origin, Outcome, Trajectory
+from strop.types import Group, Origin, Outcome, Rollout
 from tests.observe.dashboard.watching import unlinked
-from tests.observe.folders import attempt, run_folder, turn
+from tests.observe.folders import rollout, run_folder, turn
 from tests.observe.report.test_write_report import Tags, browser, sections
 
 TASK = Arithmetic(4).task(0)
 EVIL = "<script>alert(1)</script>"
 
 
-def family_of(number: int) -> tuple[Group, list[Trajectory]]:
+def comparison_group_of(number: int) -> tuple[Group, list[Rollout]]:
     """A root with two branches, one of which has a branch of its own; a hinted one; one given up; a demonstration."""
-    root = attempt(TASK, f"{number}/0", 0.0, turn("123456789"))
+    root = rollout(TASK, f"{number}/0", 0.0, turn("123456789"))
     two = as_prefix(cut(root.turns, 4))
     more = replace(two[0], tokens=np.arange(5), logprobs=np.zeros(5, np.float32), versions=np.zeros(5, np.int64))
-    first = attempt(TASK, f"{number}/2", 1.0, more)
-    second = attempt(TASK, f"{number}/10", 0.5, *two)
+    first = rollout(TASK, f"{number}/2", 1.0, more)
+    second = rollout(TASK, f"{number}/10", 0.5, *two)
     grown = [replace(each, origin=Origin.BRANCHED, parent=root.id) for each in (first, second)]
-    deep = replace(attempt(TASK, f"{number}/3", 0.0, turn(EVIL)), origin=Origin.BRANCHED, parent=first.id)
-    helped = replace(attempt(TASK, f"{number}/4", 1.0, turn("46")), origin=Origin.GUIDED, family="hinted")
+    deep = replace(rollout(TASK, f"{number}/3", 0.0, turn(EVIL)), origin=Origin.BRANCHED, parent=first.id)
+    helped = replace(rollout(TASK, f"{number}/4", 1.0, turn("46")), origin=Origin.GUIDED, comparison_group="hinted")
     helped.facts["insights"] = 1.0
-    shown_one = replace(attempt(TASK, f"{number}/5", 1.0, turn("46", version=-1)), origin=Origin.TEACHER)
-    pruned = replace(attempt(TASK, f"{number}/6", 0.0, turn("4")), outcome=Outcome.PRUNED, rewards={})
+    shown_one = replace(rollout(TASK, f"{number}/5", 1.0, turn("46", version=-1)), origin=Origin.TEACHER)
+    pruned = replace(rollout(TASK, f"{number}/6", 0.0, turn("4")), outcome=Outcome.PRUNED, rewards={})
     pruned.facts["survival"] = 0.25
-    failed = Trajectory(f"{number}/7", TASK, (), Outcome.FAILED, error="world arithmetic: gone")
-    unused = replace(attempt(TASK, f"{number}/8", 0.0, turn("12")), outcome=Outcome.PRUNED, rewards={})
+    failed = Rollout(f"{number}/7", TASK, (), Outcome.FAILED, error="environment arithmetic: gone")
+    unused = replace(rollout(TASK, f"{number}/8", 0.0, turn("12")), outcome=Outcome.PRUNED, rewards={})
     return Group(number, TASK, [*grown, root, deep, helped, shown_one, pruned, failed], version=3), [unused]
 
 
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> RunFolder:
     folder = run_folder(tmp_path / "run", steps=2)
     ledger = Ledger(folder.ledger)
     for number, reason in ((100, ""), (101, "no contrast")):
-        group, unused = family_of(number)
+        group, unused = comparison_group_of(number)
         ledger.admitted(number, TASK, 3)
         ledger.finished(group, None if reason else group, reason, 3, unused)
         if not reason:
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> RunFolder:
 def test_a_group_is_a_tree_with_its_costs_and_reasons(folder: RunFolder) -> None:
     ledger = Ledger(folder.ledger, read_only=True)
     first, second = groups_of(ledger)
-    (sampled,) = ledger._rows("SELECT SUM(tokens) FROM attempts WHERE number=100")[0]
+    (sampled,) = ledger._rows("SELECT SUM(tokens) FROM rollouts WHERE number=100")[0]
     ledger.close()
     assert (first.number, second.number, first.version, first.reason, second.reason) == (100, 101, 3, "", "no contrast")
     assert [(row.name, row.depth) for row in first.rows] == [
@@ -84,10 +84,10 @@ def test_a_group_is_a_tree_with_its_costs_and_reasons(folder: RunFolder) -> None
     assert rows["4"].words == "with help (hinted), 3 tokens, trained (insights 1)"
     assert rows["5"].words == "demonstrated, 3 tokens that nobody sampled, trained" and rows["5"].sampled == 0
     assert rows["6"].why == "given up midway (survival 0.25)" and (rows["6"].mark, rows["6"].tone) == ("–", "pruned")
-    assert rows["7"].why == "failed: world arithmetic: gone" and rows["7"].tone == "failed"
+    assert rows["7"].why == "failed: environment arithmetic: gone" and rows["7"].tone == "failed"
     assert rows["8"].why == "made on the way and not brought"
     assert sum(row.sampled for row in first.rows) == sampled - rows["5"].written, "what the ledger counts"
-    assert first.words.startswith("9 attempts, ") and "5 of them in attempts that were given up" in first.words
+    assert first.words.startswith("9 rollouts, ") and "5 of them in rollouts that were given up" in first.words
     assert "8 more were read from a parent" in first.words and second.words.endswith("Left out: no contrast.")
     assert {row.why for row in second.rows if row.name in ("101/0", "101/4")} == {"left out", "left out (insights 1)"}
 
@@ -98,8 +98,8 @@ def test_plain_groups_are_not_shown_and_large_ones_are_cut(tmp_path: Path) -> No
     assert groups_of(ledger) == [] and shown([], unlinked) == ""
     ledger.close()
     assert "What groups were made of" not in render(plain)
-    many = shown_group(Group(0, TASK, [attempt(TASK, f"0/{n}", 0.0, turn("4")) for n in range(50)]), {})
-    assert len(many.rows) == 40 and many.rows[-1].name == "0/39" and "10 more attempts are not shown" in many.words
+    many = shown_group(Group(0, TASK, [rollout(TASK, f"0/{n}", 0.0, turn("4")) for n in range(50)]), {})
+    assert len(many.rows) == 40 and many.rows[-1].name == "0/39" and "10 more rollouts are not shown" in many.words
 
 
 def test_the_page_shows_them_and_nothing_a_model_wrote_is_markup(folder: RunFolder) -> None:
@@ -112,7 +112,7 @@ def test_the_page_shows_them_and_nothing_a_model_wrote_is_markup(folder: RunFold
     )
     assert "<code>&lt;script&gt;alert(1)&lt;/script&gt;</code>" in page
     assert '<b style="padding-left:32px">└ <a>100/3</a></b>' in page
-    # 4 shared and 5 written of the longest, the evil reply's 26 with its end token
+    # 4 shared and 5 written of the longest, the evil completion's 26 with its end token
     longest = max(len(turn(EVIL).tokens), 10)
     assert f'<i class="shared" style="width:{400 / longest:.1f}%"></i>' in page
     assert f'<i class="right" style="width:{500 / longest:.1f}%"></i>' in page

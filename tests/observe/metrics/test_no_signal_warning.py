@@ -1,4 +1,4 @@
-"""A run that learns nothing says so once, and shows what was read in a reply."""
+"""A run that learns nothing says so once, and shows what was read in a completion."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def trained(folder: Path, model: Path, recipe: str, steps: int, **values: Any) -
     rows = [{"question": f"{n}?", "answer": f"so it is {n}\n#### {10_000_000 + n:,}"} for n in range(20)]
     (folder / "hard.jsonl").write_text("\n".join(map(json.dumps, rows)))
     sizes = {"groups_per_step": 1, "group_size": 2, "max_tokens": 4, "heldout_tasks": 1, "steps": steps}
-    world = {"model": str(model), "world": str(folder / "hard.jsonl")}
-    launch(build(recipe_named(recipe), world | sizes | values), folder, "run")
+    env = {"model": str(model), "env": str(folder / "hard.jsonl")}
+    launch(build(recipe_named(recipe), env | sizes | values), folder, "run")
     return folder / "run"
 
 
@@ -34,9 +34,9 @@ def test_ten_steps_without_contrast_are_told_once_with_an_example(
 ) -> None:
     run = trained(tmp_path, model, "grpo", 12)
     said = capsys.readouterr().err
-    assert said.count("warning: for 10 steps all attempts at a task were rewarded alike (mean reward 0)") == 1
+    assert said.count("warning: for 10 steps all rollouts of a task were rewarded alike (mean reward 0)") == 1
     assert "so nothing is learned" in said and "#### 10,000," in said and "; answer=number found '" in said
-    assert "found in the reply (number) <code>" in (run / "report.html").read_text()
+    assert "found in the completion (number) <code>" in (run / "report.html").read_text()
 
 
 @pytest.mark.parametrize(("recipe", "steps"), [("grpo", 9), ("sft", 12)])
@@ -51,7 +51,7 @@ def test_few_steps_and_supervised_training_are_no_reason(
 def test_what_others_did_better_is_something_to_learn_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], others: dict[str, float], is_said: bool
 ) -> None:
-    """The policy alone fails at every task, and attempts that were helped do not."""
+    """The policy alone fails at every task, and rollouts that were helped do not."""
     ledger = Ledger(tmp_path / "ledger.db")
     watcher = Contrast(build(recipe_named("grpo"), {}), ledger)
     for step in range(1, 13):

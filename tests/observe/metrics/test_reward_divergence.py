@@ -1,4 +1,4 @@
-"""Reward and held-out accuracy that part ways are told, and nothing else is: figures worked by hand."""
+"""Reward and held-out accuracy that part ways are told, and nothing else is: metrics worked by hand."""
 
 from __future__ import annotations
 

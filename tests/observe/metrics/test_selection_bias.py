@@ -1,4 +1,4 @@
-"""Selection bias by hand-made ledgers: shares, distances, and a warning only when it is large and no chance."""
+"""Selection bias by hand-made ledgers: shares, distances, and a warning only when it is large and no probability."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.observe.metrics.selection_bias import distance, is_no_chance, selection_of
+from strop.observe.metrics.selection_bias import distance, is_no_probability, selection_of
 from strop.observe.report.write_report import render
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 from tests.observe.folders import run_folder
 
 
@@ -25,14 +25,14 @@ def turn(num_tokens: int) -> Turn:
 
 
 def book(path: Path, groups: list[tuple[str, int, bool, list[int]]]) -> Ledger:
-    """A ledger of groups: source, level, whether trained, and the lengths of its attempts."""
+    """A ledger of groups: source, level, whether trained, and the lengths of its rollouts."""
     ledger, trained = Ledger(path), list[Group]()
     for number, (source, level, is_trained, lengths) in enumerate(groups):
         task = Task((Message("user", str(number)),), "4", source, level)
-        attempts = [
-            Trajectory(f"{number}/{i}", task, (turn(length),), Outcome.FINISHED) for i, length in enumerate(lengths)
+        rollouts = [
+            Rollout(f"{number}/{i}", task, (turn(length),), Outcome.FINISHED) for i, length in enumerate(lengths)
         ]
-        group = Group(number, task, attempts)
+        group = Group(number, task, rollouts)
         ledger.admitted(number, task, 0)
         if lengths:
             ledger.finished(group, group if is_trained else None, "" if is_trained else "all equal", 0)
@@ -64,15 +64,15 @@ def test_a_gate_that_leaves_out_a_level_is_warned_of(tmp_path: Path) -> None:
     assert "by level: 17% of them" in warning and "is 50% of what was offered" in warning
 
 
-def test_shorter_attempts_are_warned_of(tmp_path: Path) -> None:
+def test_shorter_rollouts_are_warned_of(tmp_path: Path) -> None:
     groups = [("a", 1, number % 3 > 0, [10 + number % 5 + 20 * (number % 3 == 0)]) for number in range(90)]
     found = selection_of(book(tmp_path / "ledger.db", groups).offered())
     assert any(
-        "trained attempts are" in warning and "shorter than offered ones" in warning for warning in found.warnings
+        "trained rollouts are" in warning and "shorter than offered ones" in warning for warning in found.warnings
     )
 
 
-def test_chance_is_not_warned_of(tmp_path: Path) -> None:
+def test_probability_is_not_warned_of(tmp_path: Path) -> None:
     """Leaving out at random: the warning rate is the level of the tests, not the rule."""
     stream, warned = np.random.default_rng(0), 0
     for trial in range(30):
@@ -88,8 +88,10 @@ def test_the_chi_square_at_its_limit() -> None:
     for trained, statistic in ((Counter({"x": 59, "y": 41}), 6.48), (Counter({"x": 60, "y": 40}), 8.0)):
         expected = sum((n - 50) ** 2 / 50 for count in trained.values() for n in (count, 100 - count))
         assert expected == pytest.approx(statistic)
-        assert is_no_chance(offered, trained) == (statistic > 6.63)
-    assert not is_no_chance(offered, Counter(offered)) and not is_no_chance(Counter({"x": 9}), Counter({"x": 4}))
+        assert is_no_probability(offered, trained) == (statistic > 6.63)
+    assert not is_no_probability(offered, Counter(offered)) and not is_no_probability(
+        Counter({"x": 9}), Counter({"x": 4})
+    )
     assert distance({"x": 1}, {}) == 0.0
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from strop.observe.report.multi_run_chart import MeanCurve, Panel
 from strop.observe.report.multi_run_chart import draw as draw_panel
-from strop.observe.report.svg_charts import HEIGHT, WIDTH, Chart, Point, draw, figure, smoothed, thinned, ticks
+from strop.observe.report.svg_charts import HEIGHT, WIDTH, Chart, Point, draw, format_number, smoothed, thinned, ticks
 
 
 def points_of(svg: str) -> list[list[object]]:
@@ -116,8 +116,8 @@ def test_titles_are_escaped() -> None:
         (0.00012, False, "1.2e-4"),
     ],
 )
-def test_figures_as_people_read_them(value: float, is_share: bool, expected: str) -> None:
-    assert figure(value, is_share) == expected
+def test_metrics_as_people_read_them(value: float, is_share: bool, expected: str) -> None:
+    assert format_number(value, is_share) == expected
 
 
 def test_a_line_that_stays_where_it_is_stands_in_the_middle() -> None:

@@ -1,4 +1,4 @@
-"""The report: the curves people look for, attempts to read, nothing a model wrote as markup; also in a real browser."""
+"""The report: the curves people look for, rollouts to read, nothing a model wrote as markup; also in a real browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.observe.dashboard.report_selection import keep
-from strop.observe.report.rollout_page import ReadAttempt, conversations
+from strop.observe.report.rollout_page import ReadRollout, conversations
 from strop.observe.report.svg_charts import short
 from strop.observe.report.transcripts import Context, Reader, Utterance, contexts, telling
 from strop.observe.report.write_report import render, write_report
@@ -24,7 +24,7 @@ from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Message, Sampling, Task, ToolCall
 from tests.observe.dashboard.watching import guest, unlinked
-from tests.observe.folders import TOKENIZER, attempt, long_turn, run_folder, turn
+from tests.observe.folders import TOKENIZER, long_turn, rollout, run_folder, turn
 
 EVIL = "<think>1</think><script>alert(1)</script><img src=x onerror=alert(1)></pre>\"'"
 TITLES = (
@@ -70,7 +70,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return run_folder(tmp_path_factory.mktemp("runs") / "evil-run", reply=EVIL)
+    return run_folder(tmp_path_factory.mktemp("runs") / "evil-run", completion=EVIL)
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,9 @@ def test_its_pages_are_those_of_the_server(folder: RunFolder, page: str) -> None
     for name in ("now", "curves", "curriculum", "summary"):
         served = client.get(f"/{name}", params={"all": "1"}, headers={"x-part": "main"}).text
         assert plain(served) == plain(written.pop(name)), name
-    assert "Attempts" in written.pop("attempts") and len(written) == 20
+    assert "Rollouts" in written.pop("rollouts") and len(written) == 20
     for place, body in written.items():
-        served = client.get("/attempt", params={"id": unquote(place).removeprefix("attempt/")}, headers={"x-part": "1"})
+        served = client.get("/rollout", params={"id": unquote(place).removeprefix("rollout/")}, headers={"x-part": "1"})
         assert plain(served.text) == plain(body), place
 
 
@@ -111,27 +111,27 @@ def test_every_link_leads_somewhere_and_what_is_not_there_is_no_link(page: str) 
     assert len(ids) == len(set(ids))
 
 
-def test_it_says_which_attempts_it_holds(page: str) -> None:
+def test_it_says_which_rollouts_it_holds(page: str) -> None:
     """Steps 30 and 60 have one group, as a gate left out the other; 2 of those it left out, 2 that failed."""
-    listed = re.findall(r'<tr><td><a href="#/attempt/([^"]*)">', sections(page)["attempts"])
-    assert "20 of 246 attempts are in this file: of steps 1, 15, 30, 45, 60 the best at a task" in page
+    listed = re.findall(r'<tr><td><a href="#/rollout/([^"]*)">', sections(page)["rollouts"])
+    assert "20 of 246 rollouts are in this file: of steps 1, 15, 30, 45, 60 the best at a task" in page
     assert sorted(listed) == sorted(
-        place.removeprefix("attempt/") for place in sections(page) if place.startswith("attempt/")
+        place.removeprefix("rollout/") for place in sections(page) if place.startswith("rollout/")
     )
 
 
-def test_long_attempts_leave_room_for_fewer(tmp_path: Path) -> None:
+def test_long_rollouts_leave_room_for_fewer(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", steps=1)
     ledger, task = Ledger(folder.ledger), Arithmetic(4).task(99)
     for number in range(10, 16):
-        group = Group(number, task, [attempt(task, f"{number}/0", 1.0, long_turn(14_000))], 1)
+        group = Group(number, task, [rollout(task, f"{number}/0", 1.0, long_turn(14_000))], 1)
         ledger.admitted(number, task, 1)
         ledger.finished(group, group, "", 1)
         ledger.trained([group], number)
     ledger.close()
     kept = keep(folder)
     assert [name for name in kept.ids if name.endswith("/0") and int(name[:-2]) >= 10] == ["15/0", "10/0"]
-    assert f"{len(kept.ids)} of 11 attempts" in kept.words
+    assert f"{len(kept.ids)} of 11 rollouts" in kept.words
 
 
 def test_it_has_the_curves_people_look_for(page: str) -> None:
@@ -156,7 +156,7 @@ def test_nothing_a_model_wrote_is_markup(page: str) -> None:
     assert "<script>alert(1)</script><img src=x onerror=alert(1)>" in tags.text, "to read"
     assert tags.counts["script"] == 1 and "img" not in tags.counts and "b" in tags.counts
     assert tags.dangers == []
-    assert "&lt;b&gt;again&lt;/b&gt;" in page  # what the world said, decoded from tokens
+    assert "&lt;b&gt;again&lt;/b&gt;" in page  # what the environment said, decoded from tokens
 
 
 def test_nothing_is_fetched(page: str) -> None:
@@ -164,14 +164,14 @@ def test_nothing_is_fetched(page: str) -> None:
     assert "default-src 'none'" in page
 
 
-def test_attempts_are_there_to_read(page: str) -> None:
+def test_rollouts_are_there_to_read(page: str) -> None:
     assert len(re.findall(r'<i class="left v0 think"[^>]*>(?:&lt;think&gt;|1|&lt;/think&gt;)</i>', page)) >= 3
     assert "reward 1" in page and "reward 0" in page and "right answer" in page
 
 
 def test_fates_add_up(page: str) -> None:
-    """120 groups of 2 and 6 failed attempts more; every fourth group is gated."""
-    assert "246 attempts in the ledger" in page and "Each has exactly one fate." in page
+    """120 groups of 2 and 6 failed rollouts more; every fourth group is gated."""
+    assert "246 rollouts in the ledger" in page and "Each has exactly one fate." in page
     for text in ("180 trained", "60 gated", "6 failed"):
         assert text in page
 
@@ -197,7 +197,7 @@ def test_a_report_is_written_where_the_run_is(folder: RunFolder) -> None:
 
 def test_a_conversation_is_read_turn_by_turn(tmp_path: Path) -> None:
     task = Task((Message("system", "be brief"), Message("user", "get a")), "4", "keyvalue", 1)
-    played = attempt(
+    played = rollout(
         task, "0/0", 1.0, turn("<call>get a</call>"), turn("4", "<|end|><|tool|>a is 4<|end|><|assistant|>")
     )
     (nothing,) = contexts(played, Reader.of([tmp_path]))
@@ -208,7 +208,7 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path) -> None:
         ("system", "be brief"),
         ("user", "get a"),
         ("assistant", "<call>get a</call>"),
-        ("world", "a is 4"),
+        ("env", "a is 4"),
         ("assistant", "4"),
     ]
     assert "".join(token.text for token in read.said[2].tokens) == "<call>get a</call>"
@@ -216,51 +216,53 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path) -> None:
 
 def test_templates_that_write_roles_as_words_are_read(tmp_path: Path) -> None:
     task = Task((Message("user", "?"),), "4", "keyvalue", 1)
-    played = attempt(task, "0/0", 1.0, turn("5"), turn("7", "\nuser\nhigher\nassistant\n"))
+    played = rollout(task, "0/0", 1.0, turn("5"), turn("7", "\nuser\nhigher\nassistant\n"))
     reader = Reader.of([run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"])
     assert contexts(played, reader)[0].said[2] == Utterance("user", "higher")
 
 
 def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Path) -> None:
-    """A sub-agent, then the main conversation, which was told something and whose reply has a given beginning."""
+    """A sub-agent, then the main conversation, which was told something and whose completion has a given beginning."""
     task = Task((Message("user", "?"),), "4", "keyvalue", 1)
-    aside = replace(turn("ab", "look"), sampling=Sampling(voice="finder"), fresh=True)
+    aside = replace(turn("ab", "look"), sampling=Sampling(policy_name="finder"), fresh=True)
     told = (Message("tool", "red is 4"), Message("assistant", "", (ToolCall("get", '{"key": "red"}'),)))
     given = TOKENIZER.encode("x=").ids
     main = replace(turn("4", version=3), prompt=np.array(given), num_prefix=len(given), told=told, fresh=True)
-    played = attempt(task, "0/0", 1.0, aside, main)
+    played = rollout(task, "0/0", 1.0, aside, main)
     played.advantages = np.array([0.5, -1, 0, 2, 0], np.float32)  # a, b, end; 4, end
     played.ratios = np.array([np.nan, 0.75, 1, 8, 1], np.float32)
     reader = Reader.of([run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"])
     found = contexts(played, reader)
     assert [each.name for each in found] == ["finder", "context 2"]
-    assert found[0].said[0] == Utterance("world", "look")
-    assert [(t.text, t.credit, t.version) for t in found[0].said[1].tokens] == [("a", 0.5, 0), ("b", -1, 0)]
-    tool, call, reply = found[1].said
+    assert found[0].said[0] == Utterance("env", "look")
+    assert [(t.text, t.advantage, t.version) for t in found[0].said[1].tokens] == [("a", 0.5, 0), ("b", -1, 0)]
+    tool, call, completion = found[1].said
     assert (tool.role, tool.text) == ("tool", "red is 4") and call.text == 'get({"key": "red"})'
-    assert reply.prefix == "x=" and [(t.text, t.credit, t.version) for t in reply.tokens] == [("4", 2, 3)]
-    assert reply.tokens[0].chance == pytest.approx(np.exp(-0.5))
+    assert completion.prefix == "x=" and [(t.text, t.advantage, t.version) for t in completion.tokens] == [("4", 2, 3)]
+    assert completion.tokens[0].probability == pytest.approx(np.exp(-0.5))
     page = conversations(
-        [("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])], unlinked
+        [("step 1", [ReadRollout("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])], unlinked
     )
     assert page.count('<details class="context"') == 2 and "finder" in page and 'class="given"' in page
-    assert 'style="--c:0.5;--p:0.39;--r:25%" title="credit -1, ratio 0.75, chance 0.607, version 0">b</i>' in page
-    assert 'class="up v3 likelier" style="--c:1;--p:0.39;--r:60%" title="credit +2, ratio 8' in page
-    assert 'title="credit +0.5, chance 0.607, version 0">a</i>' in page  # nobody sampled it
+    assert (
+        'style="--c:0.5;--p:0.39;--r:25%" title="advantage -1, ratio 0.75, probability 0.607, version 0">b</i>' in page
+    )
+    assert 'class="up v3 likelier" style="--c:1;--p:0.39;--r:60%" title="advantage +2, ratio 8' in page
+    assert 'title="advantage +0.5, probability 0.607, version 0">a</i>' in page  # nobody sampled it
 
 
-def test_what_the_world_says_at_length_is_folded_and_what_the_policy_says_is_not() -> None:
+def test_what_the_env_says_at_length_is_folded_and_what_the_policy_says_is_not() -> None:
     long = "<b>word</b> " * 100
     said = Context("main", (Utterance("tool", long), Utterance("tool", "short"), Utterance("assistant", long)))
     page = conversations(
-        [("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", [said], "", "", "")])], unlinked
+        [("step 1", [ReadRollout("3/0", "1", "right", "finished", 5, "a task", [said], "", "", "")])], unlinked
     )
     assert page.count('<details class="fold">') == 1 and "<b>word" not in page and "&lt;b&gt;word" in page
 
 
 def test_credit_is_in_the_ledger(tmp_path: Path) -> None:
     task = Task((Message("user", "?"),), "4", "keyvalue", 1)
-    same, other, unknown = (attempt(task, f"0/{i}", 1.0, turn("abc")) for i in range(3))
+    same, other, unknown = (rollout(task, f"0/{i}", 1.0, turn("abc")) for i in range(3))
     same.set_advantage(0.25)
     other.advantages = np.array([1, 2, 3, 4], np.float32)
     ledger = Ledger(tmp_path / "ledger.db")
@@ -278,12 +280,12 @@ def test_credit_is_in_the_ledger(tmp_path: Path) -> None:
     assert read[1] is not None and read[1].tolist() == [1, 2, 3, 4] and read[2] is None
 
 
-def test_telling_attempts_show_the_range() -> None:
+def test_telling_rollouts_show_the_range() -> None:
     first, second = (Task((Message("user", text),), "", "test") for text in "ab")
     rewards = [(first, 0.0), (first, 1.0), (first, 0.5), (second, 0.0), (second, 0.0)]
-    attempts = [attempt(task, str(i), reward, turn("x")) for i, (task, reward) in enumerate(rewards)]
-    assert [t.id for t in telling(attempts, 4)] == ["1", "0", "3"]
-    assert [t.id for t in telling(attempts, 1)] == ["1"]
+    rollouts = [rollout(task, str(i), reward, turn("x")) for i, (task, reward) in enumerate(rewards)]
+    assert [t.id for t in telling(rollouts, 4)] == ["1", "0", "3"]
+    assert [t.id for t in telling(rollouts, 1)] == ["1"]
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0"), (999, "999"), (1700, "1.7k"), (1_234_567, "1.23M")])

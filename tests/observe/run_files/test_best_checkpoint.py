@@ -61,7 +61,7 @@ def test_the_best_stays_while_newer_ones_come_and_go(tmp_path: Path) -> None:
 
 
 def measured(step: int, right: list[int], tasks: str = "a", is_unseen: bool = False) -> dict[str, object]:
-    score = {"world": "w", "level": 1, "tasks": tasks, "right": right, "counted": [2] * len(right), "truncated": 0}
+    score = {"env": "w", "level": 1, "tasks": tasks, "right": right, "counted": [2] * len(right), "truncated": 0}
     return {"step": step, "scores": [score | {"is_unseen": is_unseen}]}
 
 
@@ -77,7 +77,7 @@ def test_two_measurements_are_compared_task_by_task() -> None:
 def test_a_run_keeps_its_best_and_says_what_it_is_worth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = save_pocket_like(tmp_path / "model")
     sizes = {"steps": 3, "groups_per_step": 2, "group_size": 2, "max_tokens": 6, "heldout_tasks": 4, "heldout_every": 1}
-    run = build(recipe_named("grpo"), {"model": str(model), "world": "arithmetic:1", **sizes})
+    run = build(recipe_named("grpo"), {"model": str(model), "env": "arithmetic:1", **sizes})
     paid = (LongerIsBetter(),)
     run = replace(run, rewards=paid, keep_checkpoints=1, evaluation=replace(run.evaluation, rewards=paid))
     summary = launch(run, tmp_path, "run")
@@ -98,4 +98,4 @@ def test_a_run_keeps_its_best_and_says_what_it_is_worth(tmp_path: Path, capsys: 
     question = Question(str(folder.checkpoints / "best"), (), 2, 1, "1", None, None, 0, 1, is_fresh=True)
     evaluate_model(question, as_json=True)
     (told,) = json.loads(capsys.readouterr().out)
-    assert (told["world"], told["level"], told["tasks"]) == ("arithmetic", 1, 2), "of the run whose checkpoint it is"
+    assert (told["env"], told["level"], told["tasks"]) == ("arithmetic", 1, 2), "of the run whose checkpoint it is"

@@ -1,4 +1,4 @@
-"""openwebvoyager: one attempt after the other until a judge is satisfied, in sites of text pages."""
+"""openwebvoyager: one rollout after the other until a judge is satisfied, in sites of text pages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.agent.openwebvoyager import SuccessVerdict, UntilGood, verdict_in
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.judges.web_success import judged
-from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory
+from strop.types import Group, Message, Outcome, Rollout, Sampling, Task
 from tests.building import make_group, turn
 from tests.environments.playing import demonstrated, replied
 
@@ -26,37 +26,35 @@ TASK = Task((Message("user", "find plum: red blue"),), json.dumps(SECRET), "page
 
 
 def tried(budget: UntilGood, outcomes: list[float | None]) -> Group:
-    """A group that grows as the budget wants; None is an attempt that failed."""
+    """A group that grows as the budget wants; None is a rollout that failed."""
     group = make_group([])
-    while count := budget.attempts(group):
+    while count := budget.rollouts(group):
         assert count == 1
-        number = len(group.trajectories)
+        number = len(group.rollouts)
         outcome = outcomes[number]
-        group.trajectories += make_group(
-            [outcome or 0.0], number=number, failed=[0] if outcome is None else []
-        ).trajectories
+        group.rollouts += make_group([outcome or 0.0], number=number, failed=[0] if outcome is None else []).rollouts
     return group
 
 
 def test_the_cards_numbers() -> None:
-    """fail, good: 2 attempts of which 1 is kept; five failures keep none."""
+    """fail, good: 2 rollouts of which 1 is kept; five failures keep none."""
     second = tried(UntilGood(), [0.0, 1.0, 1.0])
-    assert len(second.trajectories) == 2
+    assert len(second.rollouts) == 2
     kept = Successes()(second).group
-    assert kept is not None and [attempt.reward for attempt in kept.trajectories] == [1.0]
+    assert kept is not None and [rollout.reward for rollout in kept.rollouts] == [1.0]
     lost = tried(UntilGood(), [0.0] * 9)
-    assert len(lost.trajectories) == 5 and Successes()(lost).group is None
-    assert len(tried(UntilGood(), [1.0]).trajectories) == 1
+    assert len(lost.rollouts) == 5 and Successes()(lost).group is None
+    assert len(tried(UntilGood(), [1.0]).rollouts) == 1
 
 
 def test_what_failed_or_was_not_judged_is_a_try_and_no_success() -> None:
-    assert len(tried(UntilGood(3), [None, None, None, 1.0]).trajectories) == 3
+    assert len(tried(UntilGood(3), [None, None, None, 1.0]).rollouts) == 3
     pruned = make_group([1.0], pruned=[0])
-    assert UntilGood(2).attempts(pruned) == 1
-    assert UntilGood(2, good=0.5).attempts(make_group([0.5])) == 0
+    assert UntilGood(2).rollouts(pruned) == 1
+    assert UntilGood(2, good=0.5).rollouts(make_group([0.5])) == 0
 
 
-def test_figures_are_of_all_tasks_since_the_last_step() -> None:
+def test_metrics_are_of_all_tasks_since_the_last_step() -> None:
     budget = UntilGood(3)
     for outcomes in ([1.0], [0.0, 0.0, 0.0], [0.0, 1.0]):
         budget.observe(tried(budget, outcomes))
@@ -89,7 +87,7 @@ def test_verdicts(text: str, verdict: float) -> None:
 
 
 @dataclass
-class Judge(Adviser):
+class Judge(LLMClient):
     """Notes what it is asked."""
 
     asked: list[str] = field(default_factory=list)
@@ -100,17 +98,17 @@ class Judge(Adviser):
         return "SUCCESS"
 
 
-def visited(*pairs: tuple[str, str]) -> Trajectory:
-    """Replies, each after what it read."""
+def visited(*pairs: tuple[str, str]) -> Rollout:
+    """Completions, each after what it read."""
     turns = [
         replace(turn(1), message=Message("assistant", said), told=(Message("tool", read),) if read else ())
         for read, said in pairs
     ]
-    return Trajectory("0", TASK, tuple(turns), Outcome.FINISHED)
+    return Rollout("0", TASK, tuple(turns), Outcome.FINISHED)
 
 
-def marks(reward: SuccessVerdict, attempt: Trajectory) -> list[float]:
-    return asyncio.run(reward(Group(0, TASK, [attempt])))
+def marks(reward: SuccessVerdict, rollout: Rollout) -> list[float]:
+    return asyncio.run(reward(Group(0, TASK, [rollout])))
 
 
 def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> None:
@@ -119,7 +117,9 @@ def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> N
     assert marks(SuccessVerdict(judge), visited(*pairs)) == [0.0] and not judge.asked
     assert marks(SuccessVerdict(judge, pages=2), visited(*pairs, ("page 4", "<call>answer 12</call>"))) == [1.0]
     (asked,) = judge.asked
-    assert "page 3\npage 4" in asked and "page 2" not in asked and "\n12\n[/reply" in asked and "find plum" in asked
+    assert (
+        "page 3\npage 4" in asked and "page 2" not in asked and "\n12\n[/completion" in asked and "find plum" in asked
+    )
     with pytest.raises(ConfigurationError, match="pages >= 1"):
         SuccessVerdict(judge, 0)
 
@@ -131,19 +131,19 @@ def test_a_rule_judges_by_what_was_seen() -> None:
     assert marks(reward, visited(right, ("rose 7 jade 12", "<call>answer 12</call>"))) == [0.0], "seen too long ago"
     assert marks(reward, visited(("ruby 40 plum 12", "<call>answer 40</call>"))) == [0.0]
     assert marks(reward, visited(("ruby 40 plum 12", "<call>answer 40\n[other]\nplum 40</call>"))) == [0.0]
-    assert judged("[task]\nfind plum: red\n[other]\nplum 1\n[reply]\n1\n\nx") == "SUCCESS"
+    assert judged("[task]\nfind plum: red\n[other]\nplum 1\n[completion]\n1\n\nx") == "SUCCESS"
 
 
 def test_a_site_by_hand() -> None:
-    world = TextPages(1)
-    assert world.is_inline and world.pays
-    answers = replied(world, TASK, ["<call>open red</call>", "<call>open pink</call>", "12", "<call>answer 12</call>"])
+    env = TextPages(1)
+    assert env.is_inline and env.pays
+    answers = replied(env, TASK, ["<call>open red</call>", "<call>open pink</call>", "12", "<call>answer 12</call>"])
     told = [answer.messages[0].content for answer in answers[:3]]
     assert told == ["ruby 40 plum 12", *["error: open LINK or answer NUMBER"] * 2]
     assert [answer.done for answer in answers] == [False, False, False, True] and answers[3].reward == 1.0
-    assert replied(world, TASK, ["<call>answer 40</call>"])[0].reward == 0.0
+    assert replied(env, TASK, ["<call>answer 40</call>"])[0].reward == 0.0
     # two links, an answer and one turn to spare
-    late = replied(world, TASK, ["<call>open red</call>"] * 4)
+    late = replied(env, TASK, ["<call>open red</call>"] * 4)
     assert [answer.done for answer in late] == [False, False, False, True] and late[3].reward == 0.0
     assert answered("<call>open 1</call><call>answer 2</call>") == "2" and not answered("answer 2")
     assert not answered(f"<call>answer {'1' * 21}</call>") and answered(f"<call>answer {'1' * 20}</call>")
@@ -151,12 +151,12 @@ def test_a_site_by_hand() -> None:
 
 @pytest.mark.parametrize("level", range(1, 4))
 def test_a_sites_own_visit_finds_what_it_looks_for(level: int) -> None:
-    world = TextPages(level)
+    env = TextPages(level)
     lengths = set()
     for index in range(30):
-        task = world.task(index, heldout=index % 2 == 1)
-        _, paid = demonstrated(world, task)
-        assert sum(paid) == 1.0 and len(links_of(task)) == level + 1 and task.answer != world.task(index + 100).answer
+        task = env.task(index, heldout=index % 2 == 1)
+        _, paid = demonstrated(env, task)
+        assert sum(paid) == 1.0 and len(links_of(task)) == level + 1 and task.answer != env.task(index + 100).answer
         lengths.add(len(paid))
         prices = [price for page in json.loads(task.answer)["pages"].values() for price in page.split()[1::2]]
         assert len(prices) == 2 * (level + 1) and all(len(price) == 2 for price in prices)

@@ -19,7 +19,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
 from strop.recipes.agent.self_regulation import HelpAtRandom, HelpLabels, HelpTable
-from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn
+from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task, Turn
 from tests.building import turn
 from tests.environments.playing import replied
 from tests.generate.talking import policy_of, save_folder
@@ -53,7 +53,7 @@ def test_the_price_is_the_smallest_that_keeps_to_the_budget() -> None:
 
 
 def drawn(seed: int) -> HelpTable:
-    """Attempts of up to three turns with chances of their own."""
+    """Rollouts of up to three turns with probabilities of their own."""
     rng = np.random.default_rng(seed)
     made = HelpTable()
     for _ in range(60):
@@ -107,9 +107,9 @@ def test_what_was_never_tried_is_never_planned() -> None:
     assert made.plan(0.9).worth["a:1/0"] == pytest.approx(-0.9)
 
 
-def attempt(name: str, said: list[str], reward: float, outcome: Outcome = Outcome.FINISHED) -> Trajectory:
+def rollout(name: str, said: list[str], reward: float, outcome: Outcome = Outcome.FINISHED) -> Rollout:
     turns = tuple(replace(turn(2), message=Message("assistant", each)) for each in said)
-    made = Trajectory(name, TASK, turns, outcome, Origin.GUIDED, reward=reward)
+    made = Rollout(name, TASK, turns, outcome, Origin.GUIDED, reward=reward)
     made.rewards = {"outcome": reward}
     return made
 
@@ -118,18 +118,18 @@ def group(number: int = 0) -> Group:
     """Help in the second turn is always right, an act there never; in the first turn it changes nothing."""
     words = {False: "go", True: "help"}
     pairs = list(product((False, True), repeat=2))
-    attempts = [attempt(f"{number}-{i}", [words[a], words[b]], float(b)) for i, (a, b) in enumerate(pairs)]
-    attempts.append(attempt(f"{number}-9", ["help", "go"], 1.0, Outcome.FAILED))
-    return Group(number, TASK, attempts)
+    rollouts = [rollout(f"{number}-{i}", [words[a], words[b]], float(b)) for i, (a, b) in enumerate(pairs)]
+    rollouts.append(rollout(f"{number}-9", ["help", "go"], 1.0, Outcome.FAILED))
+    return Group(number, TASK, rollouts)
 
 
 def test_decisions_that_are_their_labels_are_imitated() -> None:
     part, shown = HelpLabels(1.0), group()
     part([shown])
-    found = [[] if each.advantages is None else each.advantages.tolist() for each in shown.trajectories]
+    found = [[] if each.advantages is None else each.advantages.tolist() for each in shown.rollouts]
     assert found == [[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1], []]
-    own = shown.trajectories[1].turns[1]
-    shown.trajectories[1].turns = (shown.trajectories[1].turns[0], replace(own, versions=np.array([-1, -1])))
+    own = shown.rollouts[1].turns[1]
+    shown.rollouts[1].turns = (shown.rollouts[1].turns[0], replace(own, versions=np.array([-1, -1])))
     assert part.learn([shown]) == {
         "help_price": 0.0,
         "helps_planned": 1.0,
@@ -142,7 +142,7 @@ def test_decisions_that_are_their_labels_are_imitated() -> None:
 def test_without_a_budget_every_state_acts() -> None:
     part, shown = HelpLabels(0.0), group()
     part([shown])
-    assert shown.trajectories[1].advantages is not None and shown.trajectories[1].advantages.tolist() == [1, 1, 0, 0]
+    assert shown.rollouts[1].advantages is not None and shown.rollouts[1].advantages.tolist() == [1, 1, 0, 0]
     assert part.learn([shown])["help_price"] == pytest.approx(1.0)
     with pytest.raises(ConfigurationError, match=r"budget >= 0, got -0\.5"):
         HelpLabels(-0.5)
@@ -152,7 +152,7 @@ def test_a_restored_table_gives_the_same_labels() -> None:
     part, again = HelpLabels(1.0), HelpLabels(1.0)
     part([group()])
     again.restore(json.loads(json.dumps(part.state())))
-    weak = Group(1, TASK, [attempt("1-0", ["go", "help"], 0.0), attempt("1-1", ["go", "go"], 1.0)])
+    weak = Group(1, TASK, [rollout("1-0", ["go", "help"], 0.0), rollout("1-1", ["go", "go"], 1.0)])
     for each in (part, again):
         each([weak])
     assert part.state() == again.state() and part.learn([weak]) == again.learn([weak])
@@ -164,21 +164,21 @@ SUM = Task((Message("user", "sum red blue"),), KEYS, "keyvalue", 2)
 
 
 def test_help_takes_the_next_step_and_runs_out() -> None:
-    world = HelpOffered(KeyValue(2), most=2)
-    answers = replied(world, SUM, ["help", " help\n", "help", "<think>3+4=7</think>7"])
+    env = HelpOffered(KeyValue(2), most=2)
+    answers = replied(env, SUM, ["help", " help\n", "help", "<think>3+4=7</think>7"])
     told = [[message.content for message in answer.messages] for answer in answers]
     assert told[:3] == [["<call>get red</call>", "3"], ["<call>get blue</call>", "4"], ["error: no help is left"]]
     assert [answer.done for answer in answers] == [False, False, False, True]
     assert [answer.reward for answer in answers] == [0.0, 0.0, 0.0, 1.0]
     ended = replied(HelpOffered(KeyValue(2)), SUM, ["help"] * 3)[2]
     assert ended.done and ended.reward == 1.0, "help may be the answer itself"
-    assert not asks(Message("assistant", "help me")) and (world.name, world.level) == ("keyvalue", 2)
-    assert world.check(SUM, "7") == KeyValue(2).check(SUM, "7")
+    assert not asks(Message("assistant", "help me")) and (env.name, env.level) == ("keyvalue", 2)
+    assert env.check(SUM, "7") == KeyValue(2).check(SUM, "7")
     with pytest.raises(ConfigurationError, match="most >= 1, got 0"):
         HelpOffered(Countdown(2), 0)
 
 
-def played_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> Trajectory:
+def played_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> Rollout:
     dialogue = policy.dialogue(SUM, Start("0", key, begun))
     return asyncio.run(play(HelpAtRandom(share), HelpOffered(KeyValue(2)), dialogue))
 

@@ -13,21 +13,23 @@ from strop.types import Task
 from tests.environments.playing import demonstrated
 
 
-def searched(world: Rechecked, task: Task) -> bool:
-    """Whether a demonstration searches; it is right in each reply, and paid once."""
-    said, paid = demonstrated(world, task)
-    replies = [message for message in said if message.role == "assistant"]
-    assert [final_answer(reply.content) for reply in replies] == [task.answer] * len(replies) and paid[-1] == 1.0
-    return [bool(reply.tool_calls) for reply in replies] == [True, False]
+def searched(env: Rechecked, task: Task) -> bool:
+    """Whether a demonstration searches; it is right in each completion, and paid once."""
+    said, paid = demonstrated(env, task)
+    completions = [message for message in said if message.role == "assistant"]
+    assert [final_answer(completion.content) for completion in completions] == [task.answer] * len(
+        completions
+    ) and paid[-1] == 1.0
+    return [bool(completion.tool_calls) for completion in completions] == [True, False]
 
 
 def test_a_share_of_the_demonstrations_looks_up_what_it_said() -> None:
     tasks = [Arithmetic(2).task(index) for index in range(200)]
     counts = {}
     for share in (0.0, 0.5, 1.0):
-        world = Rechecked(Arithmetic(2), (Retrieval(),), share=share)
-        first = [searched(world, task) for task in tasks]
-        assert first[:20] == [searched(world, task) for task in tasks[:20]], "the same tasks whenever they are shown"
+        env = Rechecked(Arithmetic(2), (Retrieval(),), share=share)
+        first = [searched(env, task) for task in tasks]
+        assert first[:20] == [searched(env, task) for task in tasks[:20]], "the same tasks whenever they are shown"
         counts[share] = sum(first)
     assert counts[0.0] == 0 and counts[1.0] == 200 and 75 < counts[0.5] < 125
     with pytest.raises(ConfigurationError, match=r"share from 0 to 1, got 1\.5"):

@@ -12,10 +12,10 @@ import pytest
 
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
-from strop.filter.rewards.final_check import LastReply
+from strop.filter.rewards.final_check import LastCompletion
 from strop.generate.agents.chat import Chat
 from strop.recipes.agent.spa_rl import Contributions, Grounded, ProgressReturns, turns_paid
-from strop.roles import Environment, ValueModel
+from strop.roles import Episode, ValueModel
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Message, Metrics, Observation, Task
@@ -32,25 +32,25 @@ class Expects(ValueModel):
     def open(self, model: Path, seed: int) -> None: ...
 
     def predict(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
-            attempt.values = np.full(attempt.num_tokens, self.value, dtype=np.float32)
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            rollout.values = np.full(rollout.num_tokens, self.value, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         return {"value_loss": 7.0}
 
 
 def talked(states: list[list[list[float]]], rewards: list[float]) -> Group:
-    """Attempts whose turns have two tokens each and the given states after them."""
+    """Rollouts whose turns have two tokens each and the given states after them."""
     group = make_group(rewards)
-    for attempt, own in zip(group.trajectories, states, strict=True):
-        attempt.turns = tuple(turn(2) for _ in own)
+    for rollout, own in zip(group.rollouts, states, strict=True):
+        rollout.turns = tuple(turn(2) for _ in own)
         rows = [row for state in own for row in ([0.0] * len(state), state)]
-        attempt.notes["hidden_after"] = np.array(rows, dtype=np.float32)
+        rollout.notes["hidden_after"] = np.array(rows, dtype=np.float32)
     return group
 
 
 def contributions(group: Group) -> list[list[float]]:
-    return [attempt.notes["contributions"].tolist() for attempt in group.trajectories]
+    return [rollout.notes["contributions"].tolist() for rollout in group.rollouts]
 
 
 def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None:
@@ -62,8 +62,8 @@ def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None
     progress.open(Path(), 0)
     progress.predict([group])
     assert not any(each for own in contributions(group) for each in own)
-    assert all(set(t.values.tolist()) == {0.25} for t in group.trajectories if t.values is not None)
-    assert progress.learn([group])["value_loss"] == 7.0  # the critic's own figure
+    assert all(set(t.values.tolist()) == {0.25} for t in group.rollouts if t.values is not None)
+    assert progress.learn([group])["value_loss"] == 7.0  # the critic's own metric
     new = talked([[[0.2, 1.0, -1.0], [0.3, 0.5, 2.0], [0.4, -1.0, 0.0]]], [0.9])
     progress.predict([new])
     assert contributions(new)[0] == pytest.approx([0.2, 0.3, 0.4], abs=1e-4)
@@ -75,8 +75,8 @@ def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
     trainer, progress = TorchTrainer(), Contributions(Expects(), ridge=1e-6)
     trainer.open(save_pocket_like(tmp_path), 0)
     group = make_group([1.0, 0.0])
-    for attempt, action in zip(group.trajectories, (5, 9), strict=True):
-        attempt.turns = (replace(turn(1), prompt=np.array([3, 4]), tokens=np.array([action])),)
+    for rollout, action in zip(group.rollouts, (5, 9), strict=True):
+        rollout.turns = (replace(turn(1), prompt=np.array([3, 4]), tokens=np.array([action])),)
     trainer.note([group], progress.needs)
     progress.learn([group])
     progress.predict([group])
@@ -86,42 +86,42 @@ def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
 def card() -> Group:
     """c = (.2, .3, .4), executed (1, 0, 1)."""
     group = talked([[[0.0]] * 3], [1.0])
-    attempt = group.trajectories[0]
-    attempt.notes["contributions"] = np.array([0.2, 0.3, 0.4])
-    attempt.values = np.zeros(6, dtype=np.float32)
-    attempt.turn_rewards = (0.5, 0.0, 0.5)
+    rollout = group.rollouts[0]
+    rollout.notes["contributions"] = np.array([0.2, 0.3, 0.4])
+    rollout.values = np.zeros(6, dtype=np.float32)
+    rollout.turn_rewards = (0.5, 0.0, 0.5)
     return group
 
 
 def test_the_card() -> None:
     """r = (.7, .3, .9) on the last tokens of turns; the squared error of the sum against 1 is .01."""
     group = card()
-    assert turns_paid(group.trajectories[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
+    assert turns_paid(group.rollouts[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
     assert Contributions(Expects()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
 
 
 def test_returns_are_what_follows_and_the_critic_is_the_baseline() -> None:
     group = card()
-    (attempt,) = group.trajectories
+    (rollout,) = group.rollouts
     ProgressReturns(trace=1.0)([group])
-    assert attempt.returns is not None and attempt.returns.tolist() == pytest.approx([1.9, 1.9, 1.2, 1.2, 0.9, 0.9])
-    attempt.values = np.array([2.0, 1.5, 1.0, 1.0, 1.0, 0.5], dtype=np.float32)
+    assert rollout.returns is not None and rollout.returns.tolist() == pytest.approx([1.9, 1.9, 1.2, 1.2, 0.9, 0.9])
+    rollout.values = np.array([2.0, 1.5, 1.0, 1.0, 1.0, 0.5], dtype=np.float32)
     ProgressReturns(trace=1.0)([group])
-    credit = np.array([1.9, 1.9, 1.2, 1.2, 0.9, 0.9]) - attempt.values
-    white = (credit - credit.mean()) / credit.std()
-    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-5)
+    advantage = np.array([1.9, 1.9, 1.2, 1.2, 0.9, 0.9]) - rollout.values
+    white = (advantage - advantage.mean()) / advantage.std()
+    assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-5)
     # one step ahead only: r_t + V_(t+1) is the return
     ProgressReturns(trace=0.0)([group])
-    assert attempt.returns.tolist() == pytest.approx([1.5, 1.7, 1.0, 1.3, 0.5, 0.9])
+    assert rollout.returns.tolist() == pytest.approx([1.5, 1.7, 1.0, 1.3, 0.5, 0.9])
 
 
 def test_tokens_pay_the_kl() -> None:
     group = card()
-    (attempt,) = group.trajectories
-    attempt.notes["logprobs"] = np.full(6, -1.0, dtype=np.float32)
-    attempt.notes["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
+    (rollout,) = group.rollouts
+    rollout.notes["logprobs"] = np.full(6, -1.0, dtype=np.float32)
+    rollout.notes["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
     ProgressReturns(trace=1.0, kl=0.1)([group])
-    assert attempt.returns is not None and attempt.returns.tolist() == pytest.approx([1.8, 1.8, 1.2, 1.2, 0.9, 0.9])
+    assert rollout.returns is not None and rollout.returns.tolist() == pytest.approx([1.8, 1.8, 1.2, 1.2, 0.9, 0.9])
     assert ProgressReturns(kl=0.1).needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ProgressReturns().needs
 
 
@@ -129,7 +129,7 @@ def test_what_is_missing_is_said() -> None:
     with pytest.raises(ConfigurationError, match="value for each of 1 tokens, got 0"):
         ProgressReturns()([make_group([1.0])])
     group = make_group([1.0])
-    group.trajectories[0].values = np.zeros(1, dtype=np.float32)
+    group.rollouts[0].values = np.zeros(1, dtype=np.float32)
     with pytest.raises(ConfigurationError, match="contributions of 1 turns"):
         ProgressReturns()([group])
     with pytest.raises(ConfigurationError, match="no notes"):
@@ -149,15 +149,15 @@ def test_a_resumed_estimator_says_the_same(tmp_path: Path) -> None:
     assert found[0] == found[1] and found[0][1][0] != 0
 
 
-class Refusing(Environment):
-    """A world of three turns that refuses the second."""
+class Refusing(Episode):
+    """An environment of three turns that refuses the second."""
 
     def __init__(self) -> None:
         self.turns = 0
 
     async def reset(self, task: Task) -> None: ...
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         self.turns += 1
         words = {1: "ok", 2: "error: no such key", 3: "error: too late"}[self.turns]
         return Observation((Message("tool", words),), done=self.turns == 3, reward=0.0)
@@ -173,26 +173,26 @@ class Talking:
 
     def hear(self, messages: object) -> None: ...
 
-    async def reply(self, sampling: object = None) -> Message:
+    async def completion(self, sampling: object = None) -> Message:
         return Message("assistant", "<call>get red</call>")
 
 
 def test_a_refused_turn_is_not_paid_and_the_last_one_is() -> None:
-    environment: Environment = Refusing()
+    episode: Episode = Refusing()
     task = KeyValue(1).task(0)
-    paid = asyncio.run(Grounded(Chat()).attempt(task, Talking(), environment))  # type: ignore[arg-type]
+    paid = asyncio.run(Grounded(Chat()).rollout(task, Talking(), episode))  # type: ignore[arg-type]
     assert paid == (0.5, 0.0, 0.5)
 
 
-def test_the_last_reply_is_checked_by_its_world() -> None:
-    world = KeyValue(1)
+def test_the_last_completion_is_checked_by_its_env() -> None:
+    env = KeyValue(1)
     group = make_group([0.0, 0.0])
-    group.task = world.task(0)
-    for attempt in group.trajectories:
-        attempt.task = group.task
-    assert LastReply((world,))(group) == [world.check(group.task, "2")] * 2
-    with pytest.raises(ConfigurationError, match="is of test:0, and the worlds here are keyvalue:1"):
-        LastReply((world,))(make_group([0.0]))
+    group.task = env.task(0)
+    for rollout in group.rollouts:
+        rollout.task = group.task
+    assert LastCompletion((env,))(group) == [env.check(group.task, "2")] * 2
+    with pytest.raises(ConfigurationError, match="is of test:0, and the environments here are keyvalue:1"):
+        LastCompletion((env,))(make_group([0.0]))
 
 
 def test_a_regression_on_nothing_is_refused() -> None:

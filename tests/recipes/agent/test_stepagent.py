@@ -20,8 +20,8 @@ from strop.generate.rollout import play
 from strop.generate.turn_ops import as_prefix
 from strop.pocket.tokenizer import END
 from strop.recipes.agent.stepagent import Discriminated, ExpertSteps, OneStep, features
-from strop.roles import Agent, Environment
-from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
+from strop.roles import Agent, Episode
+from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 from tests.building import TASK, turn
 from tests.generate.talking import policy_of
 from tests.tiny_models import save_pocket_like
@@ -38,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def brought(
     model: Path, script: dict[str, str], strategy: ExpertSteps, count: int = 3
-) -> tuple[list[Trajectory], GroupPlayer]:
+) -> tuple[list[Rollout], GroupPlayer]:
     engine = Scripted(script)
     engine.open(model)
     group = Group(0, SUM, [])
@@ -57,7 +57,7 @@ SCRIPT = {"sum red blue": "<call>get red</call> ", f"3{END}": "<call>get teal</c
 
 def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
     made, player = brought(model, SCRIPT, ExpertSteps(Demonstrate()))
-    told = [(each.origin, each.facts["noted"], each.reply, len(each.turns)) for each in made]
+    told = [(each.origin, each.facts["noted"], each.completion, len(each.turns)) for each in made]
     assert told == [
         (Origin.TEACHER, 1.0, "<call>get red</call>", 1),
         (Origin.BRANCHED, 0.0, "<call>get red</call> ", 1),
@@ -66,8 +66,8 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
         (Origin.TEACHER, 1.0, "<think>3+4=7</think>7", 3),
         (Origin.BRANCHED, 0.0, "7", 3),
     ]
-    assert [each.family for each in made[::2]] == [each.family for each in made[1::2]]
-    assert len({each.family for each in made}) == 3
+    assert [each.comparison_group for each in made[::2]] == [each.comparison_group for each in made[1::2]]
+    assert len({each.comparison_group for each in made}) == 3
     for expert, own in zip(made[::2], made[1::2], strict=True):
         before = [np.concatenate([each.prompt, each.tokens]).tolist() for each in (*own.turns[:-1],)]
         assert before == [np.concatenate([each.prompt, each.tokens]).tolist() for each in expert.turns[:-1]]
@@ -85,7 +85,9 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
 
 def test_as_many_steps_are_compared_as_there_are_starts(model: Path) -> None:
     made, _ = brought(model, SCRIPT, ExpertSteps(Demonstrate()), count=2)
-    assert [each.facts["noted"] for each in made] == [1.0, 0.0, 1.0, 0.0] and len({each.family for each in made}) == 2
+    assert [each.facts["noted"] for each in made] == [1.0, 0.0, 1.0, 0.0] and len(
+        {each.comparison_group for each in made}
+    ) == 2
 
 
 def test_a_step_behind_a_full_context_is_not_taken(model: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_step_behind_a_full_context_is_not_taken(model: Path) -> None:
 
 @dataclass(frozen=True)
 class Silent(Agent):
-    async def attempt(self, task: Task, dialogue: object, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: object, episode: Episode) -> tuple[float, ...]:
         return ()
 
 
@@ -115,22 +117,22 @@ def test_an_expert_who_says_nothing_has_no_steps(model: Path) -> None:
 # ---- the discriminator
 
 
-def step(name: str, state: list[float], origin: Origin, size: int = 2) -> Trajectory:
-    made = Trajectory(name, TASK, (turn(size),), Outcome.FINISHED, origin)
+def step(name: str, state: list[float], origin: Origin, size: int = 2) -> Rollout:
+    made = Rollout(name, TASK, (turn(size),), Outcome.FINISHED, origin)
     made.notes["hidden_after"] = np.array([[9.0, 9.0]] * (size - 1) + [state], np.float32)[:size]
     return made
 
 
 def draw(own: list[float]) -> Group:
     """The expert's state is (1, 0); one step of the policy is alike, another is not."""
-    attempts = [step("e", [1.0, 0.0], Origin.TEACHER), step("a", own, Origin.BRANCHED)]
-    attempts += [step("b", [0.0, 5.0], Origin.BRANCHED)]
+    rollouts = [step("e", [1.0, 0.0], Origin.TEACHER), step("a", own, Origin.BRANCHED)]
+    rollouts += [step("b", [0.0, 5.0], Origin.BRANCHED)]
     failed = step("f", [0.0, 1.0], Origin.BRANCHED)
     failed.outcome = Outcome.FAILED
-    return Group(0, TASK, [*attempts, failed])
+    return Group(0, TASK, [*rollouts, failed])
 
 
-def credits(group: Group) -> list[float]:
+def advantages(group: Group) -> list[float]:
     return [float(each.advantages[0]) for each in group.scored if each.advantages is not None]
 
 
@@ -138,18 +140,20 @@ def test_one_step_of_descent_by_hand() -> None:
     """At D = 1/2 everywhere, rate 1: slopes = mean of (y - 1/2) x, level = mean of y - 1/2, over three steps."""
     part, group = Discriminated(rate=1.0, steps=1), draw([0.6, 0.8])
     part([group])
-    assert credits(group) == [0.0, 0.0, 0.0], "nobody is told apart yet"
+    assert advantages(group) == [0.0, 0.0, 0.0], "nobody is told apart yet"
     told = part.learn([group])
     assert told == {"discriminated": 0.0, "imitation": 0.5}
     assert part.state()["slopes"] == pytest.approx([(0.5 - 0.5 * 0.6) / 3, (-0.5 * 0.8 - 0.5) / 3])
     assert part.state()["level"] == pytest.approx((0.5 - 0.5 - 0.5) / 3)
     alike = 1 / (1 + exp(-(0.2 / 3 * 0.6 - 0.9 / 3 * 0.8 - 0.5 / 3)))
-    assert part.told(group.trajectories[1]) == pytest.approx(alike)
+    assert part.told(group.rollouts[1]) == pytest.approx(alike)
     other = 1 / (1 + exp(-(-0.9 / 3 - 0.5 / 3)))
     part([group])
     paid = [-log(1 - alike), -log(1 - other)]
-    assert paid[0] > paid[1] and credits(group) == pytest.approx([0.0, 1.0, -1.0]), "standardised: two steps, +1 and -1"
-    assert group.trajectories[-1].advantages is None
+    assert paid[0] > paid[1] and advantages(group) == pytest.approx([0.0, 1.0, -1.0]), (
+        "standardised: two steps, +1 and -1"
+    )
+    assert group.rollouts[-1].advantages is None
 
 
 def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
@@ -157,13 +161,13 @@ def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
     part = Discriminated(rate=1.0, steps=2000)
     same = Group(0, TASK, [step("e", [1.0, 1.0], Origin.TEACHER), step("a", [2.0, 2.0], Origin.BRANCHED)])
     part.learn([same])
-    assert part.told(same.trajectories[0]) == pytest.approx(0.5)
+    assert part.told(same.rollouts[0]) == pytest.approx(0.5)
     far = Group(1, TASK, [step("e", [1.0, 0.0], Origin.TEACHER), step("a", [-1.0, 0.0], Origin.BRANCHED)])
     sharp = Discriminated(rate=50.0, steps=2000)
     sharp.learn([far])
-    assert [sharp.told(each) for each in far.trajectories] == pytest.approx([0.999, 0.001])
+    assert [sharp.told(each) for each in far.rollouts] == pytest.approx([0.999, 0.001])
     assert sharp.learn([far]) == {"discriminated": 1.0, "imitation": pytest.approx(0.001)}
-    assert np.linalg.norm(features(far.trajectories[0])) == pytest.approx(1.0)
+    assert np.linalg.norm(features(far.rollouts[0])) == pytest.approx(1.0)
 
 
 def test_what_was_learned_is_restored() -> None:
@@ -171,7 +175,7 @@ def test_what_was_learned_is_restored() -> None:
     part.learn([draw([0.6, 0.8])])
     again.restore(json.loads(json.dumps(part.state())))
     later = draw([0.1, 0.9])
-    assert part.told(later.trajectories[1]) == again.told(later.trajectories[1]) != 0.5
+    assert part.told(later.rollouts[1]) == again.told(later.rollouts[1]) != 0.5
     assert part.learn([later]) == again.learn([later]) and part.state() == again.state()
     silent = replace(step("s", [1.0, 0.0], Origin.BRANCHED), turns=(turn(0),))
     assert part.told(silent) == 0.5 and part.learn([Group(0, TASK, [silent])]) == {} and part.learn([]) == {}

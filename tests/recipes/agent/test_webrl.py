@@ -23,27 +23,27 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
         yield flow
 
 
-def ask(flow: Flow, writer: FromFailed, group: Group) -> list[Task]:
-    return asyncio.run(writer(group, flow.player(group)))
+def ask(flow: Flow, task_generator: FromFailed, group: Group) -> list[Task]:
+    return asyncio.run(task_generator(group, flow.player(group)))
 
 
 def test_new_tasks_follow_where_nobody_succeeded(flow: Flow) -> None:
-    adviser = Told({"similar": [SAID], "easier": [SAID]})
-    writer = FromFailed(adviser, tasks=3)
-    assert ask(flow, writer, group_of(TASK, [0.0, 1.0])) == [] and not adviser.asked
-    assert ask(flow, writer, group_of(TASK, [])) == []
-    made = ask(flow, writer, group_of(TASK, [0.0, 0.0]))
+    llm_client = Told({"similar": [SAID], "easier": [SAID]})
+    task_generator = FromFailed(llm_client, tasks=3)
+    assert ask(flow, task_generator, group_of(TASK, [0.0, 1.0])) == [] and not llm_client.asked
+    assert ask(flow, task_generator, group_of(TASK, [])) == []
+    made = ask(flow, task_generator, group_of(TASK, [0.0, 0.0]))
     assert [(task.answer, ancestor(task)) for task in made] == [("3", TASK.id)] * 3
     helped = group_of(TASK, [0.0, 1.0])
-    helped.trajectories[1].origin = Origin.GUIDED
-    assert len(ask(flow, writer, helped)) == 3, "help is no success of the policy"
+    helped.rollouts[1].origin = Origin.GUIDED
+    assert len(ask(flow, task_generator, helped)) == 3, "help is no success of the policy"
 
 
 def test_both_ways_are_taken(flow: Flow) -> None:
-    adviser = Told({"similar": [SAID], "easier": [SAID]})
+    llm_client = Told({"similar": [SAID], "easier": [SAID]})
     for number in range(100):
-        ask(flow, FromFailed(adviser, 1), group_of(TASK, [0.0], number))
-    assert 30 < sum(parts["wanted"] == "easier" for parts in adviser.asked) < 70
+        ask(flow, FromFailed(llm_client, 1), group_of(TASK, [0.0], number))
+    assert 30 < sum(parts["wanted"] == "easier" for parts in llm_client.asked) < 70
 
 
 def test_at_least_one() -> None:

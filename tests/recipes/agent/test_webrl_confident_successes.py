@@ -12,17 +12,17 @@ from strop.types import Group, Origin
 from tests.building import make_group
 
 
-def group_of(number: int, chances: list[float], rewards: list[float] | None = None) -> Group:
-    """Attempts of two tokens with this geometric mean of probabilities: twice and half as likely as that."""
-    group = make_group(rewards or [1.0] * len(chances), [2] * len(chances), number=number)
-    for attempt, chance in zip(group.trajectories, chances, strict=True):
-        logprobs = np.array([math.log(chance) + 0.1, math.log(chance) - 0.1], dtype=np.float32)
-        attempt.turns = (replace(attempt.turns[0], logprobs=logprobs),)
+def group_of(number: int, probabilities: list[float], rewards: list[float] | None = None) -> Group:
+    """Rollouts of two tokens with this geometric mean of probabilities: twice and half as likely as that."""
+    group = make_group(rewards or [1.0] * len(probabilities), [2] * len(probabilities), number=number)
+    for rollout, probability in zip(group.rollouts, probabilities, strict=True):
+        logprobs = np.array([math.log(probability) + 0.1, math.log(probability) - 0.1], dtype=np.float32)
+        rollout.turns = (replace(rollout.turns[0], logprobs=logprobs),)
     return group
 
 
 def drawn(buffer: ConfidentSuccesses, count: int, step: int) -> list[tuple[int, list[str]]]:
-    return [(g.number, [t.id for t in g.trajectories]) for g in buffer.sample(count, step) or []]
+    return [(g.number, [t.id for t in g.rollouts]) for g in buffer.sample(count, step) or []]
 
 
 def test_perplexities_from_one_over_the_upper_to_below_one_over_the_lower_come_back() -> None:
@@ -38,7 +38,7 @@ def test_perplexities_from_one_over_the_upper_to_below_one_over_the_lower_come_b
 def test_help_never_comes_back() -> None:
     buffer = ConfidentSuccesses(most=1.0)
     group = group_of(0, [0.7, 0.7])
-    group.trajectories[0].origin = Origin.GUIDED
+    group.rollouts[0].origin = Origin.GUIDED
     buffer.add(group)
     buffer.sample(1, 0)
     buffer.add(group_of(1, [0.3]))

@@ -14,8 +14,8 @@ from tests.building import make_group, turn
 def two_turns() -> Group:
     """Turns of 2 and 1 tokens, paid 0.25 and 1; values 0.5 and 0.75 where the turns begin."""
     group = make_group([1.25], turn_rewards=[(0.25, 1.0)])
-    group.trajectories[0].turns = (turn(2), turn(1))
-    group.trajectories[0].values = np.array([0.5, 0.9, 0.75], dtype=np.float32)
+    group.rollouts[0].turns = (turn(2), turn(1))
+    group.rollouts[0].values = np.array([0.5, 0.9, 0.75], dtype=np.float32)
     return group
 
 
@@ -30,17 +30,17 @@ def two_turns() -> Group:
 def test_by_hand(trace: float, expected: list[float]) -> None:
     group = two_turns()
     TurnProgress(trace)([group])
-    assert group.trajectories[0].advantages == pytest.approx(expected)
+    assert group.rollouts[0].advantages == pytest.approx(expected)
 
 
 def test_what_does_not_count_gets_nothing_and_values_are_needed() -> None:
     group = make_group([1.0, 0.0], failed=[1])
-    group.trajectories[0].values = np.zeros(1, dtype=np.float32)
+    group.rollouts[0].values = np.zeros(1, dtype=np.float32)
     TurnProgress()([group])
-    assert group.trajectories[1].advantages is None
-    assert group.trajectories[0].advantages == pytest.approx([1.0])
-    group.trajectories[0] = replace(group.trajectories[0], values=None)
-    with pytest.raises(ConfigurationError, match="a value for each token of attempt 0-0"):
+    assert group.rollouts[1].advantages is None
+    assert group.rollouts[0].advantages == pytest.approx([1.0])
+    group.rollouts[0] = replace(group.rollouts[0], values=None)
+    with pytest.raises(ConfigurationError, match="a value for each token of rollout 0-0"):
         TurnProgress()([group])
     with pytest.raises(ConfigurationError, match="0 <= trace <= 1, got 2"):
         TurnProgress(2)

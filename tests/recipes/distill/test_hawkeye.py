@@ -17,7 +17,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.distill.hawkeye import Relayed, ShortChain
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Message, Sampling, Start
@@ -26,16 +26,16 @@ from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(1)
+ENV = Arithmetic(1)
 
 
-def test_the_world_hears_the_small_model_which_reads_question_and_chain(tmp_path: Path) -> None:
-    task = WORLD.task(0)
+def test_the_env_hears_the_small_model_which_reads_question_and_chain(tmp_path: Path) -> None:
+    task = ENV.task(0)
     question = task.messages[-1].content
     folder = save_folder(tmp_path)
     for answers, pay in (({f"{question} hint: add 9": task.answer}, 1.0), ({"hint: add 9": "no"}, 0.0)):
         dialogue = policy_of(folder, Recording(["<think>add</think>9|"])).dialogue(task, Start("0/0", 1))
-        paid, _ = run_virtually(Relayed(Canned(answers)).attempt(task, dialogue, WORLD.environment()))
+        paid, _ = run_virtually(Relayed(Canned(answers)).rollout(task, dialogue, ENV.episode()))
         assert paid == (pay,) and len(dialogue.turns) == 1
         assert dialogue.turns[0].message.content == "<think>add</think>9", "its own words alone are trained"
     for wrong in ({"asks": "hint"}, {"max_tokens": 0}):
@@ -44,7 +44,7 @@ def test_the_world_hears_the_small_model_which_reads_question_and_chain(tmp_path
 
 
 @dataclass
-class Heard(Adviser):
+class Heard(LLMClient):
     """Notes how it was asked."""
 
     samplings: list[Sampling] = field(default_factory=list)
@@ -59,11 +59,11 @@ class Heard(Adviser):
 
 
 def test_the_small_model_answers_greedily_and_at_most_so_long(tmp_path: Path) -> None:
-    answerer, task = Heard(), WORLD.task(0)
+    answerer, task = Heard(), ENV.task(0)
     dialogue = policy_of(save_folder(tmp_path), Recording(["<think>add </s></think>9|"])).dialogue(
         task, Start("0/0", 77)
     )
-    run_virtually(Relayed(answerer, max_tokens=7).attempt(task, dialogue, WORLD.environment()))
+    run_virtually(Relayed(answerer, max_tokens=7).rollout(task, dialogue, ENV.episode()))
     assert answerer.texts == [f"{task.messages[-1].content} hint: add (/s) 9"], "it writes no turn of its own"
     assert answerer.samplings == [Sampling(temperature=0.0, max_tokens=7)] and answerer.keys == [77]
 
@@ -71,12 +71,14 @@ def test_the_small_model_answers_greedily_and_at_most_so_long(tmp_path: Path) ->
 def test_the_price_is_the_square_of_what_exceeds_a_share_of_the_plain_chain() -> None:
     """Of 20 tokens 6 are free; 8 cost (.4 - .3)^2, 10 four times as much."""
     group = make_group([0.0] * 5, [1, 6, 8, 10, 40])
-    for attempt in group.trajectories:
-        attempt.facts["plain_tokens"] = 20.0
+    for rollout in group.rollouts:
+        rollout.facts["plain_tokens"] = 20.0
     assert ShortChain()(group) == pytest.approx([0.0, 0.0, -0.01, -0.04, -2.89])
-    for attempt in group.trajectories:
-        attempt.facts["plain_tokens"] = 0.0
-    assert ShortChain()(group) == [0.0] * 5, "the world failed the plain attempt before it began: nobody pays for that"
+    for rollout in group.rollouts:
+        rollout.facts["plain_tokens"] = 0.0
+    assert ShortChain()(group) == [0.0] * 5, (
+        "the environment failed the plain rollout before it began: nobody pays for that"
+    )
     with pytest.raises(ConfigurationError, match="0-0 has no plain_tokens: use the strategy MeasuredByPlain"):
         ShortChain()(make_group([0.0]))
     with pytest.raises(ConfigurationError, match=r"free >= 0, got -0\.1"):
@@ -84,12 +86,12 @@ def test_the_price_is_the_square_of_what_exceeds_a_share_of_the_plain_chain() ->
 
 
 def test_a_model_in_a_folder_answers_in_text(tmp_path: Path) -> None:
-    adviser = Local(str(save_pocket_like(tmp_path)))
-    assert adviser.num_generated == 0
+    llm_client = Local(str(save_pocket_like(tmp_path)))
+    assert llm_client.num_generated == 0
     sampling = Sampling(temperature=0.0, max_tokens=5)
-    said, _ = run_virtually(adviser.ask((Message("user", "1+1=?"),), sampling, 1))
-    again, _ = run_virtually(adviser.ask((Message("user", "1+1=?"),), sampling, 2))
-    assert said == again and adviser.num_generated == 10
+    said, _ = run_virtually(llm_client.ask((Message("user", "1+1=?"),), sampling, 1))
+    again, _ = run_virtually(llm_client.ask((Message("user", "1+1=?"),), sampling, 2))
+    assert said == again and llm_client.num_generated == 10
 
 
 def test_a_run_trains_chains_alone_and_is_measured_by_the_plain_ones(tmp_path: Path) -> None:
@@ -108,10 +110,10 @@ def test_a_run_trains_chains_alone_and_is_measured_by_the_plain_ones(tmp_path: P
     book = Ledger(folder.ledger, read_only=True)
     assert book.violations() == []
     for group in book.history():
-        plain = [each for each in group.trajectories if each.outcome.value == "pruned"]
-        assert len(plain) == 1 and plain[0].turns[0].sampling.voice == "reference"
+        plain = [each for each in group.rollouts if each.outcome.value == "pruned"]
+        assert len(plain) == 1 and plain[0].turns[0].sampling.policy_name == "reference"
         assert {each.facts["plain_tokens"] for each in group.own} == {float(plain[0].num_tokens)}
-    assert [len(group.trajectories) for group in book.trained_groups(1)] == [2, 2]
+    assert [len(group.rollouts) for group in book.trained_groups(1)] == [2, 2]
     book.close()
     assert read_rows(folder.metrics)[-1]["tokens_advised"] > 0
     assert all(each.is_equal for each in retrain(folder.path))

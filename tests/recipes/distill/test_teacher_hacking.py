@@ -75,16 +75,16 @@ def test_a_run_as_long_as_the_recipe_makes_it_can_be_found_hacked() -> None:
     assert not report.judged(straight)["is_hacked"]
 
 
-def test_what_is_watched_has_figures_and_no_gradient() -> None:
+def test_what_is_watched_has_metrics_and_no_gradient() -> None:
     """KL(other || policy) of (1/2, 1/2) and (1/4, 3/4): log 2 - log(3) / 2."""
     logits = torch.tensor([[0.0, 0.0], [log(1 / 4), log(3 / 4)]], dtype=torch.float64).requires_grad_()
     batch = make_batch([[log(0.25)]])
     output = Said(logits.log_softmax(-1)[:, 0], torch.zeros(2), logits, torch.zeros(2, dtype=torch.int64))
     output.others["FOLDER"] = torch.zeros(2, 2, dtype=torch.float64)
     watched = Watched(ExactKl("forward", "FOLDER"), "golden")
-    loss, figures = watched(output, batch)
+    loss, metrics = watched(output, batch)
     assert loss.tolist() == [0.0, 0.0] and not loss.requires_grad
-    assert figures == pytest.approx({"golden/forward_kl": log(2) - log(3) / 2})
+    assert metrics == pytest.approx({"golden/forward_kl": log(2) - log(3) / 2})
     assert Objective((watched,)).needs == {Logits("FOLDER")}
     with pytest.raises(ConfigurationError, match="needs a name"):
         Watched(ExactKl(), "")

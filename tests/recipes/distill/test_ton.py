@@ -18,7 +18,7 @@ from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
 
-WORLD = Arithmetic(2)
+ENV = Arithmetic(2)
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_folder(tmp_path_factory.mktemp("model"))
 
 
-def shown(folder: Path, agent: ThoughtDropout, task: Task, world: Arithmetic = WORLD) -> tuple[str, tuple[float, ...]]:
+def shown(folder: Path, agent: ThoughtDropout, task: Task, env: Arithmetic = ENV) -> tuple[str, tuple[float, ...]]:
     dialogue = policy_of(folder, Recording([])).dialogue(task, Start("0/0", 1))
-    paid, _ = run_virtually(agent.attempt(task, dialogue, world.environment()))
+    paid, _ = run_virtually(agent.rollout(task, dialogue, env.episode()))
     return dialogue.turns[-1].message.content, paid
 
 
 def test_a_share_of_tasks_is_shown_with_an_empty_thought_and_the_same_answer(folder: Path) -> None:
-    agent, tasks = ThoughtDropout(Demonstrate()), [WORLD.task(index) for index in range(200)]
+    agent, tasks = ThoughtDropout(Demonstrate()), [ENV.task(index) for index in range(200)]
     dropped = [agent.is_dropped(task) for task in tasks]
     assert 75 < sum(dropped) < 125 and dropped == [agent.is_dropped(task) for task in tasks]
     assert dropped != [ThoughtDropout(Demonstrate(), seed=1).is_dropped(task) for task in tasks]
@@ -45,8 +45,8 @@ def test_a_share_of_tasks_is_shown_with_an_empty_thought_and_the_same_answer(fol
 
 
 def test_shares_of_nothing_and_of_all(folder: Path) -> None:
-    task = WORLD.task(0)
-    assert shown(folder, ThoughtDropout(Demonstrate(), 0.0), task)[0] == WORLD.solution(task)
+    task = ENV.task(0)
+    assert shown(folder, ThoughtDropout(Demonstrate(), 0.0), task)[0] == ENV.solution(task)
     assert shown(folder, ThoughtDropout(Demonstrate(), 1.0), task)[0] == f"<think></think>{task.answer}"
     said, paid = shown(folder, ThoughtDropout(Demonstrate(), 0.0), task, Curt(2))
     assert (said, paid) == (f"<think></think>{task.answer}", (1.0,)), (
@@ -58,9 +58,9 @@ def test_shares_of_nothing_and_of_all(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Curt(Arithmetic):
-    """A world that shows no working."""
+    """An environment that shows no working."""
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
     def solution(self, task: Task) -> str:
@@ -69,27 +69,27 @@ class Curt(Arithmetic):
 
 @dataclass(frozen=True)
 class Wrong(Arithmetic):
-    """A world that rejects its own demonstrations."""
+    """An environment that rejects its own demonstrations."""
 
-    def environment(self) -> SingleTurn:
+    def episode(self) -> SingleTurn:
         return SingleTurn(self)
 
     def solution(self, task: Task) -> str:
         return "<think>1+1=3</think>-1"
 
 
-def test_a_demonstration_that_the_world_rejects_is_refused(folder: Path) -> None:
+def test_a_demonstration_that_the_env_rejects_is_refused(folder: Path) -> None:
     for share in (0.0, 1.0):
         with pytest.raises(
-            ConfigurationError, match=r"of arithmetic:2: its world pays its own demonstration 0, need at"
+            ConfigurationError, match=r"of arithmetic:2: its environment pays its own demonstration 0, need at"
         ):
-            shown(folder, ThoughtDropout(Demonstrate(least=1.0), share), WORLD.task(0), Wrong(2))
+            shown(folder, ThoughtDropout(Demonstrate(least=1.0), share), ENV.task(0), Wrong(2))
 
 
-def said(*replies: str) -> Group:
-    group = make_group([0.0] * len(replies))
-    for attempt, reply in zip(group.trajectories, replies, strict=True):
-        object.__setattr__(attempt.turns[0].message, "content", reply)
+def said(*completions: str) -> Group:
+    group = make_group([0.0] * len(completions))
+    for rollout, completion in zip(group.rollouts, completions, strict=True):
+        object.__setattr__(rollout.turns[0].message, "content", completion)
     return group
 
 

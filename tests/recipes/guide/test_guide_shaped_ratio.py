@@ -16,14 +16,14 @@ from tests.building import make_batch, say, written
 def test_an_empty_hint_weighs_a_half(advantage: float) -> None:
     """Where hint and none agree all ratios are 1, and so is g: the loss is -A / 2, its gradient -A / 4."""
     batch, output = make_batch([[log(0.3), log(0.6)]], [advantage]), say([[log(0.3), log(0.6)]])
-    loss, figures = ShapedRatio()(output, batch)
+    loss, metrics = ShapedRatio()(output, batch)
     loss.sum().backward()
     assert written(batch, loss) == pytest.approx([-advantage / 2] * 2)
     assert written(batch, output.logprobs.grad) == pytest.approx([-advantage / 4] * 2)
-    assert figures == {"ratio": pytest.approx(1.0), "shaped": pytest.approx(0.5)}
+    assert metrics == {"ratio": pytest.approx(1.0), "shaped": pytest.approx(0.5)}
 
 
-def test_the_bound_is_the_quantile_of_the_attempts_own_ratios() -> None:
+def test_the_bound_is_the_quantile_of_the_rollouts_own_ratios() -> None:
     # ratios 0.5, 1, 2, 4, 8 of the first (quantile 0.5: 2), 0.1 of the second
     behavior = [[log(0.1)] * 5, [log(0.5)]]
     said = [[log(0.05), log(0.1), log(0.2), log(0.4), log(0.8)], [log(0.05)]]
@@ -57,7 +57,7 @@ def test_it_does_not_depend_on_who_else_is_in_the_batch() -> None:
     torch.testing.assert_close(beside[: len(alone)], alone)
 
 
-def test_an_attempt_without_tokens_changes_nothing() -> None:
+def test_an_rollout_without_tokens_changes_nothing() -> None:
     batch = make_batch([[], [log(0.5)]])
     assert written(batch, ShapedRatio()(say([[], [log(0.5)]]), batch)[0]) == pytest.approx([-0.5])
 

@@ -28,7 +28,7 @@ from tests.generate.strategies.test_hint_ladder import terms
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 
 
 def test_a_plan_is_the_working_without_results() -> None:
@@ -39,14 +39,14 @@ def test_a_plan_is_the_working_without_results() -> None:
     assert plan_of("89") == "" and planned("89") == "89"
 
 
-def saying(*replies: str) -> Group:
-    group = make_group([0.0] * len(replies))
-    for attempt, text in zip(group.trajectories, replies, strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
+def saying(*completions: str) -> Group:
+    group = make_group([0.0] * len(completions))
+    for rollout, text in zip(group.rollouts, completions, strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", text)),)
     return group
 
 
-def test_the_form_of_a_reply() -> None:
+def test_the_form_of_a_completion() -> None:
     right = ["<plan>a</plan><think>b</think>c", " <plan></plan>\n<think></think> c "]
     wrong = [
         "<think>b</think><plan>a</plan>c",
@@ -61,16 +61,16 @@ def test_the_form_of_a_reply() -> None:
     assert InParts(("think",))(saying("<think>b</think>c")) == [1.0]
 
 
-def test_a_plan_is_paid_for_all_of_its_attempts() -> None:
-    """Plan 0 has attempts paid 1, 0 and 1, plan 1 has 0 and 0, and the last one is alone."""
+def test_a_plan_is_paid_for_all_of_its_rollouts() -> None:
+    """Plan 0 has rollouts paid 1, 0 and 1, plan 1 has 0 and 0, and the last one is alone."""
     group = make_group([0.0] * 6, turn_rewards=[(1.0,), (0.0,), (0.0,), (1.0,), (0.0,), (1.0,)])
-    first, second = group.trajectories[0].id, group.trajectories[1].id
+    first, second = group.rollouts[0].id, group.rollouts[1].id
     for place, parent in ((2, first), (3, first), (4, second)):
-        group.trajectories[place].parent = parent
+        group.rollouts[place].parent = parent
     assert PlanQuality(Earned())(group) == pytest.approx([2 / 3, 0.0, 2 / 3, 2 / 3, 0.0, 1.0])
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     """Behind a plan a thought, right or wrong by chance; without one a plan first, but not for odd sums."""
     begun = prompt.rpartition("<|assistant|>")[2]
     asked = terms(prompt.partition("<|assistant|>")[0])
@@ -85,9 +85,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Group], list[di
     folder, strategy = tmp_path_factory.mktemp("plans"), Plans(3)
     run = make_run(
         steps=2,
-        worlds=(WORLD,),
-        sampler=Uniform((WORLD,)),
-        engine=Scripted(reply),
+        envs=(ENV,),
+        sampler=Uniform((ENV,)),
+        engine=Scripted(completion),
         budget=Fixed(2),
         strategy=strategy,
         rewards=(Earned(), PlanQuality(Earned()), InParts(weight=0.1)),
@@ -98,7 +98,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Group], list[di
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
         groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
-        ((sampled,),) = flow.ledger._rows("SELECT SUM(tokens) FROM attempts")
+        ((sampled,),) = flow.ledger._rows("SELECT SUM(tokens) FROM rollouts")
     return groups, recorder.rows, int(sampled)
 
 
@@ -106,14 +106,14 @@ def test_each_plan_is_worked_out_three_times(made: tuple[list[Group], list[dict[
     groups, rows, sampled = made
     sizes = set()
     for group in groups:
-        roots = [each for each in group.trajectories if not each.parent]
+        roots = [each for each in group.rollouts if not each.parent]
         assert len(roots) == 2
         for root in roots:
-            others = [each for each in group.trajectories if each.parent == root.id]
-            plan = root.reply.partition("</plan>")[0] + "</plan>"
-            assert len(others) == (2 if "<plan>" in root.reply else 0)
+            others = [each for each in group.rollouts if each.parent == root.id]
+            plan = root.completion.partition("</plan>")[0] + "</plan>"
+            assert len(others) == (2 if "<plan>" in root.completion else 0)
             for each in others:
-                assert each.origin is Origin.BRANCHED and each.reply.startswith(plan + "<think>")
+                assert each.origin is Origin.BRANCHED and each.completion.startswith(plan + "<think>")
                 (turn,) = each.turns
                 assert turn.num_prefix == len("<plan>") + 1 + len("</plan>"), (
                     "a token each: nothing but the plan is given"
@@ -122,41 +122,41 @@ def test_each_plan_is_worked_out_three_times(made: tuple[list[Group], list[dict[
             right = float(np.mean([each.rewards["outcome"] for each in kin]))
             assert [each.rewards["plan_quality"] for each in kin] == pytest.approx([right] * len(kin))
             for each in kin:
-                form = 0.1 * ("<plan>" in root.reply)
+                form = 0.1 * ("<plan>" in root.completion)
                 assert each.reward == pytest.approx(each.rewards["outcome"] + each.rewards["plan_quality"] + form)
-        sizes.add(len(group.trajectories))
+        sizes.add(len(group.rollouts))
     assert sizes == {2, 6}
     assert rows[-1]["tokens_generated"] == sampled and 0 < rows[0]["shared_token_share"] < 1
 
 
-def test_a_plan_has_the_mean_credit_of_its_attempts(made: tuple[list[Group], list[dict[str, float]], int]) -> None:
-    group = next(group for group in made[0] if len(group.trajectories) == 6 and np.ptp(group.rewards) > 0)
+def test_a_plan_has_the_mean_credit_of_its_rollouts(made: tuple[list[Group], list[dict[str, float]], int]) -> None:
+    group = next(group for group in made[0] if len(group.rollouts) == 6 and np.ptp(group.rewards) > 0)
     AlongTree(GroupStandard(), "mean")([group])
     mean, spread = group.rewards.mean(), group.rewards.std(ddof=1) + 1e-6
-    for root in (each for each in group.trajectories if not each.parent):
-        kin = [root, *(each for each in group.trajectories if each.parent == root.id)]
+    for root in (each for each in group.rollouts if not each.parent):
+        kin = [root, *(each for each in group.rollouts if each.parent == root.id)]
         own = [(each.reward - mean) / spread for each in kin]
         size = kin[1].turns[0].num_prefix
         assert root.advantages is not None and len(root.advantages) == root.num_tokens
         assert root.advantages[:size].tolist() == pytest.approx([float(np.mean(own))] * size, abs=1e-5)
         assert root.advantages[size:].tolist() == pytest.approx([own[0]] * (root.num_tokens - size), abs=1e-5)
-        for each, credit in zip(kin[1:], own[1:], strict=True):
+        for each, advantage in zip(kin[1:], own[1:], strict=True):
             assert each.advantages is not None
-            assert each.advantages.tolist() == pytest.approx([credit] * each.num_tokens, abs=1e-5)
+            assert each.advantages.tolist() == pytest.approx([advantage] * each.num_tokens, abs=1e-5)
 
 
 def test_the_warm_up_shows_plans(tmp_path: Path) -> None:
     run = make_run(
         steps=1,
-        worlds=(WORLD,),
-        sampler=Uniform((WORLD,)),
-        engine=Scripted(reply),
+        envs=(ENV,),
+        sampler=Uniform((ENV,)),
+        engine=Scripted(completion),
         agent=DemonstratePlan(Demonstrate()),
     )
     with opened(run, save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
-        attempts = [each for group in flow.ledger.trained_groups(1) for each in group.trajectories]
-    assert all(each.reply == planned(WORLD.solution(each.task)) and each.reward == 1.0 for each in attempts)
+        rollouts = [each for group in flow.ledger.trained_groups(1) for each in group.rollouts]
+    assert all(each.completion == planned(ENV.solution(each.task)) and each.reward == 1.0 for each in rollouts)
     assert recorder.rows[-1]["tokens_generated"] == 0
     before = build(recipe_named("pta_grpo"), {}).warmup
     assert before is not None and isinstance(before.agent, DemonstratePlan) and before.steps == 40
@@ -167,6 +167,6 @@ def test_refuses_what_cannot_work() -> None:
     with pytest.raises(ConfigurationError, match="Plans needs chains >= 2"):
         Plans(1)
     with pytest.raises(ConfigurationError, match="call meet"):
-        Plans()._end(make_group([0.0]).trajectories[0])
+        Plans()._end(make_group([0.0]).rollouts[0])
     with pytest.raises(ConfigurationError, match="InParts needs the names of tags"):
         InParts(())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import is_met, items_in, rubric_of
 from strop.filter.scoring import Scorer
@@ -33,9 +33,9 @@ def test_points_by_hand(adds: str, checks: str, guesses: str, paid: float) -> No
     judge = Says({"It adds.": adds, "It checks.": checks, "It guesses.": guesses})
     group = saying("12")
     run_virtually(Scorer([RubricPoints(Says(RUBRIC), judge)], seconds=1000)(group))
-    (attempt,) = group.trajectories
-    assert attempt.reward == pytest.approx(paid)
-    assert attempt.facts[f"{FACT}2"] == float(guesses == "yes") and len(judge.asked) == 3
+    (rollout,) = group.rollouts
+    assert rollout.reward == pytest.approx(paid)
+    assert rollout.facts[f"{FACT}2"] == float(guesses == "yes") and len(judge.asked) == 3
 
 
 @pytest.mark.parametrize("said", ["perhaps", "fails"])
@@ -43,23 +43,23 @@ def test_what_nobody_judged_is_no_reward(said: str) -> None:
     judge = Says({"It adds.": said, "It checks.": "yes", "It guesses.": "no"})
     group = saying("12")
     run_virtually(Scorer([RubricPoints(Says(RUBRIC), judge)], seconds=1000)(group))
-    assert group.trajectories[0].outcome is Outcome.FAILED and group.trajectories[0].rewards == {}
+    assert group.rollouts[0].outcome is Outcome.FAILED and group.rollouts[0].rewards == {}
 
 
 def test_a_rubric_without_points_to_earn_is_none() -> None:
     for text in ("-4: It guesses.", "what?"):
-        with pytest.raises(AdviserError, match=f"no item with points to earn in the rubric for task {TASK.id}"):
+        with pytest.raises(LLMClientError, match=f"no item with points to earn in the rubric for task {TASK.id}"):
             run_virtually(rubric_of(TASK, Says({"": text})))
 
 
 def test_nothing_is_asked_about_nobody() -> None:
-    writer = Says(RUBRIC)
-    assert run_virtually(RubricPoints(writer, writer)(saying()))[0] == [] and not writer.asked
+    task_generator = Says(RUBRIC)
+    assert run_virtually(RubricPoints(task_generator, task_generator)(saying()))[0] == [] and not task_generator.asked
 
 
 def test_rules_know_the_steps_of_a_sum() -> None:
     assert written(question("write", task="47+12+30=?")) == "5: 47+12=59\n5: 59+30=89"
-    reply = "<think>47+12=59 59+30=99</think>99"
-    assert judged(question("?", task="47+12+30=?", reply=reply, requirement="47+12=59")) == "yes"
-    assert judged(question("?", task="47+12+30=?", reply=reply, requirement="59+30=89")) == "no"
-    assert judged(question("?", task="47+12+30=?", reply="147+12=590", requirement="47+12=59")) == "no"
+    completion = "<think>47+12=59 59+30=99</think>99"
+    assert judged(question("?", task="47+12+30=?", completion=completion, requirement="47+12=59")) == "yes"
+    assert judged(question("?", task="47+12+30=?", completion=completion, requirement="59+30=89")) == "no"
+    assert judged(question("?", task="47+12+30=?", completion="147+12=590", requirement="47+12=59")) == "no"

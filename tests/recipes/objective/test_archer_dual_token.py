@@ -16,11 +16,11 @@ def test_the_same_ratio_is_clipped_by_class() -> None:
     behavior = [[-2.0] * 5]
     batch = make_batch(behavior, [1.0], reference=[[-2.0 + log(1.4)] * 5])
     output = say([[-2.0 + log(1.4)] * 5], entropy=[ENTROPY])
-    value, figures = DualToken()(output, batch)
+    value, metrics = DualToken()(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([-1.2] * 4 + [-1.4])
     assert written(batch, output.logprobs.grad) == pytest.approx([0.0] * 4 + [-1.4], abs=1e-12)
-    assert figures["high_share"] == pytest.approx(0.2) and figures["clipped_share"] == pytest.approx(0.8)
+    assert metrics["high_share"] == pytest.approx(0.2) and metrics["clipped_share"] == pytest.approx(0.8)
 
 
 def test_the_lower_bound_is_clipped_by_class_too() -> None:
@@ -37,18 +37,18 @@ def test_the_leash_is_on_decided_tokens_only_and_averages_over_those() -> None:
     # k3 with d = 0.5 is expm1(-0.5) + 0.5; 4 of 5 tokens are decided, so each counts 5 / 4.
     batch = make_batch([[-2.0] * 5], [0.0], reference=[[-2.5] * 5])
     output = say([[-2.0] * 5], entropy=[ENTROPY])
-    value, figures = DualToken(kl=1.0)(output, batch)
+    value, metrics = DualToken(kl=1.0)(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([1.25 * (expm1(-0.5) + 0.5)] * 4 + [0.0])
     # its derivative is 1 - e^-d
     assert written(batch, output.logprobs.grad) == pytest.approx([-1.25 * expm1(-0.5)] * 4 + [0.0])
-    assert figures["reference_kl"] == pytest.approx(0.5)
+    assert metrics["reference_kl"] == pytest.approx(0.5)
 
 
-def test_each_attempt_has_its_own_quantile_and_ties_are_low() -> None:
+def test_each_rollout_has_its_own_quantile_and_ties_are_low() -> None:
     batch = make_batch([[-2.0, -2.0], [-2.0, -2.0]], [0.0, 0.0], reference=[[-2.0, -2.0]] * 2)
-    _, figures = DualToken()(say([[-2.0, -2.0]] * 2, entropy=[[0.0, 0.1], [5.0, 5.0]]), batch)
-    assert figures["high_share"] == pytest.approx(1 / 4)
+    _, metrics = DualToken()(say([[-2.0, -2.0]] * 2, entropy=[[0.0, 0.1], [5.0, 5.0]]), batch)
+    assert metrics["high_share"] == pytest.approx(1 / 4)
 
 
 def test_the_dual_clip_bounds_a_bad_token() -> None:

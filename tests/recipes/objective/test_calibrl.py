@@ -11,13 +11,13 @@ from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from tests.building import Said, lay_out, make_batch, say, written
 
-# a right and a wrong attempt of three tokens each, then a demonstration of two; the expert's level is -1 and -2
+# a right and a wrong rollout of three tokens each, then a demonstration of two; the expert's level is -1 and -2
 POLICY = [[-0.5, -3.0, -1.0], [-0.5, -3.0, -1.0], [-0.1, -0.1]]
 
 
 def scene() -> tuple[Batch, Said]:
     batch = make_batch(POLICY, rewards=[1.0, 0.0, 1.0])
-    batch.versions = torch.where(batch.attempts == 2, -1, batch.versions)
+    batch.versions = torch.where(batch.rollouts == 2, -1, batch.versions)
     batch.fill("proximal", lay_out([[-9.0] * 3, [-9.0] * 3, [-1.0, -2.0]], float("nan")))
     return batch, say(POLICY)
 
@@ -37,14 +37,14 @@ def test_the_guide_by_hand() -> None:
     assert gradient(Calibrated()) == pytest.approx([*expected, 0.0, 0.0])
 
 
-def test_without_guidance_it_is_a_clip_on_own_attempts_only() -> None:
+def test_without_guidance_it_is_a_clip_on_own_rollouts_only() -> None:
     batch, output = scene()
     batch.advantages = lay_out([[0.5] * 3, [-0.5] * 3, [0.0] * 2])
     Clip(dual=3.0)(output, batch)[0].sum().backward()
     assert gradient(Calibrated(guidance=0.0)) == pytest.approx(written(batch, output.logprobs.grad))
 
 
-def test_own_attempts_are_clipped_on_both_sides_and_from_above() -> None:
+def test_own_rollouts_are_clipped_on_both_sides_and_from_above() -> None:
     # A = 0.5 and -0.5. Right: r = 1.3 stops at 1.2; 1.1 goes on. Wrong: r = 2 goes on, r = 5 stops at the dual clip 3,
     # r = 0.7 at 0.8.
     ratios = [[1.3, 1.1, 1.0], [2.0, 5.0, 0.7], [1.0, 1.0]]
@@ -65,8 +65,8 @@ def test_with_slope_1_the_push_is_constant() -> None:
 def test_without_a_demonstration_nothing_is_guided() -> None:
     batch, output = scene()
     batch.versions = torch.zeros_like(batch.versions)
-    _, figures = Calibrated()(output, batch)
-    assert figures["guided_share"] == 0.0
+    _, metrics = Calibrated()(output, batch)
+    assert metrics["guided_share"] == 0.0
     del batch.logprobs["proximal"]
     with pytest.raises(ConfigurationError, match="proximal"):
         Calibrated()(output, batch)

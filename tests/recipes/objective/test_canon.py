@@ -19,8 +19,8 @@ from tests.building import advantages_of, make_group
 
 def with_entropy(rewards: list[float], entropies: list[float]) -> Group:
     group = make_group(rewards, lengths=[2] * len(rewards))
-    for attempt, entropy in zip(group.trajectories, entropies, strict=True):
-        attempt.notes["entropy"] = np.array([entropy - 0.1, entropy + 0.1], dtype=np.float32)
+    for rollout, entropy in zip(group.rollouts, entropies, strict=True):
+        rollout.notes["entropy"] = np.array([entropy - 0.1, entropy + 0.1], dtype=np.float32)
     return group
 
 
@@ -64,7 +64,7 @@ def test_a_direction_weighs_one_half() -> None:
     assert advantages_of(by_entropy) == [1.5, -1.5]  # low 2 * 1 - .5, high .5 - 2 * 1
 
 
-def test_ties_are_broken_by_order_and_one_attempt_says_nothing() -> None:
+def test_ties_are_broken_by_order_and_one_rollout_says_nothing() -> None:
     group = make_group([1.0, 0.0], lengths=[3, 3])
     Conditional("length")([group])
     assert advantages_of(group) == [1.0, -1.0]

@@ -1,4 +1,4 @@
-"""ConciseR's length term (strop.recipes.objective.conciser): one wrong attempt switches it off."""
+"""ConciseR's length term (strop.recipes.objective.conciser): one wrong rollout switches it off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_all_right_means_shorter_is_better_whatever_the_scale(max_tokens: int) -
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS[::-1]])
-def test_one_wrong_attempt_switches_length_off(lengths: list[int]) -> None:
+def test_one_wrong_rollout_switches_length_off(lengths: list[int]) -> None:
     group = make_group([1.0, 1.0, 0.0], lengths)
     BrevityWhenAllRight(GroupStandard(epsilon=0.0), 300)([group])
     assert advantages_of(group) == pytest.approx([0.57735, 0.57735, -1.15470], abs=1e-5)
@@ -33,8 +33,8 @@ def test_without_the_division_the_scale_matters() -> None:
     assert advantages_of(group) == pytest.approx([1 / 3, 0.0, -1 / 3], abs=1e-6)
 
 
-def test_rewards_stay_what_they_are_and_failed_attempts_get_nothing() -> None:
+def test_rewards_stay_what_they_are_and_failed_rollouts_get_nothing() -> None:
     group = make_group([1.0, 0.0, 1.0], [3, 4, 5], failed=[1])
     BrevityWhenAllRight(GroupStandard(epsilon=0.0), 10)([group])
     assert advantages_of(group) == [pytest.approx(0.70711, abs=1e-5), None, pytest.approx(-0.70711, abs=1e-5)]
-    assert [attempt.reward for attempt in group.trajectories] == [1.0, 0.0, 1.0]
+    assert [rollout.reward for rollout in group.rollouts] == [1.0, 0.0, 1.0]

@@ -19,11 +19,11 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from tests.building import Said, make_batch, say
-from tests.training.tiny import make_attempt, make_turn, random_groups, save_llama
+from tests.training.tiny import make_rollout, make_turn, random_groups, save_llama
 
 
 def scene(reward: float = 0.0) -> tuple[Batch, Said]:
-    """One attempt that reads 4 tokens, a hint and three others whose surprise is 0.5, 1 and 1.5, then writes one."""
+    """One rollout that reads 4 tokens, a hint and three others whose surprise is 0.5, 1 and 1.5, then writes one."""
     batch = make_batch([[-1.0] * 5], [1.0], rewards=[reward])
     batch.trainable = torch.tensor([False] * 5 + [True])
     batch.observed = torch.tensor([False, True, True, True, True, False])
@@ -36,9 +36,9 @@ def scene(reward: float = 0.0) -> tuple[Batch, Said]:
 
 def test_hints_are_not_learned_but_counted() -> None:
     batch, output = scene()
-    value, figures = Echo()(output, batch)
+    value, metrics = Echo()(output, batch)
     assert value.tolist() == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.5, 0.0])
-    assert figures["world_nll"] == pytest.approx(0.75)  # 3 / 4, not 3 / 3
+    assert metrics["env_nll"] == pytest.approx(0.75)  # 3 / 4, not 3 / 3
     total, _ = Objective([Echo()])(output, batch)
     assert float(total.detach()) == pytest.approx(0.0375)
 
@@ -54,10 +54,10 @@ def test_its_gradient_does_not_depend_on_the_reward_or_the_correction() -> None:
     assert torch.equal(gradient(0.0), gradient(1.0)) and gradient(0.0).abs().sum() > 0
 
 
-def test_only_what_the_world_said_moves_and_weight_0_is_the_policy_loss_alone(tmp_path: Path) -> None:
+def test_only_what_the_env_said_moves_and_weight_0_is_the_policy_loss_alone(tmp_path: Path) -> None:
     turns = [make_turn([1, 2], [3]), make_turn([4, 5, 6], [7, 8])]
     groups = random_groups(1, 1)
-    groups[0].trajectories = [make_attempt("a", turns), make_attempt("b", [make_turn([1], [2])])]
+    groups[0].rollouts = [make_rollout("a", turns), make_rollout("b", [make_turn([1], [2])])]
     (batch,) = pack(groups, TokenMean(), 0, 1000, aux=frozenset({"hints"}))
     trainer = TorchTrainer()
     trainer.open(save_llama(tmp_path), 0)
@@ -69,12 +69,12 @@ def test_only_what_the_world_said_moves_and_weight_0_is_the_policy_loss_alone(tm
 
     for ours, theirs in zip(gradients(Clip(), Echo(0.0)), gradients(Clip()), strict=True):
         assert torch.equal(ours, theirs)
-    # alone it is the mean likelihood of the observed tokens, 1 / (2 attempts * 3 tokens) each
+    # alone it is the mean likelihood of the observed tokens, 1 / (2 rollouts * 3 tokens) each
     read = replace(batch, trainable=batch.observed)
     with torch.no_grad():
         nll = -opened.forward.logprobs(opened.model, read).sum() / 6
-        found, figures = opened.forward.loss(opened.model, batch, Objective([Echo(1.0)]))
-    assert float(found) == pytest.approx(float(nll), rel=1e-5) == figures["world_nll"]
+        found, metrics = opened.forward.loss(opened.model, batch, Objective([Echo(1.0)]))
+    assert float(found) == pytest.approx(float(nll), rel=1e-5) == metrics["env_nll"]
 
 
 def test_misuse_is_refused() -> None:
@@ -84,14 +84,14 @@ def test_misuse_is_refused() -> None:
         Objective([Echo()])(say([[-1.0]]), make_batch([[-1.0]]))
 
 
-def test_several_ranks_learn_the_same_from_the_world(tmp_path: Path) -> None:
-    """What the world said and which of it are hints travel to the ranks."""
+def test_several_ranks_learn_the_same_from_the_env(tmp_path: Path) -> None:
+    """What the environment said and which of it are hints travel to the ranks."""
     hinted = make_turn([4, 5, 6], [7, 8])
     hinted.aux["hints"] = np.array([1, 0, 0, 0, 0])  # type: ignore[index]
     groups = random_groups(1, 1)
-    groups[0].trajectories = [
-        make_attempt("a", [make_turn([1, 2], [3]), hinted]),
-        make_attempt("b", [make_turn([1], [2]), make_turn([9, 3], [5])]),
+    groups[0].rollouts = [
+        make_rollout("a", [make_turn([1, 2], [3]), hinted]),
+        make_rollout("b", [make_turn([1], [2]), make_turn([9, 3], [5])]),
     ]
     model, objective = save_llama(tmp_path), Objective([Echo(1.0)])
     ranks = Ranks(TorchTrainer(learning_rate=1e-2), 2)
@@ -104,7 +104,7 @@ def test_several_ranks_learn_the_same_from_the_world(tmp_path: Path) -> None:
     finally:
         asyncio.run(ranks.close())
     (one, weights), (two, others) = found
-    assert two["world_nll"] == pytest.approx(one["world_nll"], rel=1e-5) and one["grad_norm"] > 0
+    assert two["env_nll"] == pytest.approx(one["env_nll"], rel=1e-5) and one["grad_norm"] > 0
     for name in weights:
         # Adam's first step is the sign of a gradient: where that is next to nothing, rounding decides
         differ = (others[name] - weights[name]).abs() > 1e-5

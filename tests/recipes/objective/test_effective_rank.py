@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
-from strop.recipes.objective.effective_rank import HiddenRank, growth_and_change, rank_figures, shaped
+from strop.recipes.objective.effective_rank import HiddenRank, growth_and_change, rank_metrics, shaped
 from strop.recipes.objective.effective_rank import effective_rank_of_hidden_rank as effective_rank
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
@@ -43,7 +43,7 @@ def test_where_states_lie_does_not_count() -> None:
 
 
 def test_the_bonus_by_hand() -> None:
-    """Centres 2, .5, -.25 and figures 3, 1, 0: u = .5, 1, 1; beyond 5 a figure is held."""
+    """Centres 2, .5, -.25 and metrics 3, 1, 0: u = .5, 1, 1; beyond 5 a metric is held."""
     advantage = HiddenRank(Constant(1.0))
     advantage.restore({"centres": [2.0, 0.5, -0.25]})
     found = advantage._bonus(np.array([[3.0, 1.0, 0.0], [2.0, 0.5, 99.0], [2.2, 0.5, 99.0]]))
@@ -61,46 +61,46 @@ def test_growth_and_its_change() -> None:
 def test_prefixes_are_measured_at_every_stride() -> None:
     states = np.random.default_rng(0).normal(size=(9, 4))
     ranks = [rank_of(states[:end].tolist()) for end in (4, 8, 9)]
-    assert rank_figures(states, 4) == pytest.approx([ranks[-1], *growth_and_change(ranks)])
-    assert rank_figures(states[:8], 4) == pytest.approx([ranks[1], ranks[1] - ranks[0], 0.0])
-    assert rank_figures(states, 40)[1:].tolist() == [0.0, 0.0]
+    assert rank_metrics(states, 4) == pytest.approx([ranks[-1], *growth_and_change(ranks)])
+    assert rank_metrics(states[:8], 4) == pytest.approx([ranks[1], ranks[1] - ranks[0], 0.0])
+    assert rank_metrics(states, 40)[1:].tolist() == [0.0, 0.0]
 
 
 def test_centres_move_by_their_step_from_zero() -> None:
-    """After draws with figures f and g: .7 * .3 f + .3 g."""
+    """After draws with metrics f and g: .7 * .3 f + .3 g."""
     advantage = HiddenRank(Constant(1.0), stride=2)
     means = []
     for seed in (0, 1):
         group = thinking(seed)
         advantage([group])
-        notes = [attempt.notes["hidden_after"].astype(np.float64) for attempt in group.trajectories]
-        means.append(np.mean([rank_figures(states, 2) for states in notes], axis=0))
+        notes = [rollout.notes["hidden_after"].astype(np.float64) for rollout in group.rollouts]
+        means.append(np.mean([rank_metrics(states, 2) for states in notes], axis=0))
     assert advantage.state()["centres"] == pytest.approx((0.21 * means[0] + 0.3 * means[1]).tolist())
 
 
 @pytest.mark.parametrize(
-    ("credit", "bonus", "expected"), [(-1, 0.8, -0.5), (0.4, 0.1, 0.5), (0.4, -0.3, 0.4), (0, 1, 0)]
+    ("advantage", "bonus", "expected"), [(-1, 0.8, -0.5), (0.4, 0.1, 0.5), (0.4, -0.3, 0.4), (0, 1, 0)]
 )
-def test_shaping_by_hand(credit: float, bonus: float, expected: float) -> None:
-    assert shaped(np.array([credit], dtype=np.float32), bonus, 2.0).tolist() == pytest.approx([expected])
+def test_shaping_by_hand(advantage: float, bonus: float, expected: float) -> None:
+    assert shaped(np.array([advantage], dtype=np.float32), bonus, 2.0).tolist() == pytest.approx([expected])
 
 
-@given(credit=st.floats(-1e3, 1e3, width=32), bonus=st.floats(-2, 2))
-def test_shaping_keeps_signs_and_never_takes(credit: float, bonus: float) -> None:
-    (found,) = shaped(np.array([credit], dtype=np.float32), bonus, 2.0).tolist()
-    assert found * credit >= 0 and found >= np.float32(credit)
+@given(advantage=st.floats(-1e3, 1e3, width=32), bonus=st.floats(-2, 2))
+def test_shaping_keeps_signs_and_never_takes(advantage: float, bonus: float) -> None:
+    (found,) = shaped(np.array([advantage], dtype=np.float32), bonus, 2.0).tolist()
+    assert found * advantage >= 0 and found >= np.float32(advantage)
 
 
 def thinking(seed: int, spread: float = 1.0) -> Group:
     group = make_group([1.0, 0.0], lengths=[6, 6])
     stream = np.random.default_rng(seed)
-    for index, attempt in enumerate(group.trajectories):
+    for index, rollout in enumerate(group.rollouts):
         scale = np.array([1.0] * (1 if index else 4) + [0.0] * (3 if index else 0)) * spread
-        attempt.notes["hidden_after"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
+        rollout.notes["hidden_after"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
     return group
 
 
-def test_the_first_draw_is_left_as_it_is_and_then_the_richer_attempt_gains() -> None:
+def test_the_first_draw_is_left_as_it_is_and_then_the_richer_rollout_gains() -> None:
     advantage = HiddenRank(Constant(1.0), stride=2)
     first, second = thinking(0), thinking(1)
     advantage([first])

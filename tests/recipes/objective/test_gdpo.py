@@ -1,4 +1,4 @@
-"""GDPO's credit (strop.recipes.objective.gdpo) by hand, and what it tells apart that GRPO merges."""
+"""GDPO's advantage (strop.recipes.objective.gdpo) by hand, and what it tells apart that GRPO merges."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.building import advantages_of, make_group
 
 
 def two_rewards(first: Sequence[float], second: Sequence[float], number: int = 0) -> Group:
-    """A group whose attempts have two rewards, added up with weight 1."""
+    """A group whose rollouts have two rewards, added up with weight 1."""
     group = make_group([a + b for a, b in zip(first, second, strict=True)], number=number)
-    for attempt, a, b in zip(group.trajectories, first, second, strict=True):
-        attempt.rewards = {"right": a, "brief": b}
+    for rollout, a, b in zip(group.rollouts, first, second, strict=True):
+        rollout.rewards = {"right": a, "brief": b}
     return group
 
 
@@ -44,7 +44,7 @@ def test_grpo_cannot_tell_them_apart() -> None:
 
 
 def test_a_weight_survives_the_division() -> None:
-    # S = 3 * (-+.7071) of `right` and +-.7071 of `brief`: -+1.4142; alone in the draw, standardised to -+.7071
+    # S = 3 * (-+.7071) of `right` and +-.7071 of `brief`: -+1.4142; alone in the batch, standardised to -+.7071
     group = two_rewards([0, 1], [1, 0])
     DecoupledStandard({"right": 3.0}, epsilon=0.0)([group])
     assert advantages_of(group) == pytest.approx([-math.sqrt(0.5), math.sqrt(0.5)])
@@ -55,8 +55,8 @@ def test_a_weight_survives_the_division() -> None:
 
 def test_a_reward_without_spread_says_nothing() -> None:
     with_it, without = two_rewards([0, 1, 1], [1, 1, 1]), make_group([0, 1, 1])
-    for attempt, reward in zip(without.trajectories, [0.0, 1.0, 1.0], strict=True):
-        attempt.rewards = {"right": reward}
+    for rollout, reward in zip(without.rollouts, [0.0, 1.0, 1.0], strict=True):
+        rollout.rewards = {"right": reward}
     DecoupledStandard()([with_it])
     DecoupledStandard()([without])
     assert advantages_of(with_it) == advantages_of(without)

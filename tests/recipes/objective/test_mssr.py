@@ -17,11 +17,11 @@ from tests.building import TASK, advantages_of, make_group
 
 
 def one(reward: float, number: int, task: str, distance: float = 0.0) -> Group:
-    """One attempt of one token at a task of that name; policy and reference differ by `distance` in log."""
+    """One rollout of one token at a task of that name; policy and reference differ by `distance` in log."""
     group = make_group([reward], number=number)
-    attempt = group.trajectories[0]
-    attempt.task = replace(TASK, id=task)
-    attempt.notes = {
+    rollout = group.rollouts[0]
+    rollout.task = replace(TASK, id=task)
+    rollout.notes = {
         "entropy": np.zeros(1, dtype=np.float32),
         "logprobs": np.array([-1.0], dtype=np.float32),
         "reference_logprobs": np.array([-1.0 - distance], dtype=np.float32),
@@ -29,15 +29,15 @@ def one(reward: float, number: int, task: str, distance: float = 0.0) -> Group:
     return group
 
 
-@pytest.mark.parametrize(("credit", "entropy", "expected"), [(-1.0, 10.0, -0.5), (0.2, 0.1, 0.24), (0.0, 3.0, 0.0)])
-def test_shaping_by_hand(credit: float, entropy: float, expected: float) -> None:
-    assert BetaBaseline().shaped(credit, np.array([entropy])).tolist() == pytest.approx([expected])
+@pytest.mark.parametrize(("advantage", "entropy", "expected"), [(-1.0, 10.0, -0.5), (0.2, 0.1, 0.24), (0.0, 3.0, 0.0)])
+def test_shaping_by_hand(advantage: float, entropy: float, expected: float) -> None:
+    assert BetaBaseline().shaped(advantage, np.array([entropy])).tolist() == pytest.approx([expected])
 
 
-@given(credit=st.floats(-1e6, 1e6), entropy=st.floats(0, 100))
-def test_shaping_keeps_signs_and_moves_by_half_at_most(credit: float, entropy: float) -> None:
-    (shaped,) = BetaBaseline().shaped(credit, np.array([entropy])).tolist()
-    assert shaped * credit >= 0 and abs(shaped - credit) <= abs(credit) / 2 * (1 + 1e-9)
+@given(advantage=st.floats(-1e6, 1e6), entropy=st.floats(0, 100))
+def test_shaping_keeps_signs_and_moves_by_half_at_most(advantage: float, entropy: float) -> None:
+    (shaped,) = BetaBaseline().shaped(advantage, np.array([entropy])).tolist()
+    assert shaped * advantage >= 0 and abs(shaped - advantage) <= abs(advantage) / 2 * (1 + 1e-9)
 
 
 def test_the_tracker_by_hand() -> None:
@@ -54,8 +54,8 @@ def test_the_tracker_by_hand() -> None:
     assert advantage.state()["counts"]["z"] == [4.5, 3.5] and advantage.expected("z") == 0.5625
 
 
-def test_it_says_how_many_attempts_were_at_tasks_it_knew() -> None:
-    """All siblings of a draw are one task here: unknown in the first, known in the second; no attempt, none known."""
+def test_it_says_how_many_rollouts_were_at_tasks_it_knew() -> None:
+    """All siblings of a batch are one task here: unknown in the first, known in the second; no rollout, none known."""
     advantage = BetaBaseline()
     told = []
     for groups in ([make_group([1.0, 0.0])], [make_group([1.0])], []):
@@ -130,8 +130,10 @@ def test_forgetting_follows_the_mean_kl_of_ten_draws() -> None:
 
 
 def test_it_remembers_the_10_000_tasks_it_met_last() -> None:
-    credit = BetaBaseline()
-    credit._counts = {str(number): (2.0, 1.0) for number in range(10_000)}
-    credit([one(1.0, 0, "0"), one(0.0, 1, "new")])
-    assert len(credit._counts) == 10_000 and "1" not in credit._counts
-    assert {"0", "2", "new"} <= credit._counts.keys() and credit._counts["0"][0] > 2.0, "tried again, it is no old one"
+    advantage = BetaBaseline()
+    advantage._counts = {str(number): (2.0, 1.0) for number in range(10_000)}
+    advantage([one(1.0, 0, "0"), one(0.0, 1, "new")])
+    assert len(advantage._counts) == 10_000 and "1" not in advantage._counts
+    assert {"0", "2", "new"} <= advantage._counts.keys() and advantage._counts["0"][0] > 2.0, (
+        "tried again, it is no old one"
+    )

@@ -27,7 +27,7 @@ def test_on_policy_the_linear_weight_is_dr_grpo() -> None:
     # -(R - mean) on every token: -0.75 where right, +0.25 where wrong.
     group = make_group(PAID)
     GroupMean()([group])
-    advantages = [float(np.asarray(t.advantages)[0]) for t in group.trajectories]
+    advantages = [float(np.asarray(t.advantages)[0]) for t in group.rollouts]
     assert gradient(Nft()) == pytest.approx([-0.75, -0.75, 0.25, 0.25, 0.25])
     assert gradient(Nft()) == pytest.approx(gradient(Clip(), advantages=advantages))
 
@@ -39,7 +39,7 @@ def test_on_policy_the_root_weight_is_grpo_with_the_population_deviation() -> No
     assert gradient(Nft(task_weight="root")) == pytest.approx(gradient(Clip(), advantages=advantages))
 
 
-def test_without_negatives_it_is_imitation_of_right_attempts() -> None:
+def test_without_negatives_it_is_imitation_of_right_rollouts() -> None:
     found = gradient(Nft(negative_weight=0.0))
     assert found == pytest.approx([-0.75, -0.75, 0.0, 0.0, 0.0])
     assert found[:2] == pytest.approx([0.75 * value for value in gradient(Likelihood())[:2]])
@@ -50,12 +50,12 @@ def test_off_policy_by_hand() -> None:
     # w p r / (1 - p r) = 0.75 * 0.125 / 0.875. Wrong with r = 2: z = 2/3, held at 1: value 0, gradient w p r / (1 - p)
     policy = [[-1.0 + log(2), -0.5], [-2.0 + log(0.5)], [-0.7 + log(2)], [-1.2]]
     batch, output = make_batch(OLD, rewards=PAID), say(policy)
-    value, figures = Nft()(output, batch)
+    value, metrics = Nft()(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([-0.75 * log(2), 0.0, -0.75 * log(7 / 6), 0.0, 0.0])
     expected = [-0.75, -0.75, 0.75 * 0.125 / 0.875, 0.75 * 0.25 * 2 / 0.75, 0.25]
     assert written(batch, output.logprobs.grad) == pytest.approx(expected)
-    assert figures["held_share"] == pytest.approx(1 / 5) and figures["pass_rate"] == pytest.approx(0.25)
+    assert metrics["held_share"] == pytest.approx(1 / 5) and metrics["pass_rate"] == pytest.approx(0.25)
 
 
 def test_a_lower_floor_lets_a_wrong_token_be_pushed_harder() -> None:
@@ -75,8 +75,8 @@ def test_a_ratio_is_free_far_beyond_1_and_stops_at_e_to_the_10() -> None:
 def test_rounding_is_not_counted_as_held() -> None:
     batch = make_batch(OLD, rewards=PAID)
     for nudge, share in ((1e-5, 0.0), (1e-2, 3 / 5)):
-        _, figures = Nft()(say([[x + nudge for x in each] for each in OLD]), batch)
-        assert figures["held_share"] == pytest.approx(share)
+        _, metrics = Nft()(say([[x + nudge for x in each] for each in OLD]), batch)
+        assert metrics["held_share"] == pytest.approx(share)
 
 
 def test_pass_rates_are_held_off_the_ends_and_ratios_bounded() -> None:

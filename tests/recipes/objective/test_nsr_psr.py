@@ -28,8 +28,8 @@ def test_a_push_moves_the_other_tokens_in_proportion_to_what_they_have(reward: f
     Signed()([group])
     logits = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64).log().requires_grad_()
     logprob = logits.log_softmax(0)[0]
-    credit = [value for value in advantages_of(group) if value is not None]
-    batch = make_batch([[float(logprob.detach())]], credit)
+    advantage = [value for value in advantages_of(group) if value is not None]
+    batch = make_batch([[float(logprob.detach())]], advantage)
     packed = torch.stack([logprob.new_zeros(()), logprob])
     loss, _ = Clip()(Said(packed, torch.zeros_like(packed)), batch)
     (gradient,) = torch.autograd.grad((batch.share * loss).sum(), logits)
@@ -39,10 +39,10 @@ def test_a_push_moves_the_other_tokens_in_proportion_to_what_they_have(reward: f
 def test_the_other_side_leaves_the_denominator() -> None:
     group = make_group([1.0, 0.0, 0.0, 0.5], lengths=[5, 2, 1, 7])
     kept = OneSided("wrong")(group).group
-    assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-1", "0-2"]
+    assert kept is not None and [rollout.id for rollout in kept.rollouts] == ["0-1", "0-2"]
     assert TokenMean()([kept])["0-1"].tolist() == pytest.approx([1 / 3] * 2)
     right = OneSided("right")(group).group
-    assert right is not None and [attempt.id for attempt in right.trajectories] == ["0-0"]
+    assert right is not None and [rollout.id for rollout in right.rollouts] == ["0-0"]
     assert OneSided("wrong")(make_group([1.0, 1.0])).group is None
 
 

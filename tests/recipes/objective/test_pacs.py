@@ -9,7 +9,7 @@ from tests.building import make_batch, say, written
 
 
 def gradient(rewards: list[float], beta: float, policy: list[float] | None = None) -> list[float]:
-    """Of the mean over attempts of one token each, behaviour -1."""
+    """Of the mean over rollouts of one token each, behaviour -1."""
     count = len(rewards)
     batch, output = make_batch([[-1.0]] * count, rewards=rewards), say([[x] for x in policy or [-1.0] * count])
     value, _ = Pacs(beta)(output, batch)
@@ -32,8 +32,8 @@ def test_both_labels_weigh_the_same_once_the_policy_has_moved() -> None:
 def test_rounding_classifies_nothing() -> None:
     batch = make_batch([[-1.0]] * 2, rewards=[1.0, 0.0])
     for nudge, share in ((1e-5, 0.0), (1e-2, 1.0), (-1e-2, 0.0)):
-        _, figures = Pacs()(say([[-1.0 + nudge], [-1.0]]), batch)
-        assert figures["classified_right"] == share
+        _, metrics = Pacs()(say([[-1.0 + nudge], [-1.0]]), batch)
+        assert metrics["classified_right"] == share
 
 
 def test_a_group_of_equals_teaches_nothing_until_it_has_moved() -> None:
@@ -41,9 +41,9 @@ def test_a_group_of_equals_teaches_nothing_until_it_has_moved() -> None:
     assert gradient([1.0, 1.0], 1.0, [-0.5, -1.0])[0] > 0  # the one that rose falls back
 
 
-def test_the_loss_after_a_move_and_of_whole_attempts() -> None:
+def test_the_loss_after_a_move_and_of_whole_rollouts() -> None:
     # q = (1, 0): psi = (1, -1); both are classified right: log(1 + e^-1) each, on every token.
     batch = make_batch([[-1.0, -1.0], [-1.0]], rewards=[1.0, 0.0])
-    value, figures = Pacs()(say([[-0.5, -0.5], [-1.0]]), batch)
+    value, metrics = Pacs()(say([[-0.5, -0.5], [-1.0]]), batch)
     assert written(batch, value) == pytest.approx([log(1 + exp(-1))] * 3)
-    assert figures["classified_right"] == pytest.approx(1.0)
+    assert metrics["classified_right"] == pytest.approx(1.0)

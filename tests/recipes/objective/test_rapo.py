@@ -12,13 +12,13 @@ from tests.building import Said, make_batch
 def value_of(
     theta: Tensor, reference: Tensor, token: int, reward: float, loss: TemperedKl
 ) -> tuple[Tensor, dict[str, float]]:
-    """The loss of one attempt of one token."""
+    """The loss of one rollout of one token."""
     batch = make_batch([[0.0]], rewards=[reward])
     batch.tokens = torch.tensor([0, token])
     own, other = (torch.stack([torch.zeros_like(each), each]) for each in (theta, reference))
     logprobs = own.log_softmax(-1)[[0, 1], batch.tokens] * batch.trainable
-    value, figures = loss(Said(logprobs, torch.zeros_like(logprobs), own, batch.tokens, {"reference": other}), batch)
-    return value.sum(), figures
+    value, metrics = loss(Said(logprobs, torch.zeros_like(logprobs), own, batch.tokens, {"reference": other}), batch)
+    return value.sum(), metrics
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.6, 1.0])
@@ -26,21 +26,21 @@ def test_its_expected_gradient_is_that_of_the_forward_kl_to_the_tempered_referen
     theta = torch.tensor([0.3, -1.0, 0.8], dtype=torch.float64, requires_grad=True)
     reference = torch.tensor([2.0, 0.0, -1.0], dtype=torch.float64)
     found = torch.zeros_like(theta)
-    for token, chance in enumerate(theta.softmax(0).detach().tolist()):
+    for token, probability in enumerate(theta.softmax(0).detach().tolist()):
         value, _ = value_of(theta, reference, token, reward, TemperedKl(cap=1e9))
-        found += chance * torch.autograd.grad(value, theta)[0]
+        found += probability * torch.autograd.grad(value, theta)[0]
     target = ((0.5 + 0.5 * reward) * reference.log_softmax(0)).log_softmax(0)
     own = theta.log_softmax(0)
     (expected,) = torch.autograd.grad((target.exp() * (target - own)).sum(), theta)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
-def test_the_figure_is_the_sampled_divergence_and_the_cap_counts() -> None:
+def test_the_metric_is_the_sampled_divergence_and_the_cap_counts() -> None:
     # policy (1/4, 3/4), reference uniform: u = 2 at token 0; u log u - u + 1 = 0.386294. With a cap of 1.5: counted.
     theta = torch.tensor([0.25, 0.75], dtype=torch.float64).log().requires_grad_()
-    value, figures = value_of(theta, torch.zeros(2, dtype=torch.float64), 0, 1.0, TemperedKl(cap=1.5))
+    value, metrics = value_of(theta, torch.zeros(2, dtype=torch.float64), 0, 1.0, TemperedKl(cap=1.5))
     assert float(value.detach()) == pytest.approx(1.5 * 1.3862944)
-    assert figures == pytest.approx({"tempered_kl": 0.3862944, "capped_share": 1.0})
+    assert metrics == pytest.approx({"tempered_kl": 0.3862944, "capped_share": 1.0})
 
 
 def test_the_optimum_against_a_reward_by_hand() -> None:
@@ -48,9 +48,9 @@ def test_the_optimum_against_a_reward_by_hand() -> None:
     theta = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     half = torch.zeros(2, dtype=torch.float64)
     for _ in range(2000):
-        chances = theta.softmax(0).detach()
+        probabilities = theta.softmax(0).detach()
         gain = sum(
-            float(chances[token]) * value_of(theta, half, token, 1.0, TemperedKl(cap=1e9))[0] for token in (0, 1)
+            float(probabilities[token]) * value_of(theta, half, token, 1.0, TemperedKl(cap=1e9))[0] for token in (0, 1)
         )
         (gradient,) = torch.autograd.grad(gain - theta.softmax(0)[0], theta)
         theta = (theta - 0.5 * gradient).detach().requires_grad_()

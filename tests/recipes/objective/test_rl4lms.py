@@ -37,9 +37,9 @@ def test_the_masked_policy_by_hand() -> None:
     assert nucleus(PI, 0.85).tolist() == [[True, True, False]]
     assert nucleus(PI, 0.55).tolist() == [[True, False, False]]
     batch, output, logits = scene(0, log(2 / 3))
-    value, figures = NucleusClip(0.85)(output, batch)
+    value, metrics = NucleusClip(0.85)(output, batch)
     value.sum().backward()
-    assert written(batch, value) == pytest.approx([-1.0]) and figures["masked_kl"] == pytest.approx(0.0, abs=1e-12)
+    assert written(batch, value) == pytest.approx([-1.0]) and metrics["masked_kl"] == pytest.approx(0.0, abs=1e-12)
     assert logits.grad is not None and logits.grad[1].tolist() == pytest.approx([-1 / 3, 1 / 3, 0.0])
 
 
@@ -49,10 +49,10 @@ def test_the_mask_is_the_old_policys_wherever_the_new_one_has_gone() -> None:
     moved = torch.tensor([[0.5, 0.1, 0.4]], dtype=torch.float64).log()
     assert nucleus(moved, 0.85).tolist() == [[True, False, True]]
     batch, output, logits = scene(1, log(1 / 3), policy=moved)
-    value, figures = NucleusClip(0.85)(output, batch)
+    value, metrics = NucleusClip(0.85)(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([-0.5])
-    assert figures == pytest.approx({"clipped_share": 0.0, "masked_kl": log(2) - 0.5})
+    assert metrics == pytest.approx({"clipped_share": 0.0, "masked_kl": log(2) - 0.5})
     assert logits.grad is not None and logits.grad[1].tolist() == pytest.approx([5 / 12, -5 / 12, 0.0])
 
 
@@ -72,10 +72,10 @@ def test_the_mask_is_the_engines(top_p: float) -> None:
 
 
 def test_misuse_is_refused() -> None:
-    run = SimpleNamespace(pace=SimpleNamespace(lag=2), sampling=Sampling(top_p=0.5))
+    run = SimpleNamespace(admission=SimpleNamespace(lag=2), sampling=Sampling(top_p=0.5))
     found = NucleusClip().problems(run)  # type: ignore[arg-type]
     assert "need lag 0, got 2" in found[0] and "top_p=0.9 top_k=0, got 0.5 and 0" in found[1]
-    run = SimpleNamespace(pace=SimpleNamespace(lag=0), sampling=Sampling(top_p=0.5))
+    run = SimpleNamespace(admission=SimpleNamespace(lag=0), sampling=Sampling(top_p=0.5))
     assert not NucleusClip(0.5).problems(run)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="0 < top_p <= 1, got 0"):
         NucleusClip(0.0)

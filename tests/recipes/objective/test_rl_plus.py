@@ -39,7 +39,7 @@ def test_without_a_guess_the_author_is_uniform_over_the_vocabulary() -> None:
     assert written(batch, output.logprobs.grad) == pytest.approx([-8 / 11 * 0.9486833])
 
 
-def test_without_outside_attempts_it_is_the_unclipped_ratio() -> None:
+def test_without_outside_rollouts_it_is_the_unclipped_ratio() -> None:
     batch = make_batch([[-1.0, -2.0], [-0.5]], [1.0, -1.0])
     batch.fill("proximal", torch.full_like(batch.share, float("nan")))
     ours, theirs = say([[-0.4, -2.5], [-0.1]]), say([[-0.4, -2.5], [-0.1]])

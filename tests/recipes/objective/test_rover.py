@@ -45,7 +45,7 @@ def test_greedy_on_it_is_optimal_wherever_anything_is_right(seed: int) -> None:
 
 
 def scene(new: Tensor, old: Tensor, tokens: list[list[int]], advantages: list[float]) -> tuple[Batch, Said]:
-    """Rows of logits for each written token, attempt by attempt."""
+    """Rows of logits for each written token, rollout by rollout."""
     batch = make_batch([[0.0] * len(each) for each in tokens], advantages)
     batch.tokens = torch.tensor([token for each in tokens for token in (0, *each)])
     rows = batch.trainable.nonzero().squeeze(1)
@@ -56,7 +56,7 @@ def scene(new: Tensor, old: Tensor, tokens: list[list[int]], advantages: list[fl
 
 
 def test_at_the_old_policy_it_is_reinforce() -> None:
-    # One-token attempts: value A^2, gradient on the log-probability -2 A.
+    # One-token rollouts: value A^2, gradient on the log-probability -2 A.
     logits = torch.tensor([[0.2, -0.3]] * 2, dtype=torch.float64, requires_grad=True)
     batch, output = scene(logits, logits.detach(), [[0], [1]], [0.5, -0.5])
     value, _ = Rover()(output, batch)
@@ -75,23 +75,23 @@ def test_the_target_looks_one_state_ahead_without_gradient() -> None:
     new = torch.tensor([[0.6, 0.4], [0.7, 0.3]], dtype=torch.float64).log().requires_grad_()
     old = torch.tensor([[0.5, 0.5], [0.8, 0.2]], dtype=torch.float64).log()
     batch, output = scene(new, old, [[0, 1]], [1.0])
-    value, figures = Rover()(output, batch)
+    value, metrics = Rover()(output, batch)
     first, second = 0.1823216 - 1.1359669, 0.4054651 - 1
     assert written(batch, value) == pytest.approx([first**2, second**2], rel=1e-6)
     (found,) = torch.autograd.grad(value.sum(), new)
     expected = torch.tensor([[2 * first * 0.4, -2 * first * 0.4], [-2 * second * 0.7, 2 * second * 0.7]])
     torch.testing.assert_close(found, expected.double(), rtol=1e-5, atol=1e-7)
-    assert figures == pytest.approx({"q": (0.1823216 + 0.4054651) / 2, "next_q": 0.1359669 / 2}, rel=1e-6)
+    assert metrics == pytest.approx({"q": (0.1823216 + 0.4054651) / 2, "next_q": 0.1359669 / 2}, rel=1e-6)
 
 
-def test_following_ends_with_the_attempt() -> None:
+def test_following_ends_with_the_rollout() -> None:
     batch = make_batch([[0.0, 0.0], [0.0]])
     values = torch.tensor([9.0, 1.0, 2.0, 9.0, 3.0])
     assert following(values, batch).tolist() == [0.0, 2.0, 0.0, 0.0, 0.0]
 
 
 def test_repeated_sweeps_find_the_right_leaf_of_a_tree() -> None:
-    """Depth 2, one right leaf of four, uniform attempts: the policy ends on the path to it."""
+    """Depth 2, one right leaf of four, uniform rollouts: the policy ends on the path to it."""
     theta = torch.zeros(3, 2, dtype=torch.float64, requires_grad=True)
     paths = [[a, b] for a in range(2) for b in range(2)]
     rewards = [0.0, 0.0, 1.0, 0.0]

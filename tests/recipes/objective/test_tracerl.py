@@ -44,15 +44,15 @@ def talks() -> list[Group]:
 
 
 def returning(groups: list[Group]) -> list[Group]:
-    for attempt in groups[0].scored:
-        attempt.returns = np.full(attempt.num_tokens, attempt.reward, np.float32)
+    for rollout in groups[0].scored:
+        rollout.returns = np.full(rollout.num_tokens, rollout.reward, np.float32)
     return groups
 
 
 def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
     critic, reference, groups = opened(folder), load_reference(folder), talks()
     critic.predict(groups)
-    one, failed, two, empty = groups[0].trajectories
+    one, failed, two, empty = groups[0].rollouts
     assert one.values is not None and one.values.tolist() == [0.0] * 3  # nothing is expected at first
     assert failed.values is None and empty.values is not None and len(empty.values) == 0
 
@@ -61,7 +61,7 @@ def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
         head.weight.copy_(torch.linspace(-1, 1, 16).unsqueeze(0))
         head.bias.fill_(0.25)
     critic.predict(groups)
-    for attempt, place, canvas in (
+    for rollout, place, canvas in (
         (one, 0, [5, 6, MASK, 8, END, END]),  # after the end came, what is behind it is known
         (one, 1, [5, 6, MASK, MASK, MASK, MASK]),
         (one, 2, [5, 6, MASK, MASK, MASK, MASK]),
@@ -71,7 +71,7 @@ def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
         with torch.no_grad():
             states = reference.model(input_ids=torch.tensor([canvas]), attention_mask=nothing_hidden).last_hidden_state
             expected = head(states[0, 2 + place])
-        assert attempt.values is not None and float(expected) == pytest.approx(float(attempt.values[place]), abs=1e-4)
+        assert rollout.values is not None and float(expected) == pytest.approx(float(rollout.values[place]), abs=1e-4)
 
 
 def test_it_learns_the_returns(folder: Path) -> None:
@@ -85,7 +85,7 @@ def test_it_learns_the_returns(folder: Path) -> None:
     assert last < 0.2 * first
     critic.predict(groups)
     values = [
-        attempt.values.mean() for attempt in groups[0].scored if attempt.values is not None and attempt.num_tokens
+        rollout.values.mean() for rollout in groups[0].scored if rollout.values is not None and rollout.num_tokens
     ]
     assert values[0] > 0.7 and values[1] < 0.3
 
@@ -124,7 +124,7 @@ def test_a_checkpoint_brings_it_back(folder: Path, tmp_path: Path) -> None:
     critic.learn(groups)
     critic.save(tmp_path)
     critic.predict(groups)
-    expected = [attempt.values for attempt in groups[0].scored]
+    expected = [rollout.values for rollout in groups[0].scored]
     other = opened(folder, learning_rate=1e-2)
     other.resume(tmp_path)
     other.predict(groups)

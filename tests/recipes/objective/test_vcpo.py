@@ -13,7 +13,7 @@ from tests.training.tiny_policy import REWARDS, SEQUENCES, exact_gradient, param
 
 
 def advantages(weights: list[float], norms: list[float], rewards: list[float]) -> list[float]:
-    """Of a group of one-token attempts, times the deviation of its rewards: R - b."""
+    """Of a group of one-token rollouts, times the deviation of its rewards: R - b."""
     batch = make_batch([[0.0] for _ in weights], rewards=rewards)
     batch.score_norms = torch.tensor(norms, dtype=torch.float64)
     total = torch.tensor([log(weight) for weight in weights], dtype=torch.float64)
@@ -50,21 +50,21 @@ def test_a_huge_or_a_weightless_group_stays_finite() -> None:
     assert advantages([1.0, 1.0], [0.0, 0.0], [1.0, 0.0]) == pytest.approx([0.5, -0.5])  # no norms: the mean
 
 
-def test_weights_are_of_whole_attempts_and_capped() -> None:
+def test_weights_are_of_whole_rollouts_and_capped() -> None:
     # Token ratios 2 * 2 = 4 and 4 * 4 = 16, capped at 8; equal norms: b = (4^2 * 1 + 16^2 * 0) / (4^2 + 16^2) = 1 / 17.
     batch = make_batch([[log(0.1)] * 2, [log(0.1)] * 2], rewards=[1.0, 0.0])
     batch.score_norms = torch.ones(2, dtype=torch.float64)
     output = say([[log(0.2)] * 2, [log(0.4)] * 2])
-    value, figures = MinimumVariance()(output, batch)
+    value, metrics = MinimumVariance()(output, batch)
     value.sum().backward()
     deviation = 0.5
     expected = [-4 * (16 / 17) / deviation] * 2 + [8 * (1 / 17) / deviation] * 2
     assert written(batch, output.logprobs.grad) == pytest.approx(expected, rel=1e-6)
-    assert figures == pytest.approx({"capped_share": 0.5})
+    assert metrics == pytest.approx({"capped_share": 0.5})
 
 
 def test_untruncated_weights_and_a_baseline_from_elsewhere_are_unbiased() -> None:
-    # E_mu[w (R - b) grad log pi] is the gradient of E_pi[R] for any b that does not depend on the attempt.
+    # E_mu[w (R - b) grad log pi] is the gradient of E_pi[R] for any b that does not depend on the rollout.
     theta, sampler = parameters(0), parameters(9).detach()
     for baseline in (0.0, 0.7):
         estimate: Tensor = torch.zeros_like(theta)

@@ -20,7 +20,7 @@ def test_weights_by_hand_and_the_same_choices_after_a_restart() -> None:
     first = [sampler.next(0, Counts()) for _ in range(4)]
     assert len({task.id for task in first[:3]}) == 3 and first[3].id in {task.id for task in first[:3]}
     group = make_group([1.0, 0.0, 0.0, 0.0, 0.0], failed=[3], pruned=[4])
-    group.trajectories[1].origin = Origin.GUIDED  # with help it counts too
+    group.rollouts[1].origin = Origin.GUIDED  # with help it counts too
     sampler.observe(replace(group, task=Arithmetic(2).task(1)))
     sampler.observe(replace(make_group([1.0, 1.0]), task=Arithmetic(2).task(2)))
     sampler.observe(make_group([0.0]))  # none of its own
@@ -43,5 +43,5 @@ def test_what_fails_comes_first_more_often() -> None:
 
 
 def test_it_needs_tasks() -> None:
-    with pytest.raises(ConfigurationError, match="needs worlds"):
+    with pytest.raises(ConfigurationError, match="needs environments"):
         MoreWhereFailed(())

@@ -11,22 +11,22 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.recipes import build, recipe_named
 from strop.recipes.replay.hir import Instructed, Relabelled
-from strop.training.comparison_groups import families
+from strop.training.comparison_groups import comparison_groups
 from strop.types import Origin
 from tests.generate.strategies.watched import watched
 
 
-def reply(prompt: str, key: int) -> str:
+def completion(prompt: str, key: int) -> str:
     return "1" * (1 + key % 3)
 
 
-def test_each_attempt_stands_behind_both(tmp_path: Path) -> None:
+def test_each_rollout_stands_behind_both(tmp_path: Path) -> None:
     strategy = Relabelled(Instructed("careful"), "quick")
-    found = watched(tmp_path, reply, Arithmetic(2), 1, strategy=strategy, budget=Fixed(2))
-    pairs = families(found.drawn)
-    assert len(pairs) == 4 * 2, "each attempt is a family"
+    found = watched(tmp_path, completion, Arithmetic(2), 1, strategy=strategy, budget=Fixed(2))
+    pairs = comparison_groups(found.drawn)
+    assert len(pairs) == 4 * 2, "each rollout is a comparison group"
     for pair in pairs:
-        own, other = pair.trajectories
+        own, other = pair.rollouts
         question = own.task.messages[0].content
         assert (own.origin, other.origin, other.parent) == (Origin.POLICY, Origin.REPLAYED, own.id)
         assert f"careful: {question}" in found.engine.prompt_of(own)

@@ -1,4 +1,4 @@
-"""Successes of an earlier run beside fresh attempts: which ones, how they are rewarded, compared and counted."""
+"""Successes of an earlier run beside fresh rollouts: which ones, how they are rewarded, compared and counted."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from strop.run import Run
 from strop.storage.ledger import Ledger
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.objective import Objective
-from strop.types import Group, Metrics, Origin, Start, Trajectory
+from strop.types import Group, Metrics, Origin, Rollout, Start
 from tests.building import make_batch, make_group, say, written
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
-WORLD = Arithmetic(3)
+ENV = Arithmetic(3)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def unable(prompt: str, key: int) -> str:
 
 
 def played(model: Path, ledger: Path, script: Any, steps: int = 3, **parts: Any) -> tuple[list[Metrics], Run]:
-    run = make_run(steps, worlds=(WORLD,), sampler=Few((WORLD,), 8), engine=Scripted(script), **parts)
+    run = make_run(steps, envs=(ENV,), sampler=Few((ENV,), 8), engine=Scripted(script), **parts)
     with opened(run, model, ledger) as (flow, recorder):
         for part in [run.strategy] if isinstance(run.strategy, WithSuccesses) else []:
             part.meet(flow.policy)
@@ -70,39 +70,39 @@ def pool(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ledger
 
 
-def attempts_in(ledger: Path, condition: str) -> dict[str, list[Trajectory]]:
+def rollouts_in(ledger: Path, condition: str) -> dict[str, list[Rollout]]:
     """By task."""
     book = Ledger(ledger, read_only=True)
-    ids = book._rows(f"SELECT id FROM attempts WHERE {condition} ORDER BY number, id")
-    found: dict[str, list[Trajectory]] = {}
+    ids = book._rows(f"SELECT id FROM rollouts WHERE {condition} ORDER BY number, id")
+    found: dict[str, list[Rollout]] = {}
     for (name,) in ids:
-        found.setdefault((attempt := book.attempt(name)).task.id, []).append(attempt)
+        found.setdefault((rollout := book.rollout(name)).task.id, []).append(rollout)
     book.close()
     return found
 
 
-def words(attempt: Trajectory) -> tuple[int, ...]:
-    return tuple(attempt.turns[0].tokens.tolist())
+def words(rollout: Rollout) -> tuple[int, ...]:
+    return tuple(rollout.turns[0].tokens.tolist())
 
 
 def test_each_group_gets_different_successes_at_its_own_task(model: Path, pool: Path, tmp_path: Path) -> None:
     rows, _ = played(model, tmp_path / "ledger.db", unable, strategy=WithSuccesses(Independent(), str(pool)))
-    right = attempts_in(pool, "reward = 1.0 AND origin = 'policy'")
+    right = rollouts_in(pool, "reward = 1.0 AND origin = 'policy'")
     assert 0 < len(right) < 8 and min(map(len, right.values())) == 1 < max(map(len, right.values())), "of every kind"
     book = Ledger(tmp_path / "ledger.db", read_only=True)
     groups = [group for step in (1, 2, 3) for group in book.trained_groups(step)]
     for group in groups:
-        again = [each for each in group.trajectories if each.origin is Origin.REPLAYED]
+        again = [each for each in group.rollouts if each.origin is Origin.REPLAYED]
         known = right.get(group.task.id, [])
-        assert len(again) == min(2, len(known)) and len(group.trajectories) == 3 + len(again)
-        assert len({each.id for each in group.trajectories}) == len(group.trajectories)
+        assert len(again) == min(2, len(known)) and len(group.rollouts) == 3 + len(again)
+        assert len({each.id for each in group.rollouts}) == len(group.rollouts)
         sources = [words(each) for each in known]
         for each in again:
             assert words(each) in sources
             sources.remove(words(each))  # none twice
             assert each.turns[0].versions.tolist() == [-1] * each.num_tokens and each.num_sampled == 0
-        assert [each.reward for each in group.own] == [0.0] * 3, "they are no attempts of the policy's"
-    fresh = book._rows("SELECT SUM(tokens) FROM attempts WHERE origin = 'policy'")[0][0]
+        assert [each.reward for each in group.own] == [0.0] * 3, "they are no rollouts of the policy's"
+    fresh = book._rows("SELECT SUM(tokens) FROM rollouts WHERE origin = 'policy'")[0][0]
     book.close()
     assert rows[-1]["tokens_generated"] == fresh, "nobody generated what was replayed"
     assert 0 < rows[-1]["share/replayed"] < 1
@@ -113,13 +113,13 @@ class ByLength(Reward):
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [10.0 + attempt.num_tokens for attempt in group.trajectories]
+        return [10.0 + rollout.num_tokens for rollout in group.rollouts]
 
 
 def test_they_are_rewarded_anew(model: Path, pool: Path, tmp_path: Path) -> None:
     strategy = WithSuccesses(Independent(), str(pool), count=1)
     played(model, tmp_path / "ledger.db", unable, steps=1, strategy=strategy, rewards=(ByLength(),))
-    replayed = attempts_in(tmp_path / "ledger.db", "origin = 'replayed'")
+    replayed = rollouts_in(tmp_path / "ledger.db", "origin = 'replayed'")
     assert replayed and all(each.reward == 10.0 + each.num_tokens for found in replayed.values() for each in found)
 
 
@@ -131,7 +131,7 @@ def test_the_same_run_replays_the_same(model: Path, pool: Path, tmp_path: Path) 
         digests.append(book.digest())
         book.close()
     assert digests[0] == digests[1]
-    several = attempts_in(tmp_path / "one.db", "origin = 'replayed'")
+    several = rollouts_in(tmp_path / "one.db", "origin = 'replayed'")
     assert any(len({words(each) for each in found}) > 1 for found in several.values()), (
         "by chance, not always the first"
     )
@@ -150,16 +150,16 @@ class Numbering(Player):
 
 @dataclass(frozen=True)
 class Nothing(Strategy):
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return []
 
 
 def test_nothing_of_its_former_life_comes_along(tmp_path: Path) -> None:
     """Neither facts nor rewards, and it is a sibling of the fresh ones, whatever it was compared with there."""
     book, former = Ledger(tmp_path / "ledger.db"), make_group([1.0])
-    (attempt,) = former.trajectories
-    attempt.facts, attempt.parent, attempt.family = {"turn_loss": 2.0}, "0-7", "hinted"
-    attempt.rewards = {"outcome": 1.0}
+    (rollout,) = former.rollouts
+    rollout.facts, rollout.parent, rollout.comparison_group = {"turn_loss": 2.0}, "0-7", "hinted"
+    rollout.rewards = {"outcome": 1.0}
     book.admitted(0, former.task, 0)
     book.finished(former, former, "", 0)
     book.sync()
@@ -167,8 +167,11 @@ def test_nothing_of_its_former_life_comes_along(tmp_path: Path) -> None:
     strategy, group = WithSuccesses(Nothing(), str(tmp_path / "ledger.db")), Group(9, former.task, [])
     (again,), _ = run_virtually(strategy(group, [], Numbering()))
     assert (again.id, again.origin, again.task) == ("9/0", Origin.REPLAYED, former.task)
-    assert (again.facts, again.parent, again.family) == ({}, "", "") and (again.reward, again.rewards) == (0.0, {})
-    assert words(again) == words(attempt) and again.num_sampled == 0
+    assert (again.facts, again.parent, again.comparison_group) == ({}, "", "") and (again.reward, again.rewards) == (
+        0.0,
+        {},
+    )
+    assert words(again) == words(rollout) and again.num_sampled == 0
     later, _ = run_virtually(strategy(make_group([0.0]), [], Numbering()))
     assert later == [], "they join the first wave alone"
 
@@ -177,8 +180,8 @@ def test_a_lost_group_has_contrast_again() -> None:
     """16 wrong and 2 right: mean 1/9, standard deviation .3233808 (of 18, divided by 17)."""
     group = make_group([0.0] * 16 + [1.0] * 2)
     GroupStandard(epsilon=1e-6)([group])
-    credit = [float(each.advantages[0]) for each in group.scored if each.advantages is not None]
-    assert credit == pytest.approx([-0.3435921] * 16 + [2.7487371] * 2, abs=2e-5)
+    advantage = [float(each.advantages[0]) for each in group.scored if each.advantages is not None]
+    assert advantage == pytest.approx([-0.3435921] * 16 + [2.7487371] * 2, abs=2e-5)
 
 
 def test_their_ratio_begins_at_one_and_is_clipped_from_there() -> None:
@@ -195,7 +198,7 @@ def test_their_ratio_begins_at_one_and_is_clipped_from_there() -> None:
 def test_another_tokenizer_is_refused(model: Path, pool: Path, tmp_path: Path) -> None:
     strategy = WithSuccesses(Independent(), str(pool))
     strategy.meet(policy_of(save_folder(tmp_path), Recording([])))
-    run = make_run(1, worlds=(WORLD,), sampler=Few((WORLD,), 8), engine=Scripted(unable), strategy=strategy)
+    run = make_run(1, envs=(ENV,), sampler=Few((ENV,), 8), engine=Scripted(unable), strategy=strategy)
     with (
         opened(run, model, tmp_path / "ledger.db") as (flow, _),
         pytest.raises(ConfigurationError, match="another tokenizer or template"),
@@ -209,7 +212,7 @@ def test_a_pool_must_be_there_and_hold_something(model: Path, tmp_path: Path) ->
         check(build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path / "nowhere")}))
     played(model, tmp_path / "ledger.db", unable, steps=1)
     run = build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path)})
-    with pytest.raises(ConfigurationError, match="holds no attempt that its world paid 1"):
+    with pytest.raises(ConfigurationError, match="holds no rollout that its environment paid 1"):
         check(run)
     check(replace(run, strategy=WithSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)))
     with pytest.raises(ConfigurationError, match="count >= 1, got 0"):

@@ -1,4 +1,4 @@
-"""SLEA-RL by hand: what stands beside an observation, what is taken from attempts, and what a version may add."""
+"""SLEA-RL by hand: what stands beside an observation, what is taken from rollouts, and what a version may add."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from strop.recipes.replay.slea_rl.agent import Reminded
 from strop.recipes.replay.slea_rl.experiences import strategies_of, warnings_of
 from strop.recipes.replay.slea_rl.observed import MARK, observed
 from strop.recipes.replay.slea_rl.strategy import Experienced
-from strop.types import Group, Message, Task, Trajectory
+from strop.types import Group, Message, Rollout, Task
 from tests.building import make_group, turn
 from tests.generate.asking import player_of
 
-WORLD = KeyValue(2)
+ENV = KeyValue(2)
 SECRET = json.dumps({"store": {"red": 3, "blue": 4}, "total": 7})
 TASK = Task((Message("user", "sum red blue"),), SECRET, "keyvalue", 2)
 
@@ -45,45 +45,45 @@ def test_beside_every_observation_stand_the_best_of_its_cluster(tmp_path: Path) 
         ("mistake", "not so", "another thing", 0.2),
         ("mistake", "nor so", "", 0.3),
     )
-    replies = ["<call>get red</call>", "<call>get blue</call>", "7"]
+    completions = ["<call>get red</call>", "<call>get blue</call>", "7"]
     agent = Reminded(Chat(), *kept)
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: replies[call], agent)
-    attempt = asyncio.run(play(play.another()))
-    assert sum(attempt.turn_rewards) == 1.0 and len(attempt.turns) == 3
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: completions[call], agent)
+    rollout = asyncio.run(play(play.another()))
+    assert sum(rollout.turn_rewards) == 1.0 and len(rollout.turns) == 3
     assert "sum red blue experience: high middle nor so" in engine.prompts[0]
     # no cluster for what the store says: the best of all
     assert engine.prompts[1].endswith("tool\n3 experience: high elsewhere nor so<|end|>\n<|start|>assistant\n")
-    assert [observed(each.told) for each in attempt.turns] == ["", "3", "4"], "experiences are no observation"
-    assert attempt.turns[0].fresh, "the first prompt is not the task's alone"
+    assert [observed(each.told) for each in rollout.turns] == ["", "3", "4"], "experiences are no observation"
+    assert rollout.turns[0].fresh, "the first prompt is not the task's alone"
 
 
 def test_the_best_of_a_large_cluster_is_found_wherever_it_stands(tmp_path: Path) -> None:
     kept = libraries(*(("example", f"do {place}", "sum red blue", place / 100) for place in range(90)))
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "7", Reminded(Chat(), *kept))
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", Reminded(Chat(), *kept))
     asyncio.run(play(play.another()))
     assert "sum red blue experience: do 89 do 88<" in engine.prompts[0]
 
 
 def test_without_experiences_it_is_the_inner_agent(tmp_path: Path) -> None:
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "7", Reminded(Chat(), *libraries()))
-    attempt = asyncio.run(play(play.another()))
-    assert MARK not in engine.prompts[0] and not attempt.turns[0].fresh
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", Reminded(Chat(), *libraries()))
+    rollout = asyncio.run(play(play.another()))
+    assert MARK not in engine.prompts[0] and not rollout.turns[0].fresh
     long = libraries(("example", "x" * 9, "sum red blue", 1.0))
-    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "7", Reminded(Chat(), *long, longest=8))
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", Reminded(Chat(), *long, longest=8))
     asyncio.run(play(play.another()))
     assert MARK not in engine.prompts[0], "nothing fits"
 
 
-def said(replies: Sequence[str], told: Sequence[str], reward: float) -> Trajectory:
-    """An attempt that read these answers between its replies."""
-    attempt = make_group([reward]).trajectories[0]
-    turns = [replace(turn(1), message=Message("assistant", reply)) for reply in replies]
+def said(completions: Sequence[str], told: Sequence[str], reward: float) -> Rollout:
+    """A rollout that read these answers between its completions."""
+    rollout = make_group([reward]).rollouts[0]
+    turns = [replace(turn(1), message=Message("assistant", completion)) for completion in completions]
     heard = [(), *((Message("tool", text + MARK + "x"),) for text in told)]
     turns = [replace(each, told=messages) for each, messages in zip(turns, heard, strict=True)]
-    return replace(attempt, task=TASK, turns=tuple(turns), rewards={"outcome": reward})
+    return replace(rollout, task=TASK, turns=tuple(turns), rewards={"outcome": reward})
 
 
-def test_what_is_taken_from_attempts() -> None:
+def test_what_is_taken_from_rollouts() -> None:
     right = said(["<think>first</think>get red", "get blue", "7"], ["3", "4"], 1.0)
     assert strategies_of(right) == [
         Lesson("first get red, then get blue", "sum red blue", "method", 1.0),
@@ -101,12 +101,12 @@ def test_what_is_taken_from_attempts() -> None:
     assert strategies_of(said(["", "get red", "7"], ["3", "4"], 1.0))[1].about == "3", "a turn without a word is none"
 
 
-def group(number: int, version: int, attempts: list[Trajectory]) -> Group:
-    return Group(number, TASK, attempts, version)
+def group(number: int, version: int, rollouts: list[Rollout]) -> Group:
+    return Group(number, TASK, rollouts, version)
 
 
 def called(strategy: Experienced, version: int, folder: Path) -> None:
-    play, _ = player_of(folder, WORLD, TASK, lambda prompt, call: "7")
+    play, _ = player_of(folder, ENV, TASK, lambda prompt, call: "7")
     asyncio.run(strategy(group(99, version, []), [], play))
 
 
@@ -134,7 +134,7 @@ def test_a_version_adds_so_many_from_its_best_and_the_library_opens_late(tmp_pat
     assert good.on("method")[0].support == 2 and len(good) == 3, "what is merged adds nothing"
 
 
-def test_failed_and_pruned_attempts_teach_nothing() -> None:
+def test_failed_and_pruned_rollouts_teach_nothing() -> None:
     strategy = Experienced(Independent(), Library(), Library())
     strategy.observe(make_group([1.0, 0.0], failed=[0], pruned=[1]))
     assert strategy.state() == {"good": [], "bad": []}

@@ -13,12 +13,12 @@ from tests.building import make_group, turn
 
 
 def used(*answers: int, version: int = 0) -> Group:
-    """An attempt for each number of tool answers, all but the first turn after one of them."""
+    """A rollout for each number of tool answers, all but the first turn after one of them."""
     group = replace(make_group([0.0] * len(answers)), version=version)
-    for attempt, count in zip(group.trajectories, answers, strict=True):
+    for rollout, count in zip(group.rollouts, answers, strict=True):
         told = (Message("tool", "7"),)
-        attempt.turns = (turn(1), *(replace(turn(1), told=told) for _ in range(count)))
-        attempt.turns = (*attempt.turns, replace(turn(1), told=(Message("user", "go on"),)))
+        rollout.turns = (turn(1), *(replace(turn(1), told=told) for _ in range(count)))
+        rollout.turns = (*rollout.turns, replace(turn(1), told=(Message("user", "go on"),)))
     return group
 
 

@@ -18,10 +18,10 @@ def group(number: int, rewards: list[float], version: int = 0) -> Group:
 
 
 def drawn(buffer: OwnSuccesses, count: int, step: int) -> list[list[str]]:
-    return [[attempt.id for attempt in each.trajectories] for each in buffer.sample(count, step) or []]
+    return [[rollout.id for rollout in each.rollouts] for each in buffer.sample(count, step) or []]
 
 
-def test_attempts_better_than_their_siblings_come_again_once_there_are_enough() -> None:
+def test_rollouts_better_than_their_siblings_come_again_once_there_are_enough() -> None:
     buffer = OwnSuccesses(size=3)
     buffer.add(group(0, [1, 0, 0, 1]))
     buffer.add(group(1, [1, 1]))  # nobody is better than anybody
@@ -60,7 +60,7 @@ def test_the_old_are_forgotten_and_help_never_comes_again() -> None:
     buffer.add(group(1, [0, 0], 11))
     assert drawn(buffer, 1, 11) == [["1-0", "1-1"]], "eleven versions old"
     helped = group(2, [1, 0, 0.9], 12)
-    helped.trajectories[0].origin = Origin.GUIDED
+    helped.rollouts[0].origin = Origin.GUIDED
     buffer.add(helped)
     buffer.sample(1, 12)
     buffer.add(group(3, [0, 0], 22))

@@ -12,7 +12,7 @@ from strop.environments.code_execution import Cases
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.reward.acecoder import ProgramPairs
-from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task, Trajectory
+from strop.types import Group, IntArray, Message, Origin, Outcome, Rollout, Sampling, Task
 from tests.generate.talking import Recording, ids, policy_of, save_folder
 
 TASK = Task((Message("user", "double x"),), str(Cases("f", ([1], [2], [3], [4]), (2, 4, 6, 8))), "programs", 1)
@@ -20,35 +20,35 @@ RIGHT, HALF, WORSE, NONE = (f"f=lambda x: {code}" for code in ("2*x", "2*x*(x<3)
 
 
 @dataclass
-class Voices(Recording):
-    voices: list[str] = field(default_factory=list)
+class Policies(Recording):
+    policy_names: list[str] = field(default_factory=list)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        self.voices.append(sampling.voice)
+        self.policy_names.append(sampling.policy_name)
         return await super().sample(prompt, sampling, key)
 
 
-def played(folder: Path, *replies: str) -> tuple[list[Trajectory], GroupPlayer]:
-    engine = Voices([f"{reply}|" for reply in replies])
+def played(folder: Path, *completions: str) -> tuple[list[Rollout], GroupPlayer]:
+    engine = Policies([f"{completion}|" for completion in completions])
     policy = policy_of(save_folder(folder), engine)
-    strategy, world, group = ProgramPairs(), Programs(1), Group(0, TASK, [])
+    strategy, env, group = ProgramPairs(), Programs(1), Group(0, TASK, [])
     strategy.meet(policy)
-    play = GroupPlayer(group, policy, (world,), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
+    play = GroupPlayer(group, policy, (env,), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
 
-    async def made() -> list[Trajectory]:
-        found = await strategy(group, [play.another() for _ in replies], play)
-        await world.trials.close()
+    async def made() -> list[Rollout]:
+        found = await strategy(group, [play.another() for _ in completions], play)
+        await env.trials.close()
         await strategy.trials.close()
         return found
 
     found = asyncio.run(made())
-    assert engine.voices == ["reference"] * len(replies)  # who writes programs is not who learns
+    assert engine.policy_names == ["reference"] * len(completions)  # who writes programs is not who learns
     return found, play
 
 
 def test_verdicts_on_pairs_by_pass_rate(tmp_path: Path) -> None:
     found, play = played(tmp_path, HALF, RIGHT, NONE, RIGHT, WORSE)
-    assert [(each.family, each.reply, each.turn_rewards) for each in found] == [
+    assert [(each.family, each.completion, each.turn_rewards) for each in found] == [
         ("pair 0", "+", (1.0,)),
         ("pair 0", "-", (0.0,)),
         ("pair 1", "+", (1.0,)),

@@ -20,7 +20,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.clip_delta import ClipDelta, differences
 from strop.training.advantages.token_returns import TokenReturns
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.building import TASK, turn
 from tests.clock import run_virtually
 from tests.filter.test_span_rewards import one_letter_each
@@ -36,18 +36,16 @@ class Told:
 
     values: dict[str, Sequence[float]]
 
-    def steps(self, attempt: Trajectory) -> list[Span]:
-        return [Span(0, k, k + 1, value) for k, value in enumerate(self.values[attempt.id])]
+    def steps(self, rollout: Rollout) -> list[Span]:
+        return [Span(0, k, k + 1, value) for k, value in enumerate(self.values[rollout.id])]
 
 
 def told(form: str, **values: Sequence[float]) -> tuple[Group, ClipDelta]:
-    attempts = [
-        Trajectory(
-            name, TASK, (replace(turn(len(own)), message=Message("assistant", "x" * len(own))),), Outcome.FINISHED
-        )
+    rollouts = [
+        Rollout(name, TASK, (replace(turn(len(own)), message=Message("assistant", "x" * len(own))),), Outcome.FINISHED)
         for name, own in values.items()
     ]
-    return Group(0, TASK, attempts), ClipDelta(Told(dict(values)), form)
+    return Group(0, TASK, rollouts), ClipDelta(Told(dict(values)), form)
 
 
 def paid(form: str, *values: float) -> list[float]:
@@ -63,7 +61,7 @@ def test_the_numbers_of_the_card() -> None:
     assert paid("clip-delta", 0.9, 0.2, 0.6, 0.8) == pytest.approx([0.425, -0.4, -0.025, 0.0])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.score.parametrize("size", [1, 2, 3, 4])
 def test_what_is_paid_from_a_step_on_is_what_was_said_of_it(size: int) -> None:
     """For all solutions of up to four steps; the last step is left to the task's own reward."""
     for values in product(LEVELS, repeat=size):
@@ -84,26 +82,26 @@ def test_no_step_that_is_added_raises_what_is_clipped() -> None:
     assert sum(paid("clip-delta", 1, 1, 1, 1)) == sum(paid("clip-delta", 1, 1)) == 0.0
 
 
-def test_the_threshold_is_the_mean_over_all_steps_of_the_attempts_that_count() -> None:
-    """Uneven attempts: (1 + 0 + 1 + 1 + 1) / 5 = 0.8; what failed or was given up says nothing."""
+def test_the_threshold_is_the_mean_over_all_steps_of_the_rollouts_that_count() -> None:
+    """Uneven rollouts: (1 + 0 + 1 + 1 + 1) / 5 = 0.8; what failed or was given up says nothing."""
     group, reward = told("clip", a=[1, 0], b=[1, 1, 1], c=[0, 0, 0, 0], d=[0])
-    group.trajectories[2].outcome, group.trajectories[3].outcome = Outcome.FAILED, Outcome.PRUNED
+    group.rollouts[2].outcome, group.rollouts[3].outcome = Outcome.FAILED, Outcome.PRUNED
     scorer = Scorer([reward])
     scorer.places = one_letter_each
     asyncio.run(scorer(group))
-    assert [attempt.reward for attempt in group.scored] == pytest.approx([-0.8, 0.0])
-    assert group.trajectories[2].rewards == {}
+    assert [rollout.reward for rollout in group.scored] == pytest.approx([-0.8, 0.0])
+    assert group.rollouts[2].rewards == {}
 
 
 def test_a_later_wave_moves_the_threshold_of_all() -> None:
-    """The mean is 1/2 for the first attempt alone and 3/4 beside the second; what was paid before is not kept."""
+    """The mean is 1/2 for the first rollout alone and 3/4 beside the second; what was paid before is not kept."""
     group, reward = told("clip", a=[1, 0], b=[1, 1])
-    scorer, (first, second) = Scorer([reward]), group.trajectories
+    scorer, (first, second) = Scorer([reward]), group.rollouts
     scorer.places = one_letter_each
     for together, due in (([first], [-0.5]), ([first, second], [-0.75, 0.0])):
-        group.trajectories = together
+        group.rollouts = together
         asyncio.run(scorer(group))
-        assert [attempt.reward for attempt in together] == pytest.approx(due)
+        assert [rollout.reward for rollout in together] == pytest.approx(due)
         assert first.turns[0].aux["paid/clip_delta"].tolist() == pytest.approx([0.0, 0.0, due[0]])
 
 
@@ -114,20 +112,22 @@ def test_credit_reaches_the_tokens_of_a_step() -> None:
     scorer.places = one_letter_each
     asyncio.run(scorer(group))
     TokenReturns(kl=0.0)([group])
-    first, second = (attempt.returns for attempt in group.trajectories)
+    first, second = (rollout.returns for rollout in group.rollouts)
     assert first is not None and first.tolist() == pytest.approx([0.0, -1.75, 0.0, 0.0])
     assert second is not None and second.tolist() == [0.0] * 4
 
 
-def saying(*replies: str) -> Trajectory:
-    turns = tuple(replace(turn(max(len(reply), 1)), message=Message("assistant", reply)) for reply in replies)
-    return Trajectory("a", TASK, turns, Outcome.FINISHED)
+def saying(*completions: str) -> Rollout:
+    turns = tuple(
+        replace(turn(max(len(completion), 1)), message=Message("assistant", completion)) for completion in completions
+    )
+    return Rollout("a", TASK, turns, Outcome.FINISHED)
 
 
-def read(*replies: str) -> list[tuple[str, float]]:
-    attempt = saying(*replies)
-    spans = Calculations().steps(attempt)
-    return [(attempt.turns[s.turn].message.content[s.start : s.end], s.value) for s in spans]
+def read(*completions: str) -> list[tuple[str, float]]:
+    rollout = saying(*completions)
+    spans = Calculations().steps(rollout)
+    return [(rollout.turns[s.turn].message.content[s.start : s.end], s.value) for s in spans]
 
 
 def test_calculations_of_a_scratchpad() -> None:
@@ -139,7 +139,7 @@ def test_calculations_of_a_scratchpad() -> None:
     assert read("1+1=3", "2+2=4 so 4") == [("1+1=3", 0), ("2+2=4", 0), (" so 4", 0)], "over several turns"
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("step", "is_right"),
     [
         *[(right, True) for right in ("1+1=2", "3-7=-4", "(1+2)*3=9", "7/2=7/2")],
@@ -157,19 +157,19 @@ def test_an_unknown_form_is_refused() -> None:
 
 
 def test_in_a_run_steps_are_paid_and_written_down(tmp_path: Path) -> None:
-    """Every second reply begins with a wrong calculation."""
+    """Every second completion begins with a wrong calculation."""
     engine = Scripted(lambda prompt, key: f"<think>1+1={2 + key % 2} 2+1=3</think>{key % 5}")
-    run = make_run(steps=1, worlds=(Arithmetic(1),), engine=engine, rewards=(ClipDelta(weight=0.5),))
+    run = make_run(steps=1, envs=(Arithmetic(1),), engine=engine, rewards=(ClipDelta(weight=0.5),))
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         flow.scorer.places = flow.policy.template.places
         run_virtually(train(flow))
         groups = flow.ledger.trained_groups(1)
     assert recorder.rows[0]["reward/clip_delta"] < 0
     for group in groups:
-        is_right = ["1+1=2" in attempt.reply for attempt in group.trajectories]
+        is_right = ["1+1=2" in rollout.completion for rollout in group.rollouts]
         eta = sum(is_right) / len(is_right)  # three steps each, all alike
-        for attempt, right in zip(group.trajectories, is_right, strict=True):
-            rows = attempt.turns[0].aux["paid/clip_delta"]
+        for rollout, right in zip(group.rollouts, is_right, strict=True):
+            rows = rollout.turns[0].aux["paid/clip_delta"]
             due = 0.0 if right else -0.5 * eta
-            assert attempt.reward == pytest.approx(due) and float(rows.sum()) == pytest.approx(due, abs=1e-6)
+            assert rollout.reward == pytest.approx(due) and float(rows.sum()) == pytest.approx(due, abs=1e-6)
             assert np.count_nonzero(rows) == (0 if right or not eta else 1), "at the last token of the second step"

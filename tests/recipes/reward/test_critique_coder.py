@@ -23,12 +23,12 @@ TASK = Programs(2).task(0)
 TRUE, FALSE = "conclusion: {T}", "conclusion: {F}"
 
 
-def said(replies: Sequence[str], paid: Sequence[float], task: Task = TASK) -> Group:
-    """A group of these replies; `paid` is what the world's tests came to."""
-    group = group_of(task, [0.7] * len(replies))
-    for attempt, reply, mark in zip(group.trajectories, replies, paid, strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", reply)),)
-        attempt.turn_rewards = (mark,)
+def said(completions: Sequence[str], paid: Sequence[float], task: Task = TASK) -> Group:
+    """A group of these completions; `paid` is what the environment's tests came to."""
+    group = group_of(task, [0.7] * len(completions))
+    for rollout, completion, score in zip(group.rollouts, completions, paid, strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", completion)),)
+        rollout.turn_rewards = (score,)
     return group
 
 
@@ -43,8 +43,8 @@ def asked(program: str) -> str:
 
 def test_the_first_program_of_each_kind_and_what_tests_said_of_it() -> None:
     """The reward of 0.7, a share of tests, says nothing: all of them must pass."""
-    replies = ["", "def f(x):\n return 1", "<think>2</think>def f(x):\n return 2", "def f(x): 3", "def f(x): 4"]
-    assert written(said(replies, [0, 0, 1, 1, 0])) == [
+    completions = ["", "def f(x):\n return 1", "<think>2</think>def f(x):\n return 2", "def f(x): 3", "def f(x): 4"]
+    assert written(said(completions, [0, 0, 1, 1, 0])) == [
         (asked("def f(x):\n return 1"), FALSE),
         (asked("def f(x):\n return 2"), TRUE),
     ]
@@ -54,23 +54,23 @@ def test_the_first_program_of_each_kind_and_what_tests_said_of_it() -> None:
 
 def test_only_programs_of_the_policy_become_critiques() -> None:
     group = said(["a", "b", "c"], [0, 0, 0])
-    group.trajectories[0].origin, group.trajectories[1].outcome = Origin.TEACHER, Outcome.FAILED
+    group.rollouts[0].origin, group.rollouts[1].outcome = Origin.TEACHER, Outcome.FAILED
     assert written(group) == [(asked("c"), FALSE)]
     assert written(said(["a"], [1], Critiques(2).task(0))) == []
 
 
-def test_a_critique_is_a_task_of_its_world_that_says_no_answer() -> None:
+def test_a_critique_is_a_task_of_its_env_that_says_no_answer() -> None:
     """`F` alone would stand in every prompt, as the function's name."""
-    world = Critiques(2)
+    env = Critiques(2)
     for truth, answer in ((True, TRUE), (False, FALSE)):
         task = critique(TASK, "def f(x):\n return x", truth)
         assert (task.source, task.level, task.answer) == ("critiques", 2, answer)
         assert is_written(task) and ancestor(task) == TASK.id
-        assert world.check(task, answer) == 1 and world.check(task, TRUE if answer == FALSE else FALSE) == 0
-        assert not holds(prompt_of(task), task.answer) and not holds(prompt_of(task), world.answer(task.answer))
+        assert env.check(task, answer) == 1 and env.check(task, TRUE if answer == FALSE else FALSE) == 0
+        assert not holds(prompt_of(task), task.answer) and not holds(prompt_of(task), env.answer(task.answer))
 
 
-def test_marks_of_a_chat_cannot_be_smuggled_into_a_critique() -> None:
+def test_scores_of_a_chat_cannot_be_smuggled_into_a_critique() -> None:
     assert written(said(["def f(x): 1 <|assistant|>"], [0])) == [(asked("def f(x): 1 (|assistant|)"), FALSE)]
 
 

@@ -1,4 +1,4 @@
-"""Step rewards behind gates: all small attempts by the definition, unknown outcomes, turns of a store, and in a run."""
+"""Step rewards behind gates: all small rollouts by the definition, unknown outcomes, turns of a store, and in a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.g_ra import Gated
 from strop.roles import Reward
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
@@ -34,17 +34,17 @@ from tests.tiny_models import save_pocket_like
 
 @dataclass(frozen=True)
 class Told(Reward):
-    """Marks that are known."""
+    """Scores that are known."""
 
-    marks: Sequence[float]
+    scores: Sequence[float]
     weight: float = 1.0
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return list(self.marks)
+        return list(self.scores)
 
 
-def test_all_attempts_of_three_levels() -> None:
+def test_all_rollouts_of_three_levels() -> None:
     """Level i counts unless some level above it is at or below its gate; penalties are shut out like bonuses."""
     values, gates = (-1.0, 0.0, 0.5, 1.0), (0.5, 0.0)  # of the second and the third level
     combinations = list(product(values, repeat=3))
@@ -67,15 +67,15 @@ def test_below_the_gate_steps_change_nothing_and_above_it_they_add_up() -> None:
 
 def test_an_outcome_that_nobody_knows_is_never_a_reward() -> None:
     group = make_group([0.0, 0.0])
-    for attempt in group.trajectories:
-        attempt.rewards = {}
+    for rollout in group.rollouts:
+        rollout.rewards = {}
     scores = asyncio.run(Scorer([Gated((Flat(9.0), Told([math.nan, 1.0])))])(group))
-    assert scores.failed == 1 and group.trajectories[0].outcome is Outcome.FAILED
-    assert [attempt.reward for attempt in group.scored] == [10.0]
+    assert scores.failed == 1 and group.rollouts[0].outcome is Outcome.FAILED
+    assert [rollout.reward for rollout in group.scored] == [10.0]
 
 
 def test_what_it_tells() -> None:
-    """Two of three scored attempts pass; where levels may not be asked here, nothing is told."""
+    """Two of three scored rollouts pass; where levels may not be asked here, nothing is told."""
     group = make_group([0.0] * 4, failed=[3], turn_rewards=[(1.0,), (0.0,), (0.0, 0.5), (1.0,)])
     assert Gated((Flat(), Earned())).learn([group]) == pytest.approx({"open_share": 2 / 3})
     assert Gated((Flat(), Majority((ReasoningGym("gcd"),)))).learn([group]) == {}
@@ -83,7 +83,7 @@ def test_what_it_tells() -> None:
     assert Gated((Flat(), Earned())).learn([]) == {"open_share": 0.0}
 
 
-@pytest.mark.parametrize(("levels", "gates"), [(1, ()), (2, ()), (2, (0.0, 0.0)), (0, ())])
+@pytest.score.parametrize(("levels", "gates"), [(1, ()), (2, ()), (2, (0.0, 0.0)), (0, ())])
 def test_gates_that_do_not_fit_are_refused(levels: int, gates: tuple[float, ...]) -> None:
     with pytest.raises(ConfigurationError, match=f"got {levels} levels and {len(gates)} gates"):
         Gated((Flat(),) * levels, gates)
@@ -98,15 +98,15 @@ def test_turns_that_were_carried_out_are_counted() -> None:
         (Message("tool", "4"), Message("tool", "error: no such key")),
         (Message("user", "go on"),),
     ]
-    attempt = Trajectory("a", TASK, tuple(replace(turn(1), told=told) for told in heard), Outcome.FINISHED)
-    assert CarriedOut(0.25)(Group(0, TASK, [attempt])) == [0.5]
+    rollout = Rollout("a", TASK, tuple(replace(turn(1), told=told) for told in heard), Outcome.FINISHED)
+    assert CarriedOut(0.25)(Group(0, TASK, [rollout])) == [0.5]
 
 
 def test_in_a_run_calls_pay_nothing_until_the_answer_is_right(tmp_path: Path) -> None:
-    """Half of the attempts look up and then say 1000, which no sum is; a lucky one would be paid for both."""
+    """Half of the rollouts look up and then say 1000, which no sum is; a lucky one would be paid for both."""
     engine = Scripted(lambda prompt, key: "<call>get red</call>" if "tool" not in prompt and key % 2 else "1000")
-    reward, worlds = Gated((CarriedOut(), Earned())), (KeyValue(1),)
-    run = make_run(steps=1, worlds=worlds, sampler=Uniform(worlds), engine=engine, rewards=(reward, CarriedOut()))
+    reward, envs = Gated((CarriedOut(), Earned())), (KeyValue(1),)
+    run = make_run(steps=1, envs=envs, sampler=Uniform(envs), engine=engine, rewards=(reward, CarriedOut()))
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
     row = recorder.rows[0]

@@ -25,7 +25,7 @@ def s(x: float) -> float:
 
 
 def scene(better: Sequence[Sequence[float]], worse: Sequence[Sequence[float]]) -> tuple[Batch, Said, Tensor]:
-    """States of the replies' tokens; prompt, and the verdict behind each reply, have others."""
+    """States of the completions' tokens; prompt, and the verdict behind each completion, have others."""
     batch = make_batch([[0.0] * (len(better) + 1), [0.0] * (len(worse) + 1)], rewards=[1.0, 0.0])
     words = torch.zeros(len(batch.tokens), 2)
     states = torch.full((len(batch.tokens), len(better[0])), -7.0, dtype=torch.float64)
@@ -40,9 +40,9 @@ def scene(better: Sequence[Sequence[float]], worse: Sequence[Sequence[float]]) -
 def test_constant_states_by_hand() -> None:
     """cos 1 to goals, 0.6 to others: -log s(1) - log(1 - s(0.6)) = 0.313262 + 1.037488."""
     batch, output, states = scene([[1.0, 0.0]] * 3, [[0.6, 0.8]] * 2)
-    loss, figures = GoalContrast()(output, batch)
+    loss, metrics = GoalContrast()(output, batch)
     assert written(batch, loss) == pytest.approx([0.313262 + 1.037488] * 7, abs=1e-6)
-    assert figures == pytest.approx({"goal_cosine": 1.0, "other_cosine": 0.6})
+    assert metrics == pytest.approx({"goal_cosine": 1.0, "other_cosine": 0.6})
     (batch.share * loss).sum().backward()  # type: ignore[no-untyped-call]
     assert states.grad is not None and torch.isfinite(states.grad).all()
     touched = states.grad.abs().sum(1) > 1e-12
@@ -52,9 +52,9 @@ def test_constant_states_by_hand() -> None:
 def test_goals_are_strictly_later_and_the_log_is_of_the_mean() -> None:
     """Orthogonal states: a goal that were the source itself would have cosine 1."""
     batch, output, _ = scene([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [[1.0, 0.0, 0.0]])
-    loss, figures = GoalContrast(draws=400)(output, batch)
-    assert figures["goal_cosine"] == 0.0
-    share = figures["other_cosine"]  # of sources that are the first token: 0 or 1 each
+    loss, metrics = GoalContrast(draws=400)(output, batch)
+    assert metrics["goal_cosine"] == 0.0
+    share = metrics["other_cosine"]  # of sources that are the first token: 0 or 1 each
     assert abs(share - 0.5) < 4 * 0.5 / 20, "two sources, the last token is none"
     mean = share * s(1.0) + (1 - share) * 0.5
     assert written(batch, loss)[0] == pytest.approx(-log(0.5) - log(1 - mean))
@@ -64,8 +64,8 @@ def test_every_later_goal_is_drawn() -> None:
     """Of four tokens only the last resembles the first: cos 1 for the source 0 and the goal 3, 1 in 3 * 3."""
     first, axes = [1.0, 0.0, 0.0], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     batch, output, _ = scene([first, *axes, first], [[0.0, 0.0, 1.0]])
-    _, figures = GoalContrast(draws=900)(output, batch)
-    assert figures["goal_cosine"] == pytest.approx(1 / 9, abs=4 * (8 / 81 / 900) ** 0.5)
+    _, metrics = GoalContrast(draws=900)(output, batch)
+    assert metrics["goal_cosine"] == pytest.approx(1 / 9, abs=4 * (8 / 81 / 900) ** 0.5)
 
 
 def test_lengths_of_states_do_not_matter() -> None:
@@ -79,23 +79,23 @@ def test_lengths_of_states_do_not_matter() -> None:
 
 def test_what_has_no_later_token_takes_no_part() -> None:
     batch, output, _ = scene([[1.0, 0.0]], [[0.6, 0.8]])
-    loss, figures = GoalContrast()(output, batch)
-    assert not loss.any() and figures == {"goal_cosine": 0.0, "other_cosine": 0.0}
+    loss, metrics = GoalContrast()(output, batch)
+    assert not loss.any() and metrics == {"goal_cosine": 0.0, "other_cosine": 0.0}
     with pytest.raises(ConfigurationError, match="draws >= 1, got 0"):
         GoalContrast(draws=0)
 
 
-def test_in_a_run_replies_are_written_and_scored_as_a_judge_reads_them(tmp_path: Path) -> None:
+def test_in_a_run_completions_are_written_and_scored_as_a_judge_reads_them(tmp_path: Path) -> None:
     model = str(save_pocket_like(tmp_path / "model"))
     sizes = {"groups_per_step": 2, "steps": 1, "heldout_tasks": 1, "model": model}
     launch(build(recipe_named("goal_conditioned_rm"), sizes), tmp_path, "run")
     ledger, judge, gaps = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True), RewardModel(model), []
     for group in ledger.trained_groups(1):
         question = group.task.messages[:1]
-        replies = [attempt.turns[0].message.content for attempt in group.trajectories]
-        assert [len(attempt.turns) for attempt in group.trajectories] == [2, 2] and len(set(replies)) == 2
-        assert all(len(attempt.turns[1].tokens) == 1 for attempt in group.trajectories)
-        better, worse = judge.scores([(question, reply) for reply in replies])
+        completions = [rollout.turns[0].message.content for rollout in group.rollouts]
+        assert [len(rollout.turns) for rollout in group.rollouts] == [2, 2] and len(set(completions)) == 2
+        assert all(len(rollout.turns[1].tokens) == 1 for rollout in group.rollouts)
+        better, worse = judge.scores([(question, completion) for completion in completions])
         gaps.append(better - worse)
     ledger.close()
     (row,) = [row for row in read_rows(RunFolder(tmp_path / "run").metrics) if row["step"] == 1]

@@ -13,17 +13,17 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_check import Checked
 from strop.recipes import parameters_of
 from strop.recipes.classics.pocket import pocket
-from strop.recipes.environments import parse_worlds
+from strop.recipes.environments import parse_envs
 from strop.recipes.reward.guru import PassRateBand, guru, rates
 from strop.recipes.setting import Setting
 from strop.storage.ledger import Ledger
 from strop.types import Group, Message, Origin, Task
 from tests.control.asking import group_of
 
-WORLD = Arithmetic(1)
-TASKS = [WORLD.task(index) for index in range(6)]
+ENV = Arithmetic(1)
+TASKS = [ENV.task(index) for index in range(6)]
 AGAIN = Task(TASKS[1].messages, TASKS[1].answer, "arithmetic", 1, id="again")  # the same text under another id
-# right attempts of four, at the tasks 0 to 5: the weak run has not tried 4, the strong one not 5
+# right rollouts of four, at the tasks 0 to 5: the weak run has not tried 4, the strong one not 5
 WEAK, STRONG = [4, 3, 0, 0, None, 2], [4, 4, 0, 1, 2, None]
 
 
@@ -53,7 +53,7 @@ def drawn(sampler: PassRateBand, count: int) -> list[str]:
     return [sampler.next(0, Counts()).id for _ in range(count)]
 
 
-@pytest.mark.parametrize(("low", "high"), [(1e-5, 0.9), (0.25, 0.9), (0.2, 0.75), (0.0, 1.0)])
+@pytest.score.parametrize(("low", "high"), [(1e-5, 0.9), (0.25, 0.9), (0.2, 0.75), (0.0, 1.0)])
 def test_exactly_those_in_the_band(ledgers: tuple[str, str], low: float, high: float) -> None:
     sampler = PassRateBand(*ledgers, low, high)
     wanted = [
@@ -76,9 +76,9 @@ def test_orders_differ_and_go_on_after_a_restart(ledgers: tuple[str, str]) -> No
     assert drawn(second, 33) == whole[7:]
 
 
-def test_rates_are_of_the_policys_own_attempts_over_all_groups() -> None:
+def test_rates_are_of_the_policys_own_rollouts_over_all_groups() -> None:
     def helped(group: Group) -> Group:
-        group.trajectories[0].origin = Origin.GUIDED
+        group.rollouts[0].origin = Origin.GUIDED
         return group
 
     first, second = group_of(TASKS[0], [1.0, 0.0, 0.0]), group_of(TASKS[0], [1.0])
@@ -92,22 +92,22 @@ def test_what_cannot_work_is_refused(ledgers: tuple[str, str], tmp_path: Path) -
         PassRateBand(*ledgers, 0.5, 0.0)
     with pytest.raises(ConfigurationError, match=r"of 5 tasks that both .* none is solved there"):
         PassRateBand(*ledgers, 0.9, 0.1).next(0, Counts())
-    run = guru(Setting(world="countdown:3"), weak=str(tmp_path), strong=str(tmp_path))
+    run = guru(Setting(env="countdown:3"), weak=str(tmp_path), strong=str(tmp_path))
     assert isinstance(run.sampler, PassRateBand) and len(run.sampler.problems(run)) == 2, "there are no such runs"
     run.sampler = PassRateBand(*ledgers)
-    assert run.sampler.problems(run) == ["arithmetic:1 is no world of this run"]
-    assert PassRateBand(*ledgers).problems(guru(Setting(world="arithmetic:1"), weak="a", strong="b")) == []
+    assert run.sampler.problems(run) == ["arithmetic:1 is no environment of this run"]
+    assert PassRateBand(*ledgers).problems(guru(Setting(env="arithmetic:1"), weak="a", strong="b")) == []
 
 
-def test_six_domains_and_sixteen_attempts_are_the_default() -> None:
+def test_six_domains_and_sixteen_rollouts_are_the_default() -> None:
     asked = parameters_of(guru)
-    worlds = parse_worlds(str(asked["world"].default))
-    assert len({world.name for world in worlds}) == 6 and asked["group_size"].default == 16
+    envs = parse_envs(str(asked["env"].default))
+    assert len({env.name for env in envs}) == 6 and asked["group_size"].default == 16
     told = re.search(r"`pocket` with learning_rate=([0-9e.-]+)", guru.__doc__ or "")
     assert told is not None and pocket(Setting(learning_rate=float(told.group(1)))).steps > 0, "what it says works"
 
 
 def test_a_task_of_another_source_is_refused_and_never_paid_0() -> None:
     strange = Task((Message("user", "?"),), "1", "elsewhere")
-    with pytest.raises(ConfigurationError, match="no world 'elsewhere'"):
-        Checked((WORLD,))(group_of(strange, [0.0]))
+    with pytest.raises(ConfigurationError, match="no environment 'elsewhere'"):
+        Checked((ENV,))(group_of(strange, [0.0]))

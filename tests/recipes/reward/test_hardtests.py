@@ -11,20 +11,20 @@ import pytest
 
 from strop.environments.bundled.programs import SHAPES, Programs
 from strop.environments.code_execution import Cases, Trials, cases_of
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import text_of
 from strop.recipes.reward.hardtests import AgreedTests, HardTests, agreed, hardtests, told
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, validator
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Outcome, Sampling, Task
-from tests.filter.replies import said
+from tests.filter.completions import said
 
 DOUBLE = Task((Message("user", "double x"),), str(Cases("f", ([1],), (2,))), "programs", 1)
 
 
 @dataclass(frozen=True)
-class Says(Adviser):
+class Says(LLMClient):
     text: str
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
@@ -52,7 +52,9 @@ def test_what_oracles_agree_on() -> None:
     assert agreed([one, two, failed], 3) is None and agreed([one], 1) == one and agreed([failed], 1) is None
     assert agreed([one, failed], 2) is None and agreed([], 2) is None and agreed([one, one, two, two], 4) is None
     for torn in ('["value", ', '["value", [1', '["value", 1] ', '["value", 1, 2]', '["value", ' + "[" * 9999):
-        assert agreed([torn], 1) is None and agreed([torn, torn, one], 3) is None, "cut off, or not as the box spells"
+        assert agreed([torn], 1) is None and agreed([torn, torn, one], 3) is None, (
+            "cut off, or not as the sandbox spells"
+        )
 
 
 def test_a_test_on_which_oracles_differ_is_never_written() -> None:
@@ -64,7 +66,7 @@ def test_a_test_on_which_oracles_differ_is_never_written() -> None:
     assert (three.inputs, three.outputs) == (([3], [-1], [0]), (6, -2, 0))
     alone, _ = written(AgreedTests((inputs,), ANY, (OFF,)))
     assert alone.outputs == (6, 2, 0)
-    with pytest.raises(AdviserError, match="no test of 1 for task"):
+    with pytest.raises(LLMClientError, match="no test of 1 for task"):
         written(AgreedTests((Says("[-1]"),), ANY, (RIGHT, OFF)))
     with pytest.raises(ConfigurationError, match="got 0 and 1"):
         AgreedTests((), ANY, (RIGHT,))
@@ -78,7 +80,7 @@ def test_precision_and_recall_by_hand() -> None:
     assert told([(False, False)]) == told([]) == {}
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("level", "ends", "far", "valid"),
     [
         (2, [0, 1, -1, 99, -99], [10**9, -(10**9), 10**6, -(10**5), 10**30], "int) and abs(x)<=1000000000"),
@@ -97,26 +99,26 @@ def test_what_is_written_of_each_kind(level: int, ends: list[object], far: list[
 
 
 def test_hard_inputs_catch_what_plain_ones_let_pass() -> None:
-    """Programs that count to x, or know small numbers alone; the world's verdict is beside them."""
+    """Programs that count to x, or know small numbers alone; the environment's verdict is beside them."""
     task = next(task for task in map(Programs(1).task, range(99)) if "minus" in text_of(task))
     right = cases_of(task).solution
     slow = f"{right.replace('return', 'y=')}\n for _ in range(abs(x)): pass\n return y"
     small = f"{right}\ng=f\ndef f(x): return g(x) if abs(x)<1000 else 0"
-    marks = {}
+    scores = {}
     for is_hard in (True, False):
         (reward,) = hardtests(is_hard=is_hard).rewards
         assert isinstance(reward, HardTests)
         group = said(task, right, slow, small, "f=1", right)
-        group.trajectories[4].outcome = Outcome.FAILED
-        group.trajectories = group.scored
-        for attempt, paid in zip(group.trajectories, (1.0, 1.0, 1.0, 0.0), strict=True):
-            attempt.turn_rewards = (paid,)
+        group.rollouts[4].outcome = Outcome.FAILED
+        group.rollouts = group.scored
+        for rollout, paid in zip(group.rollouts, (1.0, 1.0, 1.0, 0.0), strict=True):
+            rollout.turn_rewards = (paid,)
 
-        marks[is_hard] = asyncio.run(_asked(reward, group))
-        kept = {attempt.facts["tests_kept"] for attempt in group.trajectories}
+        scores[is_hard] = asyncio.run(_asked(reward, group))
+        kept = {rollout.facts["tests_kept"] for rollout in group.rollouts}
         assert (kept == {1.0}) is not is_hard
         assert reward.learn([group]) == {"test_precision": 1.0, "test_recall": 1 / 3 if is_hard else 1.0}
-    assert marks == {True: [1.0, 0.0, 0.0, 0.0], False: [1.0, 1.0, 1.0, 0.0]}
+    assert scores == {True: [1.0, 0.0, 0.0, 0.0], False: [1.0, 1.0, 1.0, 0.0]}
 
 
 async def _asked(reward: HardTests, group: Group) -> list[float]:

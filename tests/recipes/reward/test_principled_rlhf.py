@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.environments.judging.preferences import Preferences, replies_of
+from strop.environments.judging.preferences import Preferences, completions_of
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.filter.rewards.reward_model import Scored
@@ -36,22 +36,24 @@ def test_the_penalty_by_hand() -> None:
 
 
 def test_what_no_pair_says_anything_about_is_trusted_least() -> None:
-    """All pairs differ along the first axis: as far along the second, a reply loses more."""
+    """All pairs differ along the first axis: as far along the second, a completion loses more."""
     inverse = precision(np.array([[1.0, 0.0]] * 3), ridge=0.1)
     near, far = pessimistic(np.eye(2), np.array([1.0, 1.0]), inverse, 1.0)
     assert near == pytest.approx(1 - 1.1**-0.5) and far == pytest.approx(1 - 0.1**-0.5)
 
 
 class Lengths:
-    """A reward model with two features: the lengths of question and reply."""
+    """A reward model with two features: the lengths of question and completion."""
 
     direction = np.array([0.0, 1.0])
 
     def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
-        return np.array([[len(messages[0].content), len(reply)] for messages, reply in asked], dtype=np.float64)
+        return np.array(
+            [[len(messages[0].content), len(completion)] for messages, completion in asked], dtype=np.float64
+        )
 
 
-async def marked(reward: Reward, group: Group) -> Sequence[float | Paid]:
+async def scored(reward: Reward, group: Group) -> Sequence[float | Paid]:
     told = reward(group)
     try:
         return await told if isawaitable(told) else told
@@ -76,15 +78,15 @@ OPENMP = ctypes.CDLL(min(path for path in LOADED if re.search(r"/lib[gi]?omp", p
 
 
 def test_it_computes_with_as_many_threads_as_the_run() -> None:
-    """Bits depend on the number; a new thread has as many as the machine has cores, or its environment says."""
+    """Bits depend on the number; a new thread has as many as the machine has cores, or its episode says."""
     model: Any = Threads()
     before = torch.get_num_threads()
     careful = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=2)
     careful.open()
     torch.set_num_threads(before + 2)
     try:
-        assert asyncio.run(marked(Scored(model), make_group([0.0]))) == [before + 2]
-        assert asyncio.run(marked(careful, make_group([0.0]))) == [2], "from the mean of its pairs"
+        assert asyncio.run(scored(Scored(model), make_group([0.0]))) == [before + 2]
+        assert asyncio.run(scored(careful, make_group([0.0]))) == [2], "from the mean of its pairs"
     finally:
         torch.set_num_threads(before)
 
@@ -93,12 +95,12 @@ def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
     model: Any = Lengths()
     reward = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=8)
     with pytest.raises(ConfigurationError, match="call open"):
-        reward._marks([])
+        reward._scores([])
     reward.open()
-    tasks = [reward.worlds[0].task(index) for index in range(8)]
-    mean = sum(len(reply) for task in tasks for reply in replies_of(task)) / 16
+    tasks = [reward.envs[0].task(index) for index in range(8)]
+    mean = sum(len(completion) for task in tasks for completion in completions_of(task)) / 16
     group = make_group([0.0])
-    assert asyncio.run(marked(reward, group)) == pytest.approx([1 - mean])
+    assert asyncio.run(scored(reward, group)) == pytest.approx([1 - mean])
     model.states = lambda asked: np.array([[0.0, 4.0], [0.0, 2.0], [np.nan] * 2, [0.0, 9.0]])
     reward.open()
     assert reward._known is not None and reward._known[0].tolist() == [0.0, 3.0], "what cannot be read says nothing"
@@ -108,4 +110,4 @@ def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
         reward.open()
     for wrong in ({"bound": -1.0}, {"ridge": 0.0}, {"pairs": 0}):
         with pytest.raises(ConfigurationError, match="bound >= 0, ridge > 0 and pairs >= 1"):
-            Pessimistic(model, reward.worlds, **wrong)  # type: ignore[arg-type]
+            Pessimistic(model, reward.envs, **wrong)  # type: ignore[arg-type]

@@ -15,13 +15,13 @@ from tests.training.losses.preferences.scenes import verdicts
 def test_a_ranking_by_hand() -> None:
     """Scores 2, 1, 0 in that order: log(1 + e^-1 + e^-2) + log(1 + e^-1) + 0 = 0.407606 + 0.313262."""
     batch, output = verdicts([2.0, 0.0, 1.0], [1.0, 0.0, 0.5])
-    loss, figures = PlackettLuce()(output, batch)
+    loss, metrics = PlackettLuce()(output, batch)
     assert written(batch, loss) == pytest.approx([0.720868] * 3, abs=1e-6)
-    assert figures == pytest.approx({"preferred_share": 1.0, "score_margin": 4 / 3})
+    assert metrics == pytest.approx({"preferred_share": 1.0, "score_margin": 4 / 3})
     assert not loss[~batch.trainable].any()
 
 
-def test_the_chances_of_all_rankings_add_up_to_one() -> None:
+def test_the_probabilities_of_all_rankings_add_up_to_one() -> None:
     scores, total = [0.3, -1.2, 2.0, 0.7], 0.0
     for order in permutations(range(4)):
         batch, output = verdicts(scores, [float(-order.index(place)) for place in range(4)])

@@ -15,27 +15,27 @@ from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.reward.rlsp import JudgedEffort, SearchEffort, rlsp
 from strop.recipes.setting import Setting
 from strop.roles import Reward
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Rollout
 from tests.building import turn
 
 TASK = Arithmetic(1).task(0)
 
 
-def saying(*replies: str) -> Group:
-    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
-    attempts = enumerate(zip(turns, replies, strict=True))
+def saying(*completions: str) -> Group:
+    turns = [(replace(turn(2), message=Message("assistant", completion)),) for completion in completions]
+    rollouts = enumerate(zip(turns, completions, strict=True))
     paid = TASK.answer
     return Group(
         0,
         TASK,
         [
-            Trajectory(str(n), TASK, t, Outcome.FINISHED, turn_rewards=(float(reply.endswith(f">{paid}")),))
-            for n, (t, reply) in attempts
+            Rollout(str(n), TASK, t, Outcome.FINISHED, turn_rewards=(float(completion.endswith(f">{paid}")),))
+            for n, (t, completion) in rollouts
         ],
     )
 
 
-@pytest.mark.parametrize("length", [8, 40, 4000])
+@pytest.score.parametrize("length", [8, 40, 4000])
 def test_twice_the_working_earns_half_the_price_back(length: int) -> None:
     """The card's: at equal correctness exactly 1000 / (2 n) more, n a fourth of the characters."""
     short, long = SearchEffort()(saying(f"{'x' * length}</think>7", f"{'x' * 2 * length}</think>7"))
@@ -52,24 +52,24 @@ def test_effort_is_what_the_judge_says_and_nothing_else_is() -> None:
     tried = "<think>1+1=2 1+1=2 2*3=7 5-1=4</think>9"
     assert asyncio.run(rules(saying(tried, "9", f"{' '.join(f'{n}=1' for n in range(9))}"))) == [0.6, 0, 1]
     group = saying("a", "b", "c")
-    judge = Canned({"\na\n[/reply": "70 points", "\nb\n[/reply": "none at all"})
+    judge = Canned({"\na\n[/completion": "70 points", "\nb\n[/completion": "none at all"})
     asyncio.run(Scorer([JudgedEffort(judge, weight=0.2)])(group))
-    first, unread, unanswered = group.trajectories
+    first, unread, unanswered = group.rollouts
     assert first.reward == pytest.approx(0.14) and first.rewards == {"judged_effort": 0.7}
     assert unread.outcome is unanswered.outcome is Outcome.FAILED, "a judge that says nothing pays nothing"
 
 
-def paid(rewards: tuple[Reward, ...], *replies: str) -> list[float]:
-    group = saying(*replies)
+def paid(rewards: tuple[Reward, ...], *completions: str) -> list[float]:
+    group = saying(*completions)
     asyncio.run(Scorer(rewards)(group))
-    return [attempt.reward for attempt in group.trajectories]
+    return [rollout.reward for rollout in group.rollouts]
 
 
 def test_the_recipes_rewards_by_hand() -> None:
     """Right, wrong and none: 1, 0 and -0.5; minus 2/3 for 12 characters, or 0.8 of it and 0.2 of 1/5."""
-    replies = (f"<think>1+2=3</think>{TASK.answer}", "<think>1+2=3</think>99", "<think>1+2=3 4")
-    assert paid(rlsp(Setting()).rewards, *replies) == pytest.approx([1 - 2 / 3, -2 / 3, -0.5 - 2 / 3.5])
-    judged = paid(rlsp(Setting(), form="judge").rewards, *replies)
+    completions = (f"<think>1+2=3</think>{TASK.answer}", "<think>1+2=3</think>99", "<think>1+2=3 4")
+    assert paid(rlsp(Setting()).rewards, *completions) == pytest.approx([1 - 2 / 3, -2 / 3, -0.5 - 2 / 3.5])
+    judged = paid(rlsp(Setting(), form="judge").rewards, *completions)
     assert judged == pytest.approx([0.8 + 0.04, 0.04, -0.4 + 0.04])
 
 

@@ -23,21 +23,21 @@ from strop.recipes.reward.secrets_of_rlhf_ii import Voted
 from strop.roles import Strategy
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
-from strop.types import Group, Message, Start, Trajectory
+from strop.types import Group, Message, Rollout, Start
 from tests.building import make_group
 from tests.tiny_models import save_pocket_like
 
-WORLD = Preferences(Arithmetic(2), noise=0.25)
+ENV = Preferences(Arithmetic(2), noise=0.25)
 
 
 class Knowing(RewardModel):
-    """Says how right a reply is, `scale` times, with a bias of its own."""
+    """Says how right a completion is, `scale` times, with a bias of its own."""
 
     scale = 2.0
     bias = 0.0
 
     def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
-        return [self.scale * _is_right(messages[0].content, reply) + self.bias for messages, reply in asked]
+        return [self.scale * _is_right(messages[0].content, completion) + self.bias for messages, completion in asked]
 
 
 class Uneven(Knowing):
@@ -52,21 +52,23 @@ class Loud(Knowing):
     scale, bias = 4.0, 7.0
 
 
-def _is_right(question: str, reply: str) -> bool:
-    return sum(int(each) for each in question.removesuffix("=?").split("+")) == int(reply.rpartition("</think>")[2])
+def _is_right(question: str, completion: str) -> bool:
+    return sum(int(each) for each in question.removesuffix("=?").split("+")) == int(
+        completion.rpartition("</think>")[2]
+    )
 
 
 def test_strength_is_the_mean_difference_of_all_judges() -> None:
-    voted = Voted(RecitedVerdicts(), (Knowing(""), Loud("")), (WORLD,))
-    tasks = [WORLD.task(index) for index in range(40)]
+    voted = Voted(RecitedVerdicts(), (Knowing(""), Loud("")), (ENV,))
+    tasks = [ENV.task(index) for index in range(40)]
     for task, strength in zip(tasks, voted.strengths(tasks), strict=True):
         assert strength == (-3.0 if '"flipped": true' in task.answer else 3.0)
 
 
 def test_the_lowest_are_wrong() -> None:
-    voted: Any = Voted(RecitedVerdicts(), (Uneven(""),), (WORLD,), wrong=0.1, sample=200)
+    voted: Any = Voted(RecitedVerdicts(), (Uneven(""),), (ENV,), wrong=0.1, sample=200)
     voted.meet(None)
-    found = sorted(voted.strengths([WORLD.task(index) for index in range(200)]))
+    found = sorted(voted.strengths([ENV.task(index) for index in range(200)]))
     assert found[19] <= voted._lowest <= found[20] < 0, "a quarter of the labels is wrong"
     most: Any = replace(voted, wrong=0.9)
     most.meet(None)
@@ -85,17 +87,17 @@ class Short(Knowing):
 
 
 class Two(Strategy):
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        return make_group([1.0, 0.0]).trajectories
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        return make_group([1.0, 0.0]).rollouts
 
 
 def test_a_pair_that_a_judge_cannot_read_has_no_vote() -> None:
-    voted: Any = Voted(Two(), (Knowing(""), Short("")), (WORLD,), wrong=0.5)
+    voted: Any = Voted(Two(), (Knowing(""), Short("")), (ENV,), wrong=0.5)
     voted.meet(None)
     assert voted._lowest == 0.0
     told: dict[bool, set[tuple[float, float]]] = {False: set(), True: set()}
     for index in range(40):
-        task = WORLD.task(index)
+        task = ENV.task(index)
         better, worse = asyncio.run(voted(Group(0, task, []), [], None))
         assert better.turns[0].aux["strength"] is worse.turns[0].aux["strength"]
         told[task.messages[0].content < "5"].add(tuple(better.turns[0].aux["strength"][0].tolist()))
@@ -109,10 +111,10 @@ def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
     launch(run, tmp_path, "run")
     ledger, judge, turned = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True), RewardModel(model), []
     for group in ledger.trained_groups(1):
-        better, worse = group.trajectories
-        (strength,) = Voted(RecitedVerdicts(), (judge,), run.worlds).strengths([group.task])
+        better, worse = group.rollouts
+        (strength,) = Voted(RecitedVerdicts(), (judge,), run.envs).strengths([group.task])
         assert better.facts["strength"] == worse.facts["strength"] == pytest.approx(strength, abs=1e-5)
-        told = [attempt.turns[0].aux["strength"].tolist() for attempt in (better, worse)]
+        told = [rollout.turns[0].aux["strength"].tolist() for rollout in (better, worse)]
         assert told[0] == told[1]
         turned.append(told[0][0][1])
     ledger.close()
@@ -123,4 +125,4 @@ def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
 def test_votes_of_nobody_are_refused() -> None:
     for wrong in ({"judges": ()}, {"wrong": 1.0}, {"sample": 0}):
         with pytest.raises(ConfigurationError, match="needs a judge, 0 <= wrong < 1 and sample >= 1"):
-            Voted(**{"inner": RecitedVerdicts(), "judges": (Knowing(""),), "worlds": (WORLD,), **wrong})  # type: ignore[arg-type]
+            Voted(**{"inner": RecitedVerdicts(), "judges": (Knowing(""),), "envs": (ENV,), **wrong})  # type: ignore[arg-type]

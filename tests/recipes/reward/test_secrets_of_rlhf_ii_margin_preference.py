@@ -28,11 +28,11 @@ def test_without_strength_it_is_bradley_terry() -> None:
 def test_a_sure_pair_must_exceed_its_margin() -> None:
     """d = 1, u = 3: -log s(-2) = 2.126928, and the margin itself is not learned."""
     batch, output = scene(1.0, 3.0)
-    loss, figures = MarginPreference(soft=0.2)(output, batch)
+    loss, metrics = MarginPreference(soft=0.2)(output, batch)
     assert written(batch, loss) == pytest.approx([2.126928] * 2)
     (batch.share * loss).sum().backward()  # type: ignore[no-untyped-call]
     assert at_verdicts(batch, output)[0][0] == pytest.approx(-0.880797)
-    assert figures == pytest.approx({"preferred_share": 1.0, "flipped_share": 0.0, "strength": 3.0})
+    assert metrics == pytest.approx({"preferred_share": 1.0, "flipped_share": 0.0, "strength": 3.0})
     assert written(batch, MarginPreference(has_margin=False)(output, batch)[0]) == pytest.approx([log(1 + exp(-1))] * 2)
 
 
@@ -45,14 +45,14 @@ def test_an_unsure_pair_has_a_soft_label() -> None:
 def test_a_flipped_pair_of_minus_two_has_a_margin_of_plus_two() -> None:
     """d = 1 flipped is -1, less 2: -log s(-3) = 3.048587; it is sure now, so nothing is softened."""
     batch, output = scene(1.0, -2.0, is_turned=True)
-    loss, figures = MarginPreference(soft=0.1)(output, batch)
+    loss, metrics = MarginPreference(soft=0.1)(output, batch)
     assert written(batch, loss) == pytest.approx([3.048587] * 2)
-    assert figures == pytest.approx({"preferred_share": 0.0, "flipped_share": 1.0, "strength": -2.0})
+    assert metrics == pytest.approx({"preferred_share": 0.0, "flipped_share": 1.0, "strength": -2.0})
 
 
 def test_what_it_cannot_work_with_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"soft < 0.5, got 0.5"):
         MarginPreference(soft=0.5)
     batch, output = verdicts([1.0, 0.0], [1.0, 0.0])
-    with pytest.raises(ConfigurationError, match="need attempts of Voted"):
+    with pytest.raises(ConfigurationError, match="need rollouts of Voted"):
         MarginPreference()(output, batch)

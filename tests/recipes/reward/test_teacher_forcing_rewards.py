@@ -16,13 +16,13 @@ from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Outcome, Sampling
 from tests.building import make_group
 from tests.tiny_models import save_pocket_like
-from tests.training.tiny import make_attempt, make_turn
+from tests.training.tiny import make_rollout, make_turn
 
 
 def noted(rows: list[list[float]]) -> Group:
-    """One attempt, of whose tokens the teacher says: value of the token, of the best one, and expected."""
+    """One rollout, of whose tokens the teacher says: value of the token, of the best one, and expected."""
     group = make_group([0.0], lengths=[len(rows)])
-    group.trajectories[0].notes["teacher_values"] = np.array(rows, dtype=np.float32).reshape(-1, 3)
+    group.rollouts[0].notes["teacher_values"] = np.array(rows, dtype=np.float32).reshape(-1, 3)
     return group
 
 
@@ -30,13 +30,13 @@ def test_by_hand() -> None:
     """r = 4 - 5, 2 - 3, 3 - 0: from the end 3, 2, 1; less the expected 1, 2, 4 and divided by 10."""
     group = noted([[4, 6, 1], [2, 5, 2], [3, 3, 4]])
     TeacherForced("x", divisor=10.0)([group])
-    found = group.trajectories[0].advantages
+    found = group.rollouts[0].advantages
     assert found is not None and found.tolist() == pytest.approx([0.0, 0.0, -0.1])
     TeacherForced("x", divisor=10.0, has_baseline=False)([group])
-    found = group.trajectories[0].advantages
+    found = group.rollouts[0].advantages
     assert found is not None and found.tolist() == pytest.approx([0.1, 0.2, 0.3])
     TeacherForced("x", divisor=1.0, limit=2.5, has_baseline=False)([group])
-    found = group.trajectories[0].advantages
+    found = group.rollouts[0].advantages
     assert found is not None and found.tolist() == pytest.approx([1.0, 2.0, 2.5])
     assert TeacherForced("x").learn([group]) == pytest.approx({"teacher_regret": -5 / 3})  # -2, -3, 0
 
@@ -54,10 +54,10 @@ def test_the_return_of_a_text_telescopes() -> None:
 
 def test_who_wrote_nothing_or_does_not_count_gets_nothing() -> None:
     silent, failed = noted([]), noted([[1, 1, 1]])
-    failed.trajectories[0].outcome = Outcome.FAILED
+    failed.rollouts[0].outcome = Outcome.FAILED
     TeacherForced("x")([silent, failed])
-    found = silent.trajectories[0].advantages
-    assert found is not None and found.shape == (0,) and failed.trajectories[0].advantages is None
+    found = silent.rollouts[0].advantages
+    assert found is not None and found.shape == (0,) and failed.rollouts[0].advantages is None
     assert TeacherForced("x").learn([silent, failed]) == {}
 
 
@@ -77,13 +77,13 @@ def test_a_trainer_notes_what_the_teacher_s_logits_say(tmp_path: Path) -> None:
     for weights in model.parameters():
         weights.add_(0.3 * torch.randn_like(weights))
     model.save_pretrained(teacher)
-    trainer, credit = TorchTrainer(), TeacherForced(str(teacher), divisor=1.0, limit=1e9)
+    trainer, advantage = TorchTrainer(), TeacherForced(str(teacher), divisor=1.0, limit=1e9)
     trainer.open(student, 0)
     turns = [make_turn([1, 2], [3, 4]), make_turn([5], [6, 7])]
-    attempt = make_attempt("one", [replace(turn, sampling=Sampling(temperature=0.5)) for turn in turns])
-    group = Group(0, attempt.task, [attempt])
-    trainer.note([group], credit.needs)
-    credit([group])
+    rollout = make_rollout("one", [replace(turn, sampling=Sampling(temperature=0.5)) for turn in turns])
+    group = Group(0, rollout.task, [rollout])
+    trainer.note([group], advantage.needs)
+    advantage([group])
     logits = model(input_ids=torch.tensor([[1, 2, 3, 4, 5, 6, 7]])).logits[0].double()
     values = logits - logits.mean(-1, keepdim=True)
     states, tokens = [1, 2, 4, 5], [3, 4, 6, 7]  # what each token was chosen in
@@ -93,7 +93,7 @@ def test_a_trainer_notes_what_the_teacher_s_logits_say(tmp_path: Path) -> None:
         earned = sum(float(values[states[t], tokens[t]]) for t in later)
         earned -= sum(float(values[states[t + 1]].max()) for t in later if t < 3)
         expected.append(earned - float((values[states[place]].softmax(-1) * values[states[place]]).sum()))
-    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(expected, abs=1e-4)
-    replace(credit, has_baseline=False)([group])
+    assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(expected, abs=1e-4)
+    replace(advantage, has_baseline=False)([group])
     plain = [e + float((values[s].softmax(-1) * values[s]).sum()) for e, s in zip(expected, states, strict=True)]
-    assert attempt.advantages.tolist() == pytest.approx(plain, abs=1e-4), "where centring logits counts"
+    assert rollout.advantages.tolist() == pytest.approx(plain, abs=1e-4), "where centring logits counts"

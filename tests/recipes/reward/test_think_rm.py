@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.filter.scoring import Scorer
 from strop.recipes.reward.think_rm import Given, PairwiseLead, leads, verdict_in
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.standins.judges.pairwise import compared
 from strop.text.llm_prompt import parts_of, question, signed
 from strop.types import Group, Message, Outcome, Sampling
@@ -30,7 +30,7 @@ def test_differences_of_scores_are_grpo_with_the_unbiased_spread() -> None:
     found = leads(differences([1.0, 2.0, 4.0, 3.0]))
     assert found == pytest.approx([-1.1619, -0.3873, 1.1619, 0.3873], abs=1e-4)
     assert sum(leads(differences([0.3, -2.0, 7.0]))) == pytest.approx(0.0, abs=1e-12)
-    assert leads(differences([2.0, 2.0, 2.0])) == [0.0] * 3, "no spread, no credit"
+    assert leads(differences([2.0, 2.0, 2.0])) == [0.0] * 3, "no spread, no advantage"
     assert leads(np.full((1, 1), np.nan)) == [0.0], "alone it is ahead of nobody"
 
 
@@ -45,36 +45,36 @@ def test_missing_pairs_are_not_counted() -> None:
 
 
 @dataclass(frozen=True)
-class Lengths(Adviser):
-    """Prefers longer replies; says nothing about those with a '?', and fails for those with '!'."""
+class Lengths(LLMClient):
+    """Prefers longer completions; says nothing about those with a '?', and fails for those with '!'."""
 
     heard: list[tuple[str, str]] = field(default_factory=list)
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         parts = parts_of(messages[0].content)
-        first, second = parts["reply"], parts["other"]
+        first, second = parts["completion"], parts["other"]
         self.heard.append((first, second))
         if "!" in first + second:
-            raise AdviserError("no")
+            raise LLMClientError("no")
         lead = max(min(len(first) - len(second), 3), -3)
         verdict = signed(messages[0].content, f"verdict: {lead}")
         return "hm" if "?" in first + second else f"verdict: 3\nno,\n{verdict}"
 
 
-def group_of(*replies: str) -> Group:
-    group = make_group([0.0] * len(replies))
-    for attempt, reply in zip(group.trajectories, replies, strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", reply)),)
+def group_of(*completions: str) -> Group:
+    group = make_group([0.0] * len(completions))
+    for rollout, completion in zip(group.rollouts, completions, strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", completion)),)
     return group
 
 
-def test_every_pair_is_judged_once_and_its_side_is_left_to_chance() -> None:
+def test_every_pair_is_judged_once_and_its_side_is_left_to_probability() -> None:
     judge, group = Lengths(), group_of("a", "bb", "dddd", "ccc")
     asyncio.run(Scorer([PairwiseLead(judge)])(group))
-    assert [attempt.reward for attempt in group.scored] == pytest.approx([-1.1619, -0.3873, 1.1619, 0.3873], abs=1e-4)
+    assert [rollout.reward for rollout in group.scored] == pytest.approx([-1.1619, -0.3873, 1.1619, 0.3873], abs=1e-4)
     assert len(judge.heard) == 6 and len({frozenset(pair) for pair in judge.heard}) == 6
     Given()([group])
-    assert advantages_of(group) == pytest.approx([attempt.reward for attempt in group.scored], abs=1e-6)
+    assert advantages_of(group) == pytest.approx([rollout.reward for rollout in group.scored], abs=1e-6)
     sides = Lengths()
     for number in range(60):
         asyncio.run(PairwiseLead(sides)(group_of(f"a{number}", f"b{number}")))
@@ -84,13 +84,13 @@ def test_every_pair_is_judged_once_and_its_side_is_left_to_chance() -> None:
 def test_whoever_nobody_can_judge_has_no_reward() -> None:
     group = group_of("a", "bb?", "ccc", "!")
     asyncio.run(Scorer([PairwiseLead(Lengths())])(group))
-    assert [attempt.outcome is Outcome.FAILED for attempt in group.trajectories] == [False, True, False, True]
-    assert [attempt.reward for attempt in group.scored] == pytest.approx(
+    assert [rollout.outcome is Outcome.FAILED for rollout in group.rollouts] == [False, True, False, True]
+    assert [rollout.reward for rollout in group.scored] == pytest.approx(
         [-1 / math.sqrt(2), 1 / math.sqrt(2)], abs=1e-5
     )
 
 
-@pytest.mark.parametrize(
+@pytest.score.parametrize(
     ("text", "verdict"),
     [("verdict: 2", 2), ("so\nverdict: -3 .", -3), ("verdict:+1", 1), ("verdict: 1\nverdict: 3", 3)],
 )
@@ -98,13 +98,13 @@ def test_verdicts_are_read(text: str, verdict: float) -> None:
     assert verdict_in(text) == verdict
 
 
-@pytest.mark.parametrize("text", ["", "2", "verdict: 0", "verdict: 4", "verdict: 12", "verdict: 1.5", "verdict: good"])
+@pytest.score.parametrize("text", ["", "2", "verdict: 0", "verdict: 4", "verdict: 12", "verdict: 1.5", "verdict: good"])
 def test_what_is_no_verdict_is_missing(text: str) -> None:
     assert math.isnan(verdict_in(text))
 
 
-@pytest.mark.parametrize(
-    ("reply", "other", "verdict"),
+@pytest.score.parametrize(
+    ("completion", "other", "verdict"),
     [
         ("<think>1+1=2</think>2", "<think>1+1=3</think>3", 2),  # both answer what they worked out, one holds
         ("<think>1+1=2</think>2", "2", 3),  # shown against nothing
@@ -113,11 +113,11 @@ def test_what_is_no_verdict_is_missing(text: str) -> None:
         ("2", "3", 1),  # nothing tells them apart, and 0 is no verdict
     ],
 )
-def test_the_rule_checks_calculations(reply: str, other: str, verdict: int) -> None:
-    assert verdict_in(compared(question("?", task="1+1=?", reply=reply, other=other))) == verdict
+def test_the_rule_checks_calculations(completion: str, other: str, verdict: int) -> None:
+    assert verdict_in(compared(question("?", task="1+1=?", completion=completion, other=other))) == verdict
 
 
 def test_half_a_character_costs_its_siblings_nothing() -> None:
-    """It has no bytes, and nobody sees it: a judge reads the reply without it."""
-    marks = asyncio.run(PairwiseLead(Lengths())(group_of("aa\ud800", "a", "aaa")))
-    assert marks == pytest.approx(asyncio.run(PairwiseLead(Lengths())(group_of("aa", "a", "aaa"))))
+    """It has no bytes, and nobody sees it: a judge reads the completion without it."""
+    scores = asyncio.run(PairwiseLead(Lengths())(group_of("aa\ud800", "a", "aaa")))
+    assert scores == pytest.approx(asyncio.run(PairwiseLead(Lengths())(group_of("aa", "a", "aaa"))))

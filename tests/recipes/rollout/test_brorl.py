@@ -6,21 +6,21 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.recipes.rollout.brorl import Broadened, RootOfAttempts
+from strop.recipes.rollout.brorl import Broadened, RootOfRollouts
 from tests.building import TASK, make_group
 from tests.control.samplers.trying import group_of
 
 
-def test_few_attempts_before_and_many_after() -> None:
+def test_few_rollouts_before_and_many_after() -> None:
     budget = Broadened()
-    assert [budget.attempts(group_of(TASK, [], version)) for version in (0, 99, 100, 3000)] == [16, 16, 512, 512]
-    assert budget.attempts(group_of(TASK, [0.0], 100)) == 0, "one wave"
+    assert [budget.rollouts(group_of(TASK, [], version)) for version in (0, 99, 100, 3000)] == [16, 16, 512, 512]
+    assert budget.rollouts(group_of(TASK, [0.0], 100)) == 0, "one wave"
     assert budget.size == 16
 
 
 def test_it_says_how_broad_the_draw_was() -> None:
     told = Broadened(2, 8, 1).learn([make_group([0.0, 1.0, 0.0, 1.0, 1.0, 0.0]), make_group([1.0, 1.0], number=1)])
-    assert told == {"attempts_per_group": 4.0, "broadness": 2.0, "mixed_share": 0.5}
+    assert told == {"rollouts_per_group": 4.0, "broadness": 2.0, "mixed_share": 0.5}
     assert Broadened(2, 8, 1).learn([make_group([0.0, 1.0], failed=[1])])["mixed_share"] == 0.0
 
 
@@ -36,9 +36,9 @@ def test_what_nobody_sampled_weighs_less_the_more_are_sampled(probability: float
     assert expected == pytest.approx(probability**2 * (1 - probability) ** count)
 
 
-def test_the_learning_rate_grows_as_the_root_of_the_attempts() -> None:
-    """16 to 512 attempts at each of 8 tasks: a factor of 32 ** 0.5."""
-    scale = RootOfAttempts(16 * 8)
+def test_the_learning_rate_grows_as_the_root_of_the_rollouts() -> None:
+    """16 to 512 rollouts of each of 8 tasks: a factor of 32 ** 0.5."""
+    scale = RootOfRollouts(16 * 8)
     assert scale(torch.zeros(16 * 8)) == 1.0
     assert scale(torch.full((512 * 8,), -3.0)) == pytest.approx(5.656854, abs=1e-5)
     assert scale(torch.zeros(32)) == 0.5
@@ -49,4 +49,4 @@ def test_refuses_nonsense() -> None:
         with pytest.raises(ConfigurationError, match=f"got {size}, {broad} and {after}"):
             Broadened(size, broad, after)
     with pytest.raises(ConfigurationError, match="usual >= 1, got 0"):
-        RootOfAttempts(0)
+        RootOfRollouts(0)

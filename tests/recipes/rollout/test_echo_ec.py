@@ -1,4 +1,4 @@
-"""ECHO's clip and shaped credit, by hand."""
+"""ECHO's clip and shaped advantage, by hand."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_the_width_by_hand_and_the_gradient_beyond_it() -> None:
     width = 0.05 + 0.15 / (1 + math.exp(-3.6))
     batch = make_batch([[log(0.5)], [log(0.5)], [log(0.5)]], advantages=[2.0, 2.0, -2.0])
     output = said([[log(0.595)], [log(0.605)], [log(0.605)]], EVEN)
-    loss, figures = ConfidentClip()(output, batch)
-    assert figures["clip_width"] == pytest.approx(width, abs=1e-6) and 0.195 < width < 0.2
+    loss, metrics = ConfidentClip()(output, batch)
+    assert metrics["clip_width"] == pytest.approx(width, abs=1e-6) and 0.195 < width < 0.2
     loss.sum().backward()
     assert written(batch, output.logprobs.grad) == pytest.approx([-2 * 1.19, 0.0, 2 * 1.21], abs=1e-6)
-    assert figures["clipped_share"] == pytest.approx(1 / 3)
+    assert metrics["clipped_share"] == pytest.approx(1 / 3)
 
 
 def test_without_sharpness_it_is_a_plain_clip() -> None:
@@ -45,7 +45,7 @@ def test_without_sharpness_it_is_a_plain_clip() -> None:
     assert written(batch, loss) == pytest.approx(written(batch, plain))
 
 
-def test_the_confidence_of_a_reply_is_that_of_its_last_tokens() -> None:
+def test_the_confidence_of_a_completion_is_that_of_its_last_tokens() -> None:
     batch = make_batch([[-1.0] * 18, [-1.0] * 3])
     assert _is_tail(batch).tolist() == [False] * 3 + [True] * 16 + [False] + [True] * 3
     rising = lay_out([[1.0] * 2 + [0.0] * 16, [0.2] * 3])
@@ -68,14 +68,14 @@ def test_what_is_read_from_the_likeliest_tokens() -> None:
 
 
 def test_credit_is_shaped_by_where_a_token_stands_in_the_draw() -> None:
-    """Of two tokens one is torn and one sure: z is +1 and -1 in both figures, S = +-2, factors 1.2 and 0.8."""
+    """Of two tokens one is torn and one sure: z is +1 and -1 in both metrics, S = +-2, factors 1.2 and 0.8."""
     group = make_group([1.0, 0.0])
     torn, sure = [*[0.1] * 10, *range(10)], [0.991, *[0.001] * 9, *range(10)]
-    for attempt, row in zip(group.trajectories, (torn, sure), strict=True):
-        attempt.notes["top 10"] = np.array([row])
+    for rollout, row in zip(group.rollouts, (torn, sure), strict=True):
+        rollout.notes["top 10"] = np.array([row])
     shaped = HybridShaped(GroupMean(), 0.1)
     shaped([group])
-    found = [float(each.advantages[0]) for each in group.trajectories if each.advantages is not None]
+    found = [float(each.advantages[0]) for each in group.rollouts if each.advantages is not None]
     assert found == pytest.approx([0.5 * 1.2, -0.5 * 0.8], abs=1e-3)
     assert shaped.learn([group])["shaped"] == pytest.approx(0.2, abs=1e-3)
     assert HybridShaped(GroupMean(), 0.1).learn([]) == {"shaped": 0.0}

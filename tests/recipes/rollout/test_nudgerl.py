@@ -1,4 +1,4 @@
-"""NudgeRL's credit within and between contexts: numbers by hand."""
+"""NudgeRL's advantage within and between contexts: numbers by hand."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tests.building import advantages_of, make_batch, make_group, say, written
 
 def contexted(rewards: Sequence[float], contexts: Sequence[int], **changes: Sequence[int]) -> Group:
     group = make_group(rewards, **changes)  # type: ignore[arg-type]
-    for attempt, context in zip(group.trajectories, contexts, strict=True):
-        attempt.facts = {"context": float(context)}
+    for rollout, context in zip(group.rollouts, contexts, strict=True):
+        rollout.facts = {"context": float(context)}
     return group
 
 
 def with_twin(group: Group, place: int) -> Group:
-    parent = group.trajectories[place]
+    parent = group.rollouts[place]
     again = replace(parent, id=f"{parent.id}'", origin=Origin.REPLAYED, parent=parent.id)
-    return replace(group, trajectories=[*group.trajectories, again])
+    return replace(group, rollouts=[*group.rollouts, again])
 
 
 def test_by_hand() -> None:
-    """Means: 2/3 of all, 1 of the first context, 1/2 of the second; the last two attempts have none."""
+    """Means: 2/3 of all, 1 of the first context, 1/2 of the second; the last two rollouts have none."""
     group = contexted([1, 1, 1, 0, 0, 1], [1, 1, 2, 2, 0, 0])
     raw = [0.366667, 0.366667, 0.5 - 0.183333, -0.5 - 0.183333, -0.666667, 0.333333]
     mean = sum(raw) / 6
     spread = (sum((value - mean) ** 2 for value in raw) / 6) ** 0.5
     ByContext(1.1)([group])
     assert advantages_of(group) == pytest.approx([(value - mean) / (spread + 1e-5) for value in raw], abs=1e-5)
-    figures = ByContext(1.1).learn([group])
+    metrics = ByContext(1.1).learn([group])
     # |mean of the context - mean of all|: 1/3 twice, 1/6 twice, 0 twice; rewards 3/4 with and 1/2 without
-    assert figures == {"between_contexts": pytest.approx(1 / 6), "context_gain": pytest.approx(0.25)}
+    assert metrics == {"between_contexts": pytest.approx(1 / 6), "context_gain": pytest.approx(0.25)}
 
 
 def test_with_weight_1_it_is_grpo_with_the_spread_of_a_population() -> None:
@@ -73,7 +73,7 @@ def test_what_does_not_count_is_in_no_mean() -> None:
 def test_a_twin_whose_parent_does_not_count_gets_nothing() -> None:
     """A judge may fail for one of them and not for the other."""
     group = with_twin(contexted([1.0, 0.0, 1.0], [1, 1, 0]), 2)
-    group.trajectories[2].outcome = Outcome.FAILED
+    group.rollouts[2].outcome = Outcome.FAILED
     ByContext(1.0)([group])
     half = 0.5 / (0.5 + 1e-5)
     assert advantages_of(group) == [pytest.approx(half), pytest.approx(-half), None, 0.0]
@@ -88,7 +88,7 @@ def test_equal_rewards_are_no_credit() -> None:
 
 
 def test_twins_have_a_share_and_no_place_in_the_count() -> None:
-    """Attempts made of 2 and 4 tokens, and a twin of the second: each is a mean over two attempts."""
+    """Rollouts made of 2 and 4 tokens, and a twin of the second: each is a mean over two rollouts."""
     group = with_twin(make_group([1.0, 0.0, 0.0], [2, 4, 3], failed=[2]), 1)
     shares = WithTwins()([group])
     found = {name: (len(share), float(share[0])) for name, share in shares.items()}
@@ -99,7 +99,7 @@ def test_twins_have_a_share_and_no_place_in_the_count() -> None:
 
 
 def test_both_losses_of_the_recipe() -> None:
-    """At ratio 1: a plain attempt is pushed by A * (1 + .1), one behind its context by A, its twin by A * .1."""
+    """At ratio 1: a plain rollout is pushed by A * (1 + .1), one behind its context by A, its twin by A * .1."""
     run = build(recipe_named("nudgerl"), {})
     batch, output = (
         make_batch([[-1.0], [-2.0], [-2.0]], [2.0, 3.0, 3.0], share=[[0.5]] * 3),
@@ -107,6 +107,6 @@ def test_both_losses_of_the_recipe() -> None:
     )
     origins = (Origin.POLICY, Origin.GUIDED, Origin.REPLAYED)
     batch.origins = torch.tensor([ORIGINS.index(each) for each in origins])
-    batch.versions = torch.where(batch.attempts == 2, -1, batch.versions)
+    batch.versions = torch.where(batch.rollouts == 2, -1, batch.versions)
     Objective(run.losses, run.correction)(output, batch)[0].backward()
     assert written(batch, output.logprobs.grad) == pytest.approx([-1.1, -1.5, -0.15])

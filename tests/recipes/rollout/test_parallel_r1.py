@@ -1,4 +1,6 @@
-"""Parallel-R1: what paths, summary and world see; blocks that count; rewards by hand; every token sampled once."""
+"""Parallel-R1: what paths, summary and environment see; blocks that count; rewards by hand; every token sampled
+once.
+"""
 
 from __future__ import annotations
 
@@ -17,69 +19,69 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
 from strop.recipes.rollout.parallel_r1 import STOPS, DemonstrateParallel, ParallelPaths
-from strop.types import Message, Origin, Sampling, Start, Trajectory
+from strop.types import Message, Origin, Rollout, Sampling, Start
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 from tests.tiny_models import save_pocket_like
 
 
-class Listening(Replies):
-    """One reply, which is kept."""
+class Listening(Completions):
+    """One completion, which is kept."""
 
-    told: list[str] = []  # noqa: RUF012 (of all attempts of one test)
+    told: list[str] = []  # noqa: RUF012 (of all rollouts of one test)
 
-    async def step(self, reply: Message):  # type: ignore[no-untyped-def]
-        self.told.append(reply.content)
-        return await super().step(reply)
+    async def step(self, completion: Message):  # type: ignore[no-untyped-def]
+        self.told.append(completion.content)
+        return await super().step(completion)
 
 
 def attempted(
-    folder: Path, replies: list[str], agent: ParallelPaths, context: int = 1024
-) -> tuple[Trajectory, Recording]:
-    engine = Recording(replies)
+    folder: Path, completions: list[str], agent: ParallelPaths, context: int = 1024
+) -> tuple[Rollout, Recording]:
+    engine = Recording(completions)
     policy = policy_of(save_folder(folder), engine, stop=STOPS, context=context)
     Listening.told.clear()
     return asyncio.run(play(agent, Listening(1), policy.dialogue(TASK, Start("0/0", 7)))), engine
 
 
 def test_paths_begin_alike_and_the_summary_reads_them_all(tmp_path: Path) -> None:
-    attempt, engine = attempted(tmp_path, ["a{", "1]", "2|", "s)b|"], ParallelPaths(2))
-    first, second, main, summary = attempt.turns
+    rollout, engine = attempted(tmp_path, ["a{", "1]", "2|", "s)b|"], ParallelPaths(2))
+    first, second, main, summary = rollout.turns
     opening = engine.prompts[0].tolist()
     assert [prompt.tolist() for prompt in engine.prompts[1:3]] == [[*opening, *ids("a{[")]] * 2, "no path sees another"
     assert engine.prompts[3].tolist() == [*opening, *ids("a{[1][2]}(")], "a path that was not closed is"
-    assert [turn.fresh for turn in attempt.turns] == [True, True, True, False]
-    assert [turn.tokens.tolist() for turn in attempt.turns] == [ids("1]"), ids("2|"), ids("a{"), ids("s)b|")]
-    assert [turn.num_prefix for turn in attempt.turns] == [1, 1, 0, 8], "tags and paths are given"
+    assert [turn.fresh for turn in rollout.turns] == [True, True, True, False]
+    assert [turn.tokens.tolist() for turn in rollout.turns] == [ids("1]"), ids("2|"), ids("a{"), ids("s)b|")]
+    assert [turn.num_prefix for turn in rollout.turns] == [1, 1, 0, 8], "tags and paths are given"
     assert first.message.content == "[1]" and second.message.content == "[2" and main.message.content == "a{"
-    assert summary.message.content == attempt.reply == "[1][2]}(s)b"
-    assert Listening.told == ["a{[1][2]}(s)b"] and attempt.turn_rewards == (0.0, 0.0, 0.0, 0.0)
-    assert len(set(engine.keys)) == 3 and engine.keys[0] == engine.keys[3] == 7, "paths have chances of their own"
-    assert attempt.num_sampled == 2 + 2 + 2 + 4 and spoken(attempt) == "a{[1][2]}(s)b"
+    assert summary.message.content == rollout.completion == "[1][2]}(s)b"
+    assert Listening.told == ["a{[1][2]}(s)b"] and rollout.turn_rewards == (0.0, 0.0, 0.0, 0.0)
+    assert len(set(engine.keys)) == 3 and engine.keys[0] == engine.keys[3] == 7, "paths have probabilities of their own"
+    assert rollout.num_sampled == 2 + 2 + 2 + 4 and spoken(rollout) == "a{[1][2]}(s)b"
 
 
 def test_several_blocks_and_no_more_than_allowed(tmp_path: Path) -> None:
-    attempt, engine = attempted(tmp_path, ["{", "1]", "2]", "s){", "3]", "4]", "5]"], ParallelPaths(2, 1))
-    assert len(engine.prompts) == 4 and Listening.told == ["{[1][2]}(s){"] and num_valid_blocks(spoken(attempt)) == 0
+    rollout, engine = attempted(tmp_path, ["{", "1]", "2]", "s){", "3]", "4]", "5]"], ParallelPaths(2, 1))
+    assert len(engine.prompts) == 4 and Listening.told == ["{[1][2]}(s){"] and num_valid_blocks(spoken(rollout)) == 0
     again, engine = attempted(tmp_path, ["{", "1]", "2]", "s){", "3]", "4]", "t)c|"], ParallelPaths(2, 2))
     assert Listening.told == ["{[1][2]}(s){[3][4]}(t)c"] and num_valid_blocks(spoken(again)) == 2
-    assert again.reply == "[3][4]}(t)c" and len(again.turns) == 7
+    assert again.completion == "[3][4]}(t)c" and len(again.turns) == 7
 
 
-def test_without_a_block_it_is_one_reply(tmp_path: Path) -> None:
-    attempt, engine = attempted(tmp_path, ["abc|"], ParallelPaths(2))
-    assert len(engine.prompts) == 1 and attempt.reply == "abc" and not attempt.turns[0].fresh
-    assert attempted(tmp_path, ["a]"], ParallelPaths(2))[0].reply == "a]", "a path that nobody opened ends it"
+def test_without_a_block_it_is_one_completion(tmp_path: Path) -> None:
+    rollout, engine = attempted(tmp_path, ["abc|"], ParallelPaths(2))
+    assert len(engine.prompts) == 1 and rollout.completion == "abc" and not rollout.turns[0].fresh
+    assert attempted(tmp_path, ["a]"], ParallelPaths(2))[0].completion == "a]", "a path that nobody opened ends it"
 
 
 def test_a_full_context_ends_it(tmp_path: Path) -> None:
     size = len(attempted(tmp_path, ["abc|"], ParallelPaths(2))[1].prompts[0])
-    attempt, engine = attempted(tmp_path, ["a{", "1]"], ParallelPaths(2), context=size + 3)
+    rollout, engine = attempted(tmp_path, ["a{", "1]"], ParallelPaths(2), context=size + 3)
     assert len(engine.prompts) == 1 and Listening.told == ["a{"], "no room for the tag and a token behind it"
-    attempt, engine = attempted(tmp_path, ["a{", "12", "34"], ParallelPaths(2), context=size + 5)
-    assert len(engine.prompts) == 3 and Listening.told == ["a{"] and attempt.num_sampled == 6, "none for the summary"
+    rollout, engine = attempted(tmp_path, ["a{", "12", "34"], ParallelPaths(2), context=size + 5)
+    assert len(engine.prompts) == 3 and Listening.told == ["a{"] and rollout.num_sampled == 6, "none for the summary"
 
 
 def test_blocks_that_count() -> None:
@@ -93,8 +95,8 @@ def test_blocks_that_count() -> None:
 def test_rewards_by_hand() -> None:
     """Right in parallel, right in a row, wrong in parallel; versions 0 to 7 of ten pay alike, 8 and 9 a fifth more."""
     group = make_group([0.0] * 3, turn_rewards=[(1.0,), (1.0,), (0.0,)])
-    for attempt, text in zip(group.trajectories, ("{[1][2]}(s)7", "7", "{[1][2]}(s)8"), strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
+    for rollout, text in zip(group.rollouts, ("{[1][2]}(s)7", "7", "{[1][2]}(s)8"), strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", text)),)
     marks = {at: ParallelBonus(Earned())(replace(group, version=at)) for at in (0, 7, 8, 9, 10, 18)}
     assert {at for at, each in marks.items() if each == [1.2, 1.0, -1.0]} == {8, 9, 18}
     assert {at for at, each in marks.items() if each == [1.0, 1.0, -1.0]} == {0, 7, 10}
@@ -108,21 +110,19 @@ def test_bad_input_is_told(tmp_path: Path) -> None:
             ParallelPaths(paths, blocks)
     with pytest.raises(ConfigurationError, match="got 10 and 11"):
         ParallelBonus(Earned(), plain=11)
-    attempt, _ = attempted(tmp_path, ["abc|"], ParallelPaths())
+    rollout, _ = attempted(tmp_path, ["abc|"], ParallelPaths())
     policy = policy_of(save_folder(tmp_path), Recording([]))
-    with pytest.raises(ConfigurationError, match="cannot take up an attempt in its middle"):
-        asyncio.run(play(ParallelPaths(), Replies(1), policy.dialogue(TASK, Start("1", 1, attempt.turns))))
-    with pytest.raises(ConfigurationError, match=r"Replies has no demonstrate\(\)"):
-        asyncio.run(play(DemonstrateParallel(Demonstrate()), Replies(1), policy.dialogue(TASK, Start("1", 1))))
+    with pytest.raises(ConfigurationError, match="cannot take up a rollout in its middle"):
+        asyncio.run(play(ParallelPaths(), Completions(1), policy.dialogue(TASK, Start("1", 1, rollout.turns))))
+    with pytest.raises(ConfigurationError, match=r"Completions has no demonstrate\(\)"):
+        asyncio.run(play(DemonstrateParallel(Demonstrate()), Completions(1), policy.dialogue(TASK, Start("1", 1))))
 
 
 def test_it_is_shown_as_it_is_to_be_written(tmp_path: Path) -> None:
-    world, policy = Arithmetic(2), policy_of(save_folder(tmp_path), Recording([]))
-    shown = asyncio.run(
-        play(DemonstrateParallel(Demonstrate(), 3), world, policy.dialogue(world.task(1), Start("1", 1)))
-    )
-    assert shown.origin is Origin.TEACHER and shown.turn_rewards == (1.0,) and num_valid_blocks(shown.reply) == 1
-    assert shown.reply.count("[") == 3 and shown.num_sampled == 0
+    env, policy = Arithmetic(2), policy_of(save_folder(tmp_path), Recording([]))
+    shown = asyncio.run(play(DemonstrateParallel(Demonstrate(), 3), env, policy.dialogue(env.task(1), Start("1", 1))))
+    assert shown.origin is Origin.TEACHER and shown.turn_rewards == (1.0,) and num_valid_blocks(shown.completion) == 1
+    assert shown.completion.count("[") == 3 and shown.num_sampled == 0
 
 
 def script(prompt: str, key: int) -> str:
@@ -135,10 +135,10 @@ def script(prompt: str, key: int) -> str:
 
 def test_in_a_run_every_token_is_sampled_once(tmp_path: Path) -> None:
     agent, engine = ParallelPaths(3), Counting(script)
-    parts = {"agent": agent, "sampling": Sampling(max_tokens=40, stop=STOPS), "worlds": (Hearing(Arithmetic(2)),)}
+    parts = {"agent": agent, "sampling": Sampling(max_tokens=40, stop=STOPS), "envs": (Hearing(Arithmetic(2)),)}
     found = flown(save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db", Independent(), engine, **parts)
-    assert sorted(found.heard) == sorted(spoken(each) for each in found.attempts.values())
-    for each in found.attempts.values():
+    assert sorted(found.heard) == sorted(spoken(each) for each in found.rollouts.values())
+    for each in found.rollouts.values():
         assert len(each.turns) == 5 and num_valid_blocks(spoken(each)) == 1
         sizes = [len(turn.tokens) for turn in each.turns]
         assert each.turns[4].num_prefix == 2 * 3 + sum(sizes[:3]) - 3 + 2, (

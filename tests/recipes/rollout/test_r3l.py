@@ -15,11 +15,11 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.llm_clients.canned import Canned
-from strop.generate.policy import attempt_key
+from strop.generate.policy import rollout_key
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.rollout.r3l import Reflection, ReflectRetry, _Second, question, read
-from strop.training.comparison_groups import families
+from strop.training.comparison_groups import comparison_groups
 from strop.types import Message, Origin, Outcome
 from tests.building import make_group
 from tests.clock import run_virtually
@@ -41,11 +41,11 @@ def test_what_a_reflection_says() -> None:
 
 
 def test_what_it_is_asked_about() -> None:
-    (attempt,) = make_group([0.25]).trajectories
-    text = question(attempt, 0.25)
+    (rollout,) = make_group([0.25]).rollouts
+    text = question(rollout, 0.25)
     assert text.startswith("task: 1+1=\n[step 0] 2\n[reward] 0.25\n")
-    attempt.turns = (replace(attempt.turns[0], message=Message("assistant", "2\n[step 1] 2\n[reward] 1\n\n{}")),)
-    lines = question(attempt, 0.25).splitlines()
+    rollout.turns = (replace(rollout.turns[0], message=Message("assistant", "2\n[step 1] 2\n[reward] 1\n\n{}")),)
+    lines = question(rollout, 0.25).splitlines()
     assert lines[1:6] == ["[step 0] 2", "  (step 1) 2", "  (reward) 1", "  ", "  {}"], "it cannot write its own reward"
     assert [line for line in lines if line.startswith("[")] == ["[step 0] 2", "[reward] 0.25"]
 
@@ -76,9 +76,9 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Watched:
 def test_a_retry_goes_on_from_the_turn_it_is_told(games: Watched) -> None:
     seen = []
     for group in games.drawn:
-        known = {each.id: each for each in group.trajectories}
-        firsts = [each for each in group.trajectories if each.origin is Origin.POLICY]
-        retries = {each.parent: each for each in group.trajectories if each.family == "" and each not in firsts}
+        known = {each.id: each for each in group.rollouts}
+        firsts = [each for each in group.rollouts if each.origin is Origin.POLICY]
+        retries = {each.parent: each for each in group.rollouts if each.comparison_group == "" and each not in firsts}
         assert len(firsts) == 2
         for first in firsts:
             seen.append(first.reward)
@@ -87,14 +87,16 @@ def test_a_retry_goes_on_from_the_turn_it_is_told(games: Watched) -> None:
                 continue
             retry = retries[first.id]
             assert first.facts["pivot"] == 1.0 and len(first.turns) == 3 and retry.origin is Origin.GUIDED
-            assert retry.reward == 1.0 and retry.outcome is Outcome.FINISHED, "the world heard the first turn again"
+            assert retry.reward == 1.0 and retry.outcome is Outcome.FINISHED, (
+                "the environment heard the first turn again"
+            )
             assert len(retry.turns[0].tokens) == 0 and retry.turns[0].prefix.tolist() == first.turns[0].tokens.tolist()
             assert retry.turns[0].prompt[: len(first.turns[0].prompt)].tolist() == first.turns[0].prompt.tolist()
-            read = games.engine.prompts[attempt_key(0, retry.id)]
+            read = games.engine.prompts[rollout_key(0, retry.id)]
             assert "halve it" in read and first.task.messages[0].content in read
             assert all("halve it" not in games.engine.prompt_of(retry, turn) for turn in range(len(retry.turns)))
-            (again,) = [each for each in group.trajectories if each.parent == retry.id]
-            assert "halve it" in games.engine.prompt_of(again) and again.family == f"guided {again.id}"
+            (again,) = [each for each in group.rollouts if each.parent == retry.id]
+            assert "halve it" in games.engine.prompt_of(again) and again.comparison_group == f"guided {again.id}"
             assert [each.tokens.tolist() for each in again.turns] == [each.tokens.tolist() for each in retry.turns]
             assert known[again.id].reward == 1.0 and again.num_sampled == 0
     assert set(seen) == {0.0, 1.0}, "both kinds were there"
@@ -102,22 +104,24 @@ def test_a_retry_goes_on_from_the_turn_it_is_told(games: Watched) -> None:
 
 def test_a_reflection_that_helped_is_trained_alone(games: Watched) -> None:
     thoughts = [each for each in games.made if any("Look back" in games.engine.prompt_of(each, 0) for _ in each.turns)]
-    drawn = {each.id for group in games.drawn for each in group.trajectories}
+    drawn = {each.id for group in games.drawn for each in group.rollouts}
     for each in thoughts:
-        is_failure = "failure" in each.reply
+        is_failure = "failure" in each.completion
         assert (each.id in drawn) == is_failure and each.origin is Origin.GUIDED
         assert each.outcome is (Outcome.FINISHED if is_failure else Outcome.PRUNED)
-        assert each.reward == float(is_failure) and each.family == (f"reflection {each.id}" if is_failure else "")
+        assert each.reward == float(is_failure) and each.comparison_group == (
+            f"reflection {each.id}" if is_failure else ""
+        )
     assert {each.id in drawn for each in thoughts} == {True, False}
-    alone = [each for each in families(games.drawn) if len(each.trajectories) == 1]
-    assert all(each.trajectories[0].family for each in alone) and len(alone) >= 2
+    alone = [each for each in comparison_groups(games.drawn) if len(each.rollouts) == 1]
+    assert all(each.rollouts[0].comparison_group for each in alone) and len(alone) >= 2
     assert games.is_counted_once()
 
 
-def test_in_a_world_of_one_reply(tmp_path: Path) -> None:
+def test_in_a_env_of_one_completion(tmp_path: Path) -> None:
     """Right on the second try, and with luck on the first; `strips=False` leaves the guidance where it was read."""
 
-    def reply(prompt: str, key: int) -> str:
+    def completion(prompt: str, key: int) -> str:
         terms = prompt.rpartition("=?")[0].split("+")
         total = sum(int("".join(letter for letter in term if letter.isdigit())) for term in terms)
         return str(total) if "try again" in prompt or key % 3 == 0 else "0"
@@ -125,23 +129,23 @@ def test_in_a_world_of_one_reply(tmp_path: Path) -> None:
     run = build(recipe_named("r3l"), {})
     assert isinstance(run.strategy, ReflectRetry)
     for name, strips in (("stripped", True), ("kept", False)):
-        strategy = ReflectRetry(run.strategy.adviser, strips)
-        found = watched(tmp_path / name, reply, Arithmetic(3), 1, strategy=strategy, budget=Fixed(4), context=200)
+        strategy = ReflectRetry(run.strategy.llm_client, strips)
+        found = watched(tmp_path / name, completion, Arithmetic(3), 1, strategy=strategy, budget=Fixed(4), context=200)
         firsts = [each for each in found.made if each.origin is Origin.POLICY]
         retries = [each for each in found.made if each.origin is Origin.GUIDED]
         assert len(retries) == sum(each.reward == 0.0 for each in firsts) > 0
         for retry in retries:
-            assert "wrong, try again" in found.engine.prompts[attempt_key(0, retry.id)]
+            assert "wrong, try again" in found.engine.prompts[rollout_key(0, retry.id)]
             assert ("try again" in found.engine.prompt_of(retry)) == (not strips) and retry.reward == 1.0
         twins = [each for each in found.made if each.origin is Origin.REPLAYED]
         assert len(twins) == (len(retries) if strips else 0) and found.is_counted_once()
 
 
 def test_where_nobody_reflects_nothing_is_tried_again(tmp_path: Path) -> None:
-    """An adviser that does not answer costs a second attempt, and not the run."""
+    """An LLM client that does not answer costs a second rollout, and not the run."""
     strategy = ReflectRetry(Canned())
     found = watched(tmp_path, lambda prompt, key: "0", Arithmetic(3), 1, strategy=strategy, budget=Fixed(4))
-    assert [len(group.trajectories) for group in found.drawn] == [2] * len(found.drawn) != []
+    assert [len(group.rollouts) for group in found.drawn] == [2] * len(found.drawn) != []
     assert all(each.origin is Origin.POLICY and "pivot" not in each.facts for each in found.made)
 
 
@@ -162,13 +166,13 @@ def test_pairs_need_an_even_number(tmp_path: Path, games: Watched) -> None:
         (0.0, 0.5, (1, 1), False),  # better, and not right
         (1.0, 1.0, (1, 1), False),  # right before
         (1.0, 1.0, (2, 1), True),  # in fewer turns
-        (0.0, None, (2, 1), False),  # the world failed it
+        (0.0, None, (2, 1), False),  # the environment failed it
         (None, 1.0, (2, 1), False),
     ],
 )
 def test_what_counts_as_help(
     before: float | None, after: float | None, turns: tuple[int, int], has_helped: bool
 ) -> None:
-    (one,) = make_group([0.0]).trajectories
+    (one,) = make_group([0.0]).rollouts
     first, retry = (replace(one, turns=one.turns * count) for count in turns)
     assert ReflectRetry()._has_helped(_Second(first, retry=retry), before, after) is has_helped

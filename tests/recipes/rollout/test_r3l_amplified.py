@@ -1,4 +1,4 @@
-"""R3L's credit and its pivot: numbers by hand."""
+"""R3L's advantage and its pivot: numbers by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.rollout.r3l import AfterPivot, Amplified
-from strop.training.comparison_groups import families
+from strop.training.comparison_groups import comparison_groups
 from strop.types import Group
 from tests.building import advantages_of, make_group, turn
 
@@ -36,10 +36,10 @@ def test_one_alone_is_compared_with_nothing() -> None:
     assert [advantages_of(group) for group in groups] == [[1.0], [1.5], [-0.5]]
 
 
-def test_families_of_one_stand_beside_the_others() -> None:
+def test_comparison_groups_of_one_stand_beside_the_others() -> None:
     group = make_group([0.0, 0.5, 1.0])
-    group.trajectories[2].family = "guided 7"
-    Amplified()(families([group]))
+    group.rollouts[2].comparison_group = "guided 7"
+    Amplified()(comparison_groups([group]))
     assert advantages_of(group) == pytest.approx([-0.25, 0.75, 1.0])
 
 
@@ -50,18 +50,18 @@ def test_what_does_not_count_is_in_no_mean() -> None:
 
 
 def parted() -> Group:
-    """Two attempts of turns of 3, 2 and 4 tokens; the first parts from another after two of them."""
+    """Two rollouts of turns of 3, 2 and 4 tokens; the first parts from another after two of them."""
     group = make_group([0.5, 0.0])
     turns = (turn(3), turn(2), turn(4))
-    first, other = (replace(each, turns=turns) for each in group.trajectories)
+    first, other = (replace(each, turns=turns) for each in group.rollouts)
     first.facts = {"pivot": 2.0}
-    return replace(group, trajectories=[first, other])
+    return replace(group, rollouts=[first, other])
 
 
 def test_nothing_before_the_pivot_is_trained() -> None:
     group = parted()
     Amplified()([group])
-    first, other = group.trajectories
+    first, other = group.rollouts
     assert first.advantages is not None and first.advantages.tolist() == pytest.approx([0.0] * 5 + [0.75] * 4)
     assert other.advantages is not None and other.advantages.tolist() == pytest.approx([-0.25] * 9)
     assert Amplified().learn([group]) == {"before_pivot": pytest.approx(5 / 18), "raised_share": 0.5}

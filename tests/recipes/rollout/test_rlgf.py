@@ -1,4 +1,4 @@
-"""Attempts that are shared with a guide: who writes what, what is trained, and what a beginning is worth."""
+"""Rollouts that are shared with a guide: who writes what, what is trained, and what a beginning is worth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from strop.generate.strategies.independent import Independent
 from strop.recipes.rollout.rlgf import RolledWithGuide
 from strop.roles import Agent, Reward, Strategy
 from strop.training.reductions.own_token_mean import OwnTokenMean
-from strop.types import Group, IntArray, Origin, Outcome, Sampling, Start, Task, Trajectory
+from strop.types import Group, IntArray, Origin, Outcome, Rollout, Sampling, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.watched import Counting, Watched, watched
@@ -37,10 +37,10 @@ class Voiced(Counting):
     guided: set[int] = field(default_factory=set)  # random keys
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        self.guided |= {key} if sampling.voice == REFERENCE else set()
+        self.guided |= {key} if sampling.policy_name == REFERENCE else set()
         return await super().sample(prompt, sampling, key)
 
-    def _reply(self, prompt: str, key: int) -> str:
+    def _completion(self, prompt: str, key: int) -> str:
         return "2" * 8 if key in self.guided else "1" * 5
 
 
@@ -49,7 +49,7 @@ class ByLength(Reward):
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(len(attempt.reply)) for attempt in group.trajectories]
+        return [float(len(rollout.completion)) for rollout in group.rollouts]
 
 
 def rolled(tmp_path: Path, strategy: Strategy) -> Watched:
@@ -61,11 +61,11 @@ def test_the_guide_begins_and_the_policy_goes_on(tmp_path: Path) -> None:
     found = rolled(tmp_path, RolledWithGuide(0, mixed=1.0, length=6))
     begun = {each.id: each for each in found.made if each.origin is Origin.TEACHER}
     cuts = set()
-    for attempt in (each for group in found.drawn for each in group.trajectories):
-        (turn,), parent = attempt.turns, begun[attempt.parent]
-        assert attempt.origin is Origin.BRANCHED and len(turn.tokens) == 6, "five and the end"
+    for rollout in (each for group in found.drawn for each in group.rollouts):
+        (turn,), parent = rollout.turns, begun[rollout.parent]
+        assert rollout.origin is Origin.BRANCHED and len(turn.tokens) == 6, "five and the end"
         assert turn.prefix.tolist() == parent.turns[0].tokens.tolist() and parent.outcome is Outcome.PRUNED
-        assert attempt.reply == "2" * turn.num_prefix + "1" * 5 and attempt.reward == turn.num_prefix + 5
+        assert rollout.completion == "2" * turn.num_prefix + "1" * 5 and rollout.reward == turn.num_prefix + 5
         cuts.add(turn.num_prefix)
     assert cuts == {1, 2, 3, 4, 5} and found.is_counted_once()
 
@@ -73,36 +73,36 @@ def test_the_guide_begins_and_the_policy_goes_on(tmp_path: Path) -> None:
 def test_the_policy_begins_and_the_guide_ends(tmp_path: Path) -> None:
     found = rolled(tmp_path, RolledWithGuide(0, "aggrevated", mixed=1.0, length=4))
     for group in found.drawn:
-        rests = {each.parent: each for each in group.trajectories if each.origin is Origin.TEACHER}
-        begun = [each for each in group.trajectories if each.origin is Origin.GUIDED]
+        rests = {each.parent: each for each in group.rollouts if each.origin is Origin.TEACHER}
+        begun = [each for each in group.rollouts if each.origin is Origin.GUIDED]
         shares = OwnTokenMean()([group])
         assert len(begun) == len(rests) == 4
-        for attempt in begun:
-            rest = rests[attempt.id]
-            assert 1 <= attempt.num_tokens <= 3 and attempt.reply == "1" * attempt.num_tokens
-            assert rest.reply == attempt.reply + "2" * 8 and rest.num_tokens == 9
-            assert attempt.reward == rest.reward == attempt.num_tokens + 8, "the beginning earns what the whole did"
-            assert shares[rest.id].tolist() == [0.0] * 9 and shares[attempt.id].min() > 0, "a teacher's is not trained"
+        for rollout in begun:
+            rest = rests[rollout.id]
+            assert 1 <= rollout.num_tokens <= 3 and rollout.completion == "1" * rollout.num_tokens
+            assert rest.completion == rollout.completion + "2" * 8 and rest.num_tokens == 9
+            assert rollout.reward == rest.reward == rollout.num_tokens + 8, "the beginning earns what the whole did"
+            assert shares[rest.id].tolist() == [0.0] * 9 and shares[rollout.id].min() > 0, "a teacher's is not trained"
     assert found.is_counted_once()
 
 
 @dataclass
 class FailingRest(Player):
-    """The policy's beginning is paused; the world fails what the guide makes of it."""
+    """The policy's beginning is paused; the environment fails what the guide makes of it."""
 
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
-        made = make_group([0.0], failed=[] if start.pause else [0]).trajectories[0]
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
+        made = make_group([0.0], failed=[] if start.pause else [0]).rollouts[0]
         outcome = Outcome.PRUNED if start.pause else Outcome.FAILED
         return replace(made, id=start.id, origin=start.origin, parent=start.parent, outcome=outcome, facts={})
 
     def another(self, **changes: object) -> Start:
         return Start("0/9", 9)
 
-    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
-        return [None for _ in attempts]
+    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+        return [None for _ in rollouts]
 
 
-def test_a_beginning_whose_rest_the_world_failed_is_worth_nothing_known() -> None:
+def test_a_beginning_whose_rest_the_env_failed_is_worth_nothing_known() -> None:
     strategy = RolledWithGuide(0, "aggrevated", mixed=1.0)
     brought, _ = run_virtually(strategy(make_group([]), [Start("0/0", 1)], FailingRest()))
     (rest,) = brought
@@ -117,7 +117,7 @@ def test_without_the_guide_it_is_the_policy_alone(tmp_path: Path) -> None:
     none = rolled(tmp_path / "none", RolledWithGuide(0, mixed=0.0))
     assert [(each.id, each.turns[0].tokens.tolist(), each.origin) for each in none.made] == told
     late = rolled(tmp_path / "late", RolledWithGuide(0, "aggrevated", mixed=1.0, length=1000))
-    kept = [each for group in late.drawn for each in group.trajectories if each.num_tokens == 6]
+    kept = [each for group in late.drawn for each in group.rollouts if each.num_tokens == 6]
     assert kept and all(each.origin is Origin.POLICY for each in kept)
 
 
@@ -126,8 +126,8 @@ def test_who_rolls_in_when() -> None:
     later = RolledWithGuide(0, "d2lols", switch=20)
     assert [later.rolls_in(version) for version in (0, 19, 20, 99)] == [False, False, True, True]
     assert all(RolledWithGuide(0, "d2lols", switch=0).rolls_in(version) for version in range(5)), "ppo++ from the start"
-    chance = [RolledWithGuide(3, "lols", share=0.8).rolls_in(version) for version in range(1000)]
-    assert 0.75 < np.mean(chance) < 0.85 and chance != [
+    probability = [RolledWithGuide(3, "lols", share=0.8).rolls_in(version) for version in range(1000)]
+    assert 0.75 < np.mean(probability) < 0.85 and probability != [
         RolledWithGuide(4, "lols", share=0.8).rolls_in(version) for version in range(1000)
     ]
 
@@ -138,7 +138,7 @@ def test_another_model_may_guide(tmp_path: Path) -> None:
     for folder, version in ((str(other), -1), ("", 0)):
         engine = WithReference(Scripted({"": "1"}), Scripted({"": "2"}), folder)
         engine.open(model)
-        said, _ = run_virtually(engine.sample(np.array([5]), Sampling(voice=REFERENCE), 1))
+        said, _ = run_virtually(engine.sample(np.array([5]), Sampling(policy_name=REFERENCE), 1))
         own, _ = run_virtually(engine.sample(np.array([5]), Sampling(), 1))
         assert said.versions.tolist() == [version] * 2 and own.versions.tolist() == [0, 0]
     engine = WithReference(Scripted({"": "1"}), Scripted({"": "2"}), str(save_folder(tmp_path / "words")))

@@ -16,19 +16,19 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.s_grpo import SerialExits
 from strop.success import EXIT
 from strop.training.advantages.group_mean import GroupMean
-from strop.types import Group, Origin, Trajectory
+from strop.types import Group, Origin, Rollout
 from tests.building import advantages_of, make_group
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 
 
-def played(folder: Path, replies: list[str], count: int, seed: int = 0, is_broken: bool = False) -> list[Trajectory]:
+def played(folder: Path, completions: list[str], count: int, seed: int = 0, is_broken: bool = False) -> list[Rollout]:
     async def score(group: Group) -> None:
         return None
 
-    policy = policy_of(save_folder(folder), Recording(replies))
-    world = Replies(1, is_broken=is_broken)
-    play = GroupPlayer(Group(0, TASK, []), policy, (world,), Chat(), seed, score)
+    policy = policy_of(save_folder(folder), Recording(completions))
+    env = Completions(1, is_broken=is_broken)
+    play = GroupPlayer(Group(0, TASK, []), policy, (env,), Chat(), seed, score)
     strategy = SerialExits("#")
     strategy.meet(policy)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(count)], play))
@@ -39,36 +39,36 @@ def test_exits_are_given_the_thought_so_far_and_what_forces_the_answer(tmp_path:
     assert (
         whole.origin is Origin.POLICY and EXIT not in whole.facts and whole.turns[0].message.content == "xyz</think>7"
     )
-    cuts = [int(attempt.facts[EXIT]) for attempt in exits]
+    cuts = [int(rollout.facts[EXIT]) for rollout in exits]
     assert cuts == sorted(cuts) and set(cuts) <= {1, 2, 3}
-    for attempt, at, said in zip(exits, cuts, ("1", "2", "3"), strict=True):
-        (turn,) = attempt.turns
+    for rollout, at, said in zip(exits, cuts, ("1", "2", "3"), strict=True):
+        (turn,) = rollout.turns
         assert turn.message.content == "xyz"[:at] + "#" + said and turn.tokens.tolist() == ids(f"{said}|")
-        assert turn.prefix.tolist() == ids("xyz"[:at] + "#"), "read, not written: trained once, in the whole attempt"
-        assert attempt.origin is Origin.BRANCHED and attempt.parent == whole.id
+        assert turn.prefix.tolist() == ids("xyz"[:at] + "#"), "read, not written: trained once, in the whole rollout"
+        assert rollout.origin is Origin.BRANCHED and rollout.parent == whole.id
 
 
 def test_cuts_are_uniform_over_the_thought(tmp_path: Path) -> None:
     cuts = Counter(
-        attempt.facts[EXIT]
+        rollout.facts[EXIT]
         for seed in range(60)
-        for attempt in played(tmp_path, ["abcd</think>7|", *["1|"] * 5], 6, seed)[1:]
+        for rollout in played(tmp_path, ["abcd</think>7|", *["1|"] * 5], 6, seed)[1:]
     )
     assert set(cuts) == {1.0, 2.0, 3.0, 4.0} and all(45 <= count <= 105 for count in cuts.values())
 
 
 def test_without_a_thought_there_is_nothing_to_leave(tmp_path: Path) -> None:
     assert len(played(tmp_path, ["</think>7|"], 3)) == 1, "it answers at once"
-    assert len(played(tmp_path, ["xyz</think>7|"], 3, is_broken=True)) == 1, "the world failed it"
+    assert len(played(tmp_path, ["xyz</think>7|"], 3, is_broken=True)) == 1, "the environment failed it"
     assert len(played(tmp_path, ["|"], 3)) == 1, "its end alone is no thought"
     found = played(tmp_path, ["xy|", "1|", "2|"], 3)
-    assert len(found) == 3 and {attempt.facts[EXIT] for attempt in found[1:]} <= {1.0, 2.0}, "a thought without an end"
+    assert len(found) == 3 and {rollout.facts[EXIT] for rollout in found[1:]} <= {1.0, 2.0}, "a thought without an end"
 
 
 def serial(right: list[int], exits: list[float | None], failed: tuple[int, ...] = ()) -> Group:
     group = make_group([0.0] * len(right), failed=failed, turn_rewards=[(float(each),) for each in right])
-    for attempt, at in zip(group.trajectories, exits, strict=True):
-        attempt.facts = {} if at is None else {EXIT: at}
+    for rollout, at in zip(group.rollouts, exits, strict=True):
+        rollout.facts = {} if at is None else {EXIT: at}
     return group
 
 
@@ -77,8 +77,8 @@ def test_rewards_by_hand() -> None:
     group = serial([1, 0, 1, 1, 0], [None, 3.0, 7.0, 5.0, 9.0])  # the whole thought first; exits in any order
     marks = Decaying(Earned())(group)
     assert marks == [0.25, 0.0, 0.5, 1.0, 0.0]
-    for attempt, mark in zip(group.trajectories, marks, strict=True):
-        attempt.reward = mark
+    for rollout, mark in zip(group.rollouts, marks, strict=True):
+        rollout.reward = mark
     GroupMean()([group])
     assert advantages_of(group) == pytest.approx([-0.1, -0.35, 0.15, 0.65, -0.35])
 
@@ -94,4 +94,4 @@ def test_refuses_nonsense() -> None:
     with pytest.raises(ConfigurationError, match="got an empty one"):
         SerialExits("")
     with pytest.raises(ConfigurationError, match="meet"):
-        SerialExits()._thought(make_group([1.0]).trajectories[0])
+        SerialExits()._thought(make_group([1.0]).rollouts[0])

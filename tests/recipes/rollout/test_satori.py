@@ -23,35 +23,35 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.rollout import play as played_once
 from strop.recipes.rollout.satori import Restarts
 from strop.success import RESTART
-from strop.types import Group, Message, Origin, Start, Trajectory
+from strop.types import Group, Message, Origin, Rollout, Start
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 from tests.tiny_models import save_pocket_like
 
 
-def made(replies: dict[str, float], number: int = 0, version: int = 0) -> Group:
-    """Attempts with these replies and rewards."""
-    group = make_group(list(replies.values()), number=number)
-    for attempt, reply in zip(group.trajectories, replies, strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", reply)),)
+def made(completions: dict[str, float], number: int = 0, version: int = 0) -> Group:
+    """Rollouts with these completions and rewards."""
+    group = make_group(list(completions.values()), number=number)
+    for rollout, completion in zip(group.rollouts, completions, strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", completion)),)
     return replace(group, version=version)
 
 
-def played(folder: Path, strategy: Restarts, count: int, version: int) -> tuple[list[Trajectory], Recording]:
+def played(folder: Path, strategy: Restarts, count: int, version: int) -> tuple[list[Rollout], Recording]:
     async def score(group: Group) -> None:
         return None
 
     engine = Recording(["9|"] * count)
     group = replace(make_group([]), version=version)
-    play = GroupPlayer(group, policy_of(save_folder(folder), engine), (Replies(1),), Chat(), 0, score)
+    play = GroupPlayer(group, policy_of(save_folder(folder), engine), (Completions(1),), Chat(), 0, score)
     return asyncio.run(strategy(group, [play.another() for _ in range(count)], play)), engine
 
 
 def test_the_last_steps_are_dropped_and_the_marker_is_said() -> None:
     strategy = Restarts("#", 3)
-    cuts = [strategy.begins("a=1 b=2 c=3", steps) for steps in (1, 2, 3, 4)]
+    cuts = [strategy.prefill("a=1 b=2 c=3", steps) for steps in (1, 2, 3, 4)]
     assert cuts == ["a=1 b=2 #", "a=1 #", "#", "#"]
 
 
@@ -70,7 +70,7 @@ def test_the_newest_of_earlier_versions_is_known() -> None:
     assert again.known(task, 3) == strategy.known(task, 3) and again.state() == strategy.state()
 
 
-def test_a_wrong_attempt_stays_known_however_often_the_task_was_solved_since() -> None:
+def test_a_wrong_rollout_stays_known_however_often_the_task_was_solved_since() -> None:
     strategy = Restarts("#")
     task = made({}).task.id
     strategy.observe(made({"w": 0.0}, number=0, version=0))
@@ -81,12 +81,12 @@ def test_a_wrong_attempt_stays_known_however_often_the_task_was_solved_since() -
     assert [row[4] for row in rows] == ["w", "r16", "r17", "r18", "r19"], "four of each kind at most"
 
 
-def test_only_own_whole_short_replies_are_known() -> None:
+def test_only_own_whole_short_completions_are_known() -> None:
     strategy = Restarts("#")
     helped = made({"r": 1.0})
-    helped.trajectories[0].origin = Origin.BRANCHED
+    helped.rollouts[0].origin = Origin.BRANCHED
     long, two = made({"x" * 2001: 1.0}), made({"r": 1.0})
-    two.trajectories[0].turns *= 2
+    two.rollouts[0].turns *= 2
     failed = replace(make_group([1.0], failed=[0]))
     for group in (helped, long, two, failed, make_group([])):
         strategy.observe(group)
@@ -99,15 +99,15 @@ def test_prompt_right_and_wrong_beginnings_are_equally_likely(tmp_path: Path) ->
     found, engine = played(tmp_path, strategy, 300, version=1)
     kinds = Counter(each.facts[RESTART] for each in found)
     assert set(kinds) == {-1.0, 0.0, 1.0} and all(75 <= count <= 125 for count in kinds.values())
-    texts = Counter(each.reply for each in found)
+    texts = Counter(each.completion for each in found)
     assert set(texts) == {"9", "1 2 #9", "1 #9", "4 5 #9", "4 #9"} and all(count >= 30 for count in texts.values())
     for each, prompt in zip(found, engine.prompts, strict=True):
         (turn,) = each.turns
         is_own = each.facts[RESTART] == 0
         assert each.origin is (Origin.POLICY if is_own else Origin.BRANCHED)
         assert each.parent == {0.0: "", 1.0: "0-0", -1.0: "0-1"}[each.facts[RESTART]]
-        assert turn.tokens.tolist() == ids("9|") and turn.num_prefix == len(each.reply) - 1
-        assert prompt.tolist()[len(prompt) - turn.num_prefix :] == ids(each.reply[:-1]), "it read them"
+        assert turn.tokens.tolist() == ids("9|") and turn.num_prefix == len(each.completion) - 1
+        assert prompt.tolist()[len(prompt) - turn.num_prefix :] == ids(each.completion[:-1]), "it read them"
     unknown, _ = played(tmp_path, strategy, 4, version=0)
     assert {each.facts[RESTART] for each in unknown} == {0.0}
 
@@ -115,21 +115,21 @@ def test_prompt_right_and_wrong_beginnings_are_equally_likely(tmp_path: Path) ->
 def test_rewards_by_hand() -> None:
     """Right: 0, or 0.5 from a wrong beginning. Wrong: -1, or -1.5 from a right one."""
     group = make_group([0.0] * 6, turn_rewards=[(1.0,), (1.0,), (1.0,), (0.0,), (0.0,), (0.5,)])
-    for attempt, began in zip(group.trajectories, (0.0, 1.0, -1.0, 0.0, 1.0, -1.0), strict=True):
-        attempt.facts = {RESTART: began} if began else {}
+    for rollout, began in zip(group.rollouts, (0.0, 1.0, -1.0, 0.0, 1.0, -1.0), strict=True):
+        rollout.facts = {RESTART: began} if began else {}
     assert RestartBonus(Earned(), 0.5)(group) == [0.0, 0.0, 0.5, -1.0, -1.5, -1.0]
 
 
 def test_the_marker_is_shown_before_a_step(tmp_path: Path) -> None:
-    agent, world = DemonstrateReflection(Demonstrate(), "#"), Arithmetic(2)
+    agent, env = DemonstrateReflection(Demonstrate(), "#"), Arithmetic(2)
     texts = Counter(agent.marked("a b c", key) for key in range(60))
     assert set(texts) == {"#a b c", "a #b c", "a b #c"} and min(texts.values()) > 8
     policy = policy_of(save_folder(tmp_path), Recording([]))
-    attempt = asyncio.run(played_once(agent, world, policy.dialogue(world.task(3), Start("0", 5))))
-    assert attempt.reply == agent.marked(world.solution(world.task(3)), 5) and attempt.origin is Origin.TEACHER
-    assert attempt.reply.count("#") == 1 and attempt.turn_rewards == (1.0,)
-    with pytest.raises(ConfigurationError, match=r"Replies has no demonstrate\(\)"):
-        asyncio.run(played_once(agent, Replies(1), policy.dialogue(TASK, Start("0", 5))))
+    rollout = asyncio.run(played_once(agent, env, policy.dialogue(env.task(3), Start("0", 5))))
+    assert rollout.completion == agent.marked(env.solution(env.task(3)), 5) and rollout.origin is Origin.TEACHER
+    assert rollout.completion.count("#") == 1 and rollout.turn_rewards == (1.0,)
+    with pytest.raises(ConfigurationError, match=r"Completions has no demonstrate\(\)"):
+        asyncio.run(played_once(agent, Completions(1), policy.dialogue(TASK, Start("0", 5))))
 
 
 def test_bad_input_is_told() -> None:
@@ -140,12 +140,12 @@ def test_bad_input_is_told() -> None:
 
 def test_in_a_run_beginnings_are_given_and_not_trained(tmp_path: Path) -> None:
     """Two tasks that come back in the second step."""
-    engine, worlds = Counting(lambda prompt, key: f"1 {key % 9}"), (Hearing(Arithmetic(2)),)
-    parts = {"worlds": worlds, "sampler": Few(worlds, 2)}
+    engine, envs = Counting(lambda prompt, key: f"1 {key % 9}"), (Hearing(Arithmetic(2)),)
+    parts = {"envs": envs, "sampler": Few(envs, 2)}
     found = flown(save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db", Restarts("#", 1), engine, **parts)
-    restarts = [each for each in found.attempts.values() if each.origin is Origin.BRANCHED]
+    restarts = [each for each in found.rollouts.values() if each.origin is Origin.BRANCHED]
     assert restarts and all(int(each.id.split("/")[0]) >= 4 for each in restarts), "nothing is known at first"
     for each in restarts:
-        assert found.attempts[each.parent].reply.split(" ")[0] == "1" and each.reply.startswith("1 #1 ")
+        assert found.rollouts[each.parent].completion.split(" ")[0] == "1" and each.completion.startswith("1 #1 ")
         assert np.array_equal(each.turns[0].versions, [1] * each.num_tokens)
-    assert sorted(found.heard) == sorted(each.reply for each in found.attempts.values())
+    assert sorted(found.heard) == sorted(each.completion for each in found.rollouts.values())

@@ -1,4 +1,4 @@
-"""SCOPE: what is kept of a failed attempt, what an expert adds, and that every token stays in one place."""
+"""SCOPE: what is kept of a failed rollout, what an expert adds, and that every token stays in one place."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.scope import Salvaged
-from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
+from strop.types import Group, Message, Origin, Outcome, Rollout, Task
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 from tests.tiny_models import save_pocket_like
 
 SHOWN = "1+1=2 2+2=4 4+1=5 5"
 
 
-class Sums(Replies):
-    """A world of one reply that knows the working above."""
+class Sums(Completions):
+    """An environment of one completion that knows the working above."""
 
     def demonstrate(self) -> Message:
         return Message("assistant", SHOWN)
 
 
-def played(folder: Path, replies: list[str], most: float = 1.0, world: Replies | None = None) -> list[Trajectory]:
+def played(folder: Path, completions: list[str], most: float = 1.0, env: Completions | None = None) -> list[Rollout]:
     async def score(group: Group) -> None:
-        for attempt in group.trajectories:
-            attempt.reward = float(attempt.reply.endswith(" 5"))
+        for rollout in group.rollouts:
+            rollout.reward = float(rollout.completion.endswith(" 5"))
 
-    policy = policy_of(save_folder(folder), Recording([f"{reply}|" for reply in replies] * 2))
-    play = GroupPlayer(Group(0, TASK, []), policy, (world or Sums(1),), Chat(), 0, score)
+    policy = policy_of(save_folder(folder), Recording([f"{completion}|" for completion in completions] * 2))
+    play = GroupPlayer(Group(0, TASK, []), policy, (env or Sums(1),), Chat(), 0, score)
     strategy = Salvaged(Demonstrate(), most)
     strategy.meet(policy)
-    return asyncio.run(strategy(play.group, [play.another() for _ in replies], play))
+    return asyncio.run(strategy(play.group, [play.another() for _ in completions], play))
 
 
 def test_right_steps_are_kept_and_the_rest_is_the_experts(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_right_steps_are_kept_and_the_rest_is_the_experts(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("completion", "why"),
     [
         ("1+1=3 3+2=5 6", "its first step is wrong"),
         ("1+1=2 2+2=5 5", "right in the end"),
@@ -65,26 +65,28 @@ def test_right_steps_are_kept_and_the_rest_is_the_experts(tmp_path: Path) -> Non
         ("1+1=2 2+2=4 4+1=5 7", "no step is wrong, and what a judge does not see is nobody's to mend"),
     ],
 )
-def test_what_cannot_be_salvaged_stays(tmp_path: Path, reply: str, why: str) -> None:
-    (attempt,) = played(tmp_path, [reply])
-    assert attempt.outcome is Outcome.FINISHED and attempt.origin is Origin.POLICY and attempt.num_sampled, why
+def test_what_cannot_be_salvaged_stays(tmp_path: Path, completion: str, why: str) -> None:
+    (rollout,) = played(tmp_path, [completion])
+    assert rollout.outcome is Outcome.FINISHED and rollout.origin is Origin.POLICY and rollout.num_sampled, why
 
 
 def test_at_most_a_share_of_the_failures(tmp_path: Path) -> None:
-    """Of six attempts two are right and four failed, three of which could be mended: half of four are."""
+    """Of six rollouts two are right and four failed, three of which could be mended: half of four are."""
     wrong = "1+1=2 2+2=5 6"
     found = played(tmp_path, ["3", wrong, SHOWN, wrong, wrong, SHOWN], most=0.5)
     assert [index for index, each in enumerate(found) if each.outcome is Outcome.PRUNED] == [1, 3]
-    assert [each.parent for each in found[6:]] == ["0/1", "0/3"] and [each.reply for each in found[6:]] == [SHOWN] * 2
+    assert [each.parent for each in found[6:]] == ["0/1", "0/3"] and [each.completion for each in found[6:]] == [
+        SHOWN
+    ] * 2
     assert len(played(tmp_path, [wrong], most=0.9)) == 1, "less than one is none"
 
 
-def test_worlds_that_fail_answer_or_show_nothing(tmp_path: Path) -> None:
+def test_envs_that_fail_answer_or_show_nothing(tmp_path: Path) -> None:
     wrong = "1+1=2 2+2=5 6"
-    assert [each.outcome for each in played(tmp_path, [wrong], world=Sums(1, is_broken=True))] == [Outcome.FAILED]
-    assert len(played(tmp_path, [wrong] * 2, world=Sums(2))) == 2, "two turns are not joined"
-    with pytest.raises(ConfigurationError, match=r"Replies has no demonstrate\(\)"):
-        played(tmp_path, [wrong], world=Replies(1))
+    assert [each.outcome for each in played(tmp_path, [wrong], env=Sums(1, is_broken=True))] == [Outcome.FAILED]
+    assert len(played(tmp_path, [wrong] * 2, env=Sums(2))) == 2, "two turns are not joined"
+    with pytest.raises(ConfigurationError, match=r"Completions has no demonstrate\(\)"):
+        played(tmp_path, [wrong], env=Completions(1))
     with pytest.raises(ConfigurationError, match="most <= 1, got 0"):
         Salvaged(Demonstrate(), 0)
     with pytest.raises(ConfigurationError, match="meet"):
@@ -100,14 +102,14 @@ def slipping(prompt: str, key: int) -> str:
 
 def test_in_a_run_every_token_stays_in_one_place(tmp_path: Path) -> None:
     engine, strategy = Counting(slipping), Salvaged(Demonstrate(least=1.0), 1.0)
-    world = Hearing(Arithmetic(2))
-    found = flown(save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db", strategy, engine, worlds=(world,))
-    saved = [each for each in found.attempts.values() if each.origin is Origin.GUIDED]
+    env = Hearing(Arithmetic(2))
+    found = flown(save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db", strategy, engine, envs=(env,))
+    saved = [each for each in found.rollouts.values() if each.origin is Origin.GUIDED]
     assert saved and found.row["reward_of/guided"] == 1.0
     for each in saved:
-        lost = found.attempts[each.parent]
+        lost = found.rollouts[each.parent]
         kept = lost.turns[0].prefix
         assert each.turns[0].tokens[: len(kept)].tolist() == kept.tolist() and each.num_sampled == len(kept)
-        assert each.reply == world.solution(each.task) and lost.outcome is Outcome.PRUNED
-    assert sorted(found.heard) == sorted(each.reply for each in found.attempts.values())
-    assert len(found.attempts) == 24 + len(saved) + len({each.id.split("/")[0] for each in saved})
+        assert each.completion == env.solution(each.task) and lost.outcome is Outcome.PRUNED
+    assert sorted(found.heard) == sorted(each.completion for each in found.rollouts.values())
+    assert len(found.rollouts) == 24 + len(saved) + len({each.id.split("/")[0] for each in saved})

@@ -1,4 +1,4 @@
-"""Sibling-GRPO by hand: forks of a tree, each alternative counted once, credit at the forking token alone."""
+"""Sibling-GRPO by hand: forks of a tree, each alternative counted once, advantage at the forking token alone."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from strop.recipes.rollout.v_star import SiblingTokens, forks
-from strop.recipes.rollout.v_star import credits_of_sibling_tokens as credits
+from strop.recipes.rollout.v_star import advantages_of_sibling_tokens as advantages
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 from tests.building import make_group
 
 
 def tree(paths: list[list[int]], rewards: list[float], begun: list[int] | None = None, **more: list[int]) -> Group:
-    """Attempts whose replies are these tokens, of which the first `begun` were given."""
+    """Rollouts whose completions are these tokens, of which the first `begun` were given."""
     group = make_group(rewards, [len(path) for path in paths], **more)
-    for attempt, path, size in zip(group.trajectories, paths, begun or [0] * len(paths), strict=True):
-        turn = attempt.turns[0]
-        attempt.turns = (
+    for rollout, path, size in zip(group.rollouts, paths, begun or [0] * len(paths), strict=True):
+        turn = rollout.turns[0]
+        rollout.turns = (
             replace(
                 turn, prompt=np.array([1, *path[:size]]), tokens=np.array(path[size:]), num_prefix=size,
                 logprobs=turn.logprobs[size:], versions=turn.versions[size:],
@@ -29,9 +29,9 @@ def tree(paths: list[list[int]], rewards: list[float], begun: list[int] | None =
     return group
 
 
-def added(attempt: Trajectory) -> list[float]:
-    assert attempt.advantages is not None
-    return attempt.advantages.tolist()
+def added(rollout: Rollout) -> list[float]:
+    assert rollout.advantages is not None
+    return rollout.advantages.tolist()
 
 
 A, B, X, Y = 11, 12, 21, 22
@@ -43,9 +43,7 @@ def test_the_papers_tree() -> None:
     plain = tree([[A, X], [A, Y], [B, X], [B, Y]], [1.0, 0.0, 0.0, 0.0])
     SiblingTokens(GroupMean())([group])
     GroupMean()([plain])
-    extra = [
-        np.subtract(added(one), added(other)) for one, other in zip(group.trajectories, plain.trajectories, strict=True)
-    ]
+    extra = [np.subtract(added(one), added(other)) for one, other in zip(group.rollouts, plain.rollouts, strict=True)]
     # 0.25 / (0.25 + 1e-4) and 0.5 / (0.5 + 1e-4)
     assert extra[0] == pytest.approx([0.9996, 0.9998], abs=1e-4) and extra[1] == pytest.approx(
         [0.9996, -0.9998], abs=1e-4
@@ -55,25 +53,25 @@ def test_the_papers_tree() -> None:
 
 def test_each_alternative_counts_once_however_many_go_through_it() -> None:
     group = tree([[A, X], [A, X], [A, X], [B, X]], [1.0, 1.0, 0.0, 0.0])
-    ((depth, fork),) = forks(group.trajectories)
+    ((depth, fork),) = forks(group.rollouts)
     assert depth == 0 and {token: len(each) for token, each in fork.items()} == {A: 3, B: 1}
     # means 2/3 and 0, whose mean is 1/3 and spread 1/3
-    assert credits(fork) == {A: pytest.approx(1, abs=1e-3), B: pytest.approx(-1, abs=1e-3)}
+    assert advantages(fork) == {A: pytest.approx(1, abs=1e-3), B: pytest.approx(-1, abs=1e-3)}
 
 
 def test_only_who_wrote_a_token_is_credited_for_it() -> None:
     group = tree([[A, X, X], [A, Y]], [1.0, 0.0], begun=[0, 1])
     SiblingTokens(Constant())([group])
-    assert added(group.trajectories[0]) == pytest.approx([1, 1 + 1, 1], abs=1e-3), "the fork is its second token"
-    assert added(group.trajectories[1]) == pytest.approx([1 - 1], abs=1e-3), "the first is given"
+    assert added(group.rollouts[0]) == pytest.approx([1, 1 + 1, 1], abs=1e-3), "the fork is its second token"
+    assert added(group.rollouts[1]) == pytest.approx([1 - 1], abs=1e-3), "the first is given"
     early = tree([[A, X], [B, X], [A, Y]], [1.0, 0.0, 0.0], begun=[0, 0, 1])
     SiblingTokens(Constant())([early])
-    assert added(early.trajectories[2]) == pytest.approx([1 - 1], abs=1e-3), "no credit at the root, which it was given"
+    assert added(early.rollouts[2]) == pytest.approx([1 - 1], abs=1e-3), "no advantage at the root, which it was given"
 
 
 def test_ends_failures_and_single_children() -> None:
     group = tree([[A], [A, X], [A, Y], [B]], [1.0, 1.0, 0.0, 0.5], failed=[3])
     assert [(depth, sorted(fork)) for depth, fork in forks(group.scored)] == [(1, [X, Y])], "who ended goes nowhere"
     assert forks(tree([[A, X], [A, X]], [1.0, 0.0]).scored) == []
-    figures = SiblingTokens(Constant()).learn([group, tree([[A]], [1.0])])
-    assert figures == {"forks": 0.5, "fork_credit": pytest.approx(1, abs=1e-3)}
+    metrics = SiblingTokens(Constant()).learn([group, tree([[A]], [1.0])])
+    assert metrics == {"forks": 0.5, "fork_credit": pytest.approx(1, abs=1e-3)}

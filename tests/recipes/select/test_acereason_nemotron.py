@@ -13,12 +13,12 @@ from strop.training.learners import teach
 from strop.types import Origin
 from tests.control.samplers.trying import Noting, draws, group_of, restored
 
-WORLD = Arithmetic(3)
-TASKS = [WORLD.task(index) for index in range(4)]
+ENV = Arithmetic(3)
+TASKS = [ENV.task(index) for index in range(4)]
 
 
 def sampler(most: float = 6 / 16) -> Unsolved:
-    return Unsolved(Few((WORLD,), 4), most)
+    return Unsolved(Few((ENV,), 4), most)
 
 
 def test_what_is_solved_too_often_is_not_tried_again() -> None:
@@ -40,21 +40,21 @@ def test_groups_may_come_in_any_order() -> None:
         assert draws(used, 3) == TASKS[1:]
 
 
-def test_only_own_attempts_that_count_solve_a_task() -> None:
+def test_only_own_rollouts_that_count_solve_a_task() -> None:
     used = sampler()
     used.observe(group_of(TASKS[0], [0.0, 1.0, 1.0], failed=[1], pruned=[2]))
     helped = group_of(TASKS[1], [1.0, 1.0])
-    for attempt in helped.trajectories:
-        attempt.origin = Origin.GUIDED
+    for rollout in helped.rollouts:
+        rollout.origin = Origin.GUIDED
     used.observe(helped)
     used.observe(group_of(TASKS[2], [1.0], failed=[0]))
     assert draws(used, 4) == TASKS
 
 
-def test_the_worlds_outcome_counts_and_not_what_else_was_paid() -> None:
+def test_the_envs_outcome_counts_and_not_what_else_was_paid() -> None:
     used, paid = sampler(), group_of(TASKS[0], [5.0, 5.0])
-    for attempt in paid.trajectories:
-        attempt.rewards = {"outcome": 0.0, "citations": 5.0}
+    for rollout in paid.rollouts:
+        rollout.rewards = {"outcome": 0.0, "citations": 5.0}
     used.observe(paid)
     assert draws(used, 1) == TASKS[:1]
 
@@ -67,17 +67,17 @@ def test_where_all_are_solved_one_is_tried_after_all() -> None:
 
 
 def test_after_a_thousand_solved_ones_the_next_is_tried_whatever_it_is() -> None:
-    world, belief = Arithmetic(6), Counts()
-    inner = Noting(world)
+    env, estimator = Arithmetic(6), Counts()
+    inner = Noting(env)
     used = Unsolved(inner)
     for index in range(1100):
-        used.observe(group_of(world.task(index), [1.0]))
-    assert used.next(3, belief) == world.task(1000) and used.learn([])["passed_over"] == 1000
-    assert inner.asked == [(3, belief)] * 1001
+        used.observe(group_of(env.task(index), [1.0]))
+    assert used.next(3, estimator) == env.task(1000) and used.learn([])["passed_over"] == 1000
+    assert inner.asked == [(3, estimator)] * 1001
 
 
 def test_goes_on_where_it_was_and_lets_its_inner_one_learn() -> None:
-    mixed = Unsolved(Mixture((WORLD,), (1.0,)), 0.5)
+    mixed = Unsolved(Mixture((ENV,), (1.0,)), 0.5)
     assert teach(learners_in(mixed), [])["uneven"] == 0.0
     first = sampler()
     draws(first, 3)

@@ -10,53 +10,53 @@ from strop.errors import ConfigurationError
 from strop.recipes.select.adcl_egsr import Resorted, inversion_rate
 from tests.control.samplers.trying import Told, draws, prompt, restored
 
-WORLDS = (Countdown(3), Arithmetic(3), Arithmetic(1))
-POOL = [prompt(world.task(index)) for world in WORLDS for index in range(4)]
+ENVS = (Countdown(3), Arithmetic(3), Arithmetic(1))
+POOL = [prompt(env.task(index)) for env in ENVS for index in range(4)]
 
 
 def sampler() -> Resorted:
-    return Resorted(WORLDS, size=4, batches=3, seed=1)
+    return Resorted(ENVS, size=4, batches=3, seed=1)
 
 
-def test_without_knowledge_levels_are_the_order_and_chance_decides_between_equals() -> None:
-    tasks = draws(sampler(), 12, belief=Told({}))
+def test_without_knowledge_levels_are_the_order_and_probability_decides_between_equals() -> None:
+    tasks = draws(sampler(), 12, estimator=Told({}))
     assert [task.level for task in tasks] == [1] * 4 + [3] * 8 and len(set(tasks)) == 12
     assert [task.source for task in tasks[4:]] not in (["arithmetic"] * 4 + ["countdown"] * 4,), "mixed"
-    assert tasks == draws(sampler(), 12, belief=Told({}))
-    assert tasks != draws(Resorted(WORLDS, 4, 3, seed=2), 12, belief=Told({}))
+    assert tasks == draws(sampler(), 12, estimator=Told({}))
+    assert tasks != draws(Resorted(ENVS, 4, 3, seed=2), 12, estimator=Told({}))
 
 
 def test_easy_ones_come_first_where_something_is_known() -> None:
     means = {name: place / 20 for place, name in enumerate(POOL)}
-    assert [prompt(task) for task in draws(sampler(), 12, belief=Told(means))] == POOL[::-1]
+    assert [prompt(task) for task in draws(sampler(), 12, estimator=Told(means))] == POOL[::-1]
 
 
-def test_a_belief_that_does_not_change_keeps_the_order() -> None:
-    belief, used = Told({name: (7 * place % 12) / 20 for place, name in enumerate(POOL)}), sampler()
-    order = [prompt(task) for task in draws(used, 12, belief=belief)]
-    assert order == sorted(POOL, key=lambda name: -belief.means[name])
+def test_a_estimator_that_does_not_change_keeps_the_order() -> None:
+    estimator, used = Told({name: (7 * place % 12) / 20 for place, name in enumerate(POOL)}), sampler()
+    order = [prompt(task) for task in draws(used, 12, estimator=estimator)]
+    assert order == sorted(POOL, key=lambda name: -estimator.means[name])
     assert used.learn([]) == {"inversion_rate": 0.0}
 
 
 def test_a_batch_is_sorted_anew_when_it_comes_and_no_task_leaves_it() -> None:
-    belief, used = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), sampler()
-    first = [prompt(task) for task in draws(used, 4, belief=belief)]
+    estimator, used = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), sampler()
+    first = [prompt(task) for task in draws(used, 4, estimator=estimator)]
     assert first == POOL[:4] and used.learn([])["inversion_rate"] == 0.0
-    belief.means |= {POOL[4]: 0.1, POOL[5]: 0.4, POOL[6]: 0.3, POOL[7]: 0.2, POOL[8]: 0.99}
-    second = [prompt(task) for task in draws(used, 4, belief=belief)]
+    estimator.means |= {POOL[4]: 0.1, POOL[5]: 0.4, POOL[6]: 0.3, POOL[7]: 0.2, POOL[8]: 0.99}
+    second = [prompt(task) for task in draws(used, 4, estimator=estimator)]
     assert second == [POOL[5], POOL[6], POOL[7], POOL[4]], "the easiest of the third batch stays there"
     assert used.learn([])["inversion_rate"] == 0.5, "3 of 6 pairs"
-    assert [prompt(task) for task in draws(used, 4, belief=belief)] == POOL[8:]
-    again = [prompt(task) for task in draws(used, 12, belief=belief)]
-    assert again == sorted(POOL, key=lambda name: -belief.means[name]), "after the last batch all are sorted"
+    assert [prompt(task) for task in draws(used, 4, estimator=estimator)] == POOL[8:]
+    again = [prompt(task) for task in draws(used, 12, estimator=estimator)]
+    assert again == sorted(POOL, key=lambda name: -estimator.means[name]), "after the last batch all are sorted"
 
 
 def test_goes_on_where_it_was() -> None:
-    belief, first = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), sampler()
-    draws(first, 5, belief=belief)
+    estimator, first = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), sampler()
+    draws(first, 5, estimator=estimator)
     again = restored(sampler(), first)
-    belief.means |= {POOL[9]: 0.9, POOL[6]: 0.99}
-    assert draws(again, 30, belief=belief) == draws(first, 30, belief=belief)
+    estimator.means |= {POOL[9]: 0.9, POOL[6]: 0.99}
+    assert draws(again, 30, estimator=estimator) == draws(first, 30, estimator=estimator)
     assert again.learn([]) == first.learn([])
 
 
@@ -69,15 +69,15 @@ def test_inversions_by_counting() -> None:
 
 def test_batches_of_uneven_sizes() -> None:
     """12 tasks in 5 batches: cut at 2, 4, 7 and 9."""
-    belief, used = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), Resorted(WORLDS, 4, 5)
-    assert (Resorted(WORLDS).size, Resorted(WORLDS).batches) == (64, 8)
-    draws(used, 3, belief=belief)
-    belief.means = {name: place / 20 for place, name in enumerate(POOL)}
-    rest = [POOL.index(prompt(task)) for task in draws(used, 9, belief=belief)]
+    estimator, used = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), Resorted(ENVS, 4, 5)
+    assert (Resorted(ENVS).size, Resorted(ENVS).batches) == (64, 8)
+    draws(used, 3, estimator=estimator)
+    estimator.means = {name: place / 20 for place, name in enumerate(POOL)}
+    rest = [POOL.index(prompt(task)) for task in draws(used, 9, estimator=estimator)]
     assert rest == [3, 6, 5, 4, 8, 7, 11, 10, 9], "what had begun goes on as it was"
 
 
 @pytest.mark.parametrize("batches", [0, 13])
 def test_refuses_batches_that_cannot_be(batches: int) -> None:
     with pytest.raises(ConfigurationError, match=f"got {batches} and 12 tasks"):
-        Resorted(WORLDS, 4, batches)
+        Resorted(ENVS, 4, batches)

@@ -11,7 +11,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.recipes.select.clpo import Reworded
-from strop.roles import Adviser
+from strop.roles import LLMClient
 from strop.run_state import Flow
 from strop.stats.task_lineage import ancestor, is_written
 from strop.text.llm_prompt import parts_of
@@ -24,7 +24,7 @@ PARENT = Arithmetic(4).task(0)
 
 
 @dataclass(frozen=True)
-class Echo(Adviser):
+class Echo(LLMClient):
     """The identity as a rewriter, with the request in front where it is asked to tell."""
 
     tells: bool = False
@@ -43,9 +43,9 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
         yield flow
 
 
-def written(flow: Flow, rewards: list[float], writer: Reworded, task: Task = PARENT) -> list[Task]:
+def written(flow: Flow, rewards: list[float], task_generator: Reworded, task: Task = PARENT) -> list[Task]:
     group = replace(make_group(rewards), task=task)
-    return asyncio.run(writer(group, flow.player(group)))
+    return asyncio.run(task_generator(group, flow.player(group)))
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_with_the_identity_hard_tasks_come_a_second_time_and_never_a_third(flow:
     assert written(flow, [0.0, 0.0, 0.0, 1.0], Reworded(Echo()), again) == []
 
 
-def test_only_the_policys_own_attempts_count(flow: Flow) -> None:
+def test_only_the_policys_own_rollouts_count(flow: Flow) -> None:
     group = make_group([1.0, 0.0, 1.0, 1.0], failed=[3])
-    group.trajectories[2].origin = Origin.GUIDED
-    group = Group(0, PARENT, group.trajectories)  # 1 of 2
+    group.rollouts[2].origin = Origin.GUIDED
+    group = Group(0, PARENT, group.rollouts)  # 1 of 2
     (made,) = asyncio.run(Reworded(Echo(tells=True))(group, flow.player(group)))
     assert prompt_of(made).startswith("reworded")
     assert written(flow, [], Reworded(Echo())) == [], "of nothing nothing is known"

@@ -26,16 +26,16 @@ def test_half_of_the_penalty_on_hard_tasks_by_hand(rewards: list[float], factor:
     """0 and 1 of 4 are hard, 2 of 4 is not; 3 of 10 is exactly 0.3, and hard."""
     count = len(rewards)
     batch = make_batch([[LOGPROBS]] * count, rewards=rewards, reference=[[REFERENCE]] * count)
-    loss, figures = KlBySuccess()(say([[LOGPROBS]] * count), batch)
+    loss, metrics = KlBySuccess()(say([[LOGPROBS]] * count), batch)
     assert written(batch, loss) == pytest.approx([factor * PENALTY] * count)
-    assert figures == pytest.approx({"reference_kl": math.log(2), "hard_share": float(factor < 1)})
+    assert metrics == pytest.approx({"reference_kl": math.log(2), "hard_share": float(factor < 1)})
 
 
 def test_groups_are_told_apart() -> None:
     batch = make_batch([[LOGPROBS]] * 3, groups=[0, 0, 1], rewards=[0.0, 0.0, 1.0], reference=[[REFERENCE]] * 3)
-    loss, figures = KlBySuccess(relief=0.25)(say([[LOGPROBS]] * 3), batch)
+    loss, metrics = KlBySuccess(relief=0.25)(say([[LOGPROBS]] * 3), batch)
     assert written(batch, loss) == pytest.approx([PENALTY / 4, PENALTY / 4, PENALTY])
-    assert figures["hard_share"] == pytest.approx(2 / 3)
+    assert metrics["hard_share"] == pytest.approx(2 / 3)
 
 
 def test_it_needs_a_reference() -> None:

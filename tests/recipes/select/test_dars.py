@@ -18,7 +18,7 @@ from strop.training.advantages.group_mean import GroupMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.test_pipeline import make_run, opened, reply
+from tests.test_pipeline import completion, make_run, opened
 from tests.tiny_models import save_pocket_like
 
 
@@ -32,58 +32,58 @@ def rewards(right: int, count: int) -> list[float]:
 
 
 def size_of_credit(right: int, count: int) -> float:
-    """What the draw's gradient is made of: the sum of |A| over the attempts of a group."""
+    """What the batch's gradient is made of: the sum of |A| over the rollouts of a group."""
     group = make_group(rewards(right, count))
     GroupMean()([group])
-    return sum(abs(float(t.advantages[0])) for t in group.trajectories if t.advantages is not None)
+    return sum(abs(float(t.advantages[0])) for t in group.rollouts if t.advantages is not None)
 
 
 def test_the_releases_numbers() -> None:
-    """8 attempts of which 0 to 8 were right; (4 - 8 * S) / S and (8 (1 - a) - 8 * S) / S with S = 2a(1 - a)."""
+    """8 rollouts of which 0 to 8 were right; (4 - 8 * S) / S and (8 (1 - a) - 8 * S) / S with S = 2a(1 - a)."""
     equal, weighted = Rebalanced(8, 32), Rebalanced(8, 64, by_hardness=True)
     groups = [make_group(rewards(right, 8)) for right in range(9)]
-    assert [equal.attempts(group) for group in groups] == [24, 11, 3, 1, 0, 0, 0, 0, 0]
-    assert [weighted.attempts(group) for group in groups] == [56, 24, 8, 3, 0, 0, 0, 0, 0]
-    assert equal.attempts(make_group([])) == weighted.attempts(make_group([])) == 8 == equal.size
+    assert [equal.rollouts(group) for group in groups] == [24, 11, 3, 1, 0, 0, 0, 0, 0]
+    assert [weighted.rollouts(group) for group in groups] == [56, 24, 8, 3, 0, 0, 0, 0, 0]
+    assert equal.rollouts(make_group([])) == weighted.rollouts(make_group([])) == 8 == equal.size
 
 
 @pytest.mark.parametrize("by_hardness", [False, True])
 @pytest.mark.parametrize("size", [4, 5, 8, 12])
 def test_credit_of_a_hard_task_becomes_that_of_an_even_one(size: int, by_hardness: bool) -> None:
-    """As large as asked for, and with one attempt fewer not yet; the second wave as good as the first."""
+    """As large as asked for, and with one rollout fewer not yet; the second wave as good as the first."""
     budget = Rebalanced(size, 10_000, by_hardness)
     for right in range(1, (size + 1) // 2):
         share = right / size
         goal = size / 2 * (2 * (1 - share) if by_hardness else 1)
-        count = size + budget.attempts(make_group(rewards(right, size)))
+        count = size + budget.rollouts(make_group(rewards(right, size)))
         assert size_of_credit(right, size) == pytest.approx(2 * right * (1 - share)), "n * 2a(1 - a)"
-        credit = 2 * share * (1 - share)
-        assert count * credit >= goal - 1e-9 > (count - 1) * credit - 2e-9
+        advantage = 2 * share * (1 - share)
+        assert count * advantage >= goal - 1e-9 > (count - 1) * advantage - 2e-9
 
 
 def test_the_second_wave_is_the_last_one() -> None:
-    """Whatever it brought: the first `size` attempts decide."""
+    """Whatever it brought: the first `size` rollouts decide."""
     budget = Rebalanced(8, 32)
     for later in (rewards(0, 11), rewards(11, 11)):
-        assert budget.attempts(make_group([*rewards(1, 8), *later])) == 0
-    assert budget.attempts(make_group([*rewards(1, 8), *rewards(0, 4)])) == 7, "what is missing of the 11"
+        assert budget.rollouts(make_group([*rewards(1, 8), *later])) == 0
+    assert budget.rollouts(make_group([*rewards(1, 8), *rewards(0, 4)])) == 7, "what is missing of the 11"
 
 
-def test_only_own_attempts_that_count_say_how_hard_it_is() -> None:
+def test_only_own_rollouts_that_count_say_how_hard_it_is() -> None:
     group = make_group([1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0], failed=[4], pruned=[5])
-    group.trajectories[6].origin = Origin.TEACHER
+    group.rollouts[6].origin = Origin.TEACHER
     # 1 of 5: S = 0.32, peak 2.5: (2.5 - 1.6) / 0.32 = 2.81
-    assert Rebalanced(8, 32).attempts(group) == 3
-    assert Rebalanced(2, 8).attempts(make_group([0.0, 0.0], failed=[0, 1])) == 0, "nothing is known of it"
+    assert Rebalanced(8, 32).rollouts(group) == 3
+    assert Rebalanced(2, 8).rollouts(make_group([0.0, 0.0], failed=[0, 1])) == 0, "nothing is known of it"
     # 0 of 2 is half a success: S = 0.375, (1 - 0.75) / 0.375 = 0.67
-    assert Rebalanced(2, 8).attempts(make_group([0.0, 0.0])) == 1
-    assert Rebalanced(3, 4).attempts(make_group([0.0, 0.0, 0.0])) == 1, "cut at the most"
+    assert Rebalanced(2, 8).rollouts(make_group([0.0, 0.0])) == 1
+    assert Rebalanced(3, 4).rollouts(make_group([0.0, 0.0, 0.0])) == 1, "cut at the most"
 
 
 def test_it_says_what_it_added() -> None:
     saved, plain = make_group([0.0, 0.0, 1.0, 0.0]), make_group([1.0, 0.0], number=1)
-    assert Rebalanced(2, 8).learn([saved, plain]) == {"attempts_added": 1.0, "saved_share": 0.5}
-    assert Rebalanced(2, 8).learn([make_group([0.0, 1.0, 1.0])]) == {"attempts_added": 1.0, "saved_share": 0.0}
+    assert Rebalanced(2, 8).learn([saved, plain]) == {"rollouts_added": 1.0, "saved_share": 0.5}
+    assert Rebalanced(2, 8).learn([make_group([0.0, 1.0, 1.0])]) == {"rollouts_added": 1.0, "saved_share": 0.0}
 
 
 def test_refuses_nonsense() -> None:
@@ -95,31 +95,31 @@ def test_refuses_nonsense() -> None:
 
 @dataclass(frozen=True)
 class EvenEnd(Reward):
-    """Right where the reply ends in an even digit."""
+    """Right where the completion ends in an even digit."""
 
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [float(int(t.reply[-1]) % 2 == 0) for t in group.trajectories]
+        return [float(int(t.completion[-1]) % 2 == 0) for t in group.rollouts]
 
 
 @pytest.mark.parametrize("lag", [0, 2])
 def test_in_a_run_hard_tasks_get_a_second_wave_and_nothing_is_lost(model: Path, tmp_path: Path, lag: int) -> None:
     budget = Rebalanced(4, 12)
     run = make_run(
-        steps=4, budget=budget, rewards=(EvenEnd(),), pace=BoundedLag(lag), gates=(ZeroVariance(),),
-        engine=Scripted(reply, seconds_per_token=1.0),
+        steps=4, budget=budget, rewards=(EvenEnd(),), admission=BoundedLag(lag), gates=(ZeroVariance(),),
+        engine=Scripted(completion, seconds_per_token=1.0),
     )  # fmt: skip
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == [] and flow.ledger.trained_more_than_once() == 0
         groups = [group for step in range(1, 5) for group in flow.ledger.trained_groups(step)]
-        made = flow.ledger._rows("SELECT COUNT(*) FROM attempts GROUP BY number")
-    sizes = [len(group.trajectories) for group in groups]
+        made = flow.ledger._rows("SELECT COUNT(*) FROM rollouts GROUP BY number")
+    sizes = [len(group.rollouts) for group in groups]
     for group in groups:
-        first = Group(group.number, group.task, group.trajectories[:4])
-        assert len(group.trajectories) == 4 + budget.attempts(first), "as the first four asked for"
+        first = Group(group.number, group.task, group.rollouts[:4])
+        assert len(group.rollouts) == 4 + budget.rollouts(first), "as the first four asked for"
     # 1 of 4: (2 - 1.5) / 0.375 = 1.33; 0 of 4: (2 - 0.875) / 0.21875 = 5.14
     assert set(sizes) == {size for (size,) in made} == {4, 6, 10}
     added = [sum(size - 4 for size in sizes[4 * step : 4 * step + 4]) / 4 for step in range(4)]
-    assert [row["attempts_added"] for row in recorder.rows] == added and max(added) > 0
+    assert [row["rollouts_added"] for row in recorder.rows] == added and max(added) > 0

@@ -12,38 +12,38 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError, DataError
 from strop.recipes.select.dereason import Where
-from strop.roles import World
+from strop.roles import Environment
 from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
 
-WORLDS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # workings of 1, 2, 3 and 2 steps
+ENVS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # workings of 1, 2, 3 and 2 steps
 
 
-def where(worlds: tuple[World, ...] = WORLDS, **bounds: float | str) -> Where:
-    return Where(Uniform(worlds), worlds, **bounds)  # type: ignore[arg-type]
+def where(envs: tuple[Environment, ...] = ENVS, **bounds: float | str) -> Where:
+    return Where(Uniform(envs), envs, **bounds)  # type: ignore[arg-type]
 
 
 def test_scores_are_steps_of_the_working() -> None:
-    assert [where().score(world.task(7)) for world in WORLDS] == [1.0, 2.0, 3.0, 2.0]
+    assert [where().score(env.task(7)) for env in ENVS] == [1.0, 2.0, 3.0, 2.0]
 
 
 def test_two_that_meet_at_a_bound_part_all_tasks() -> None:
     low, high = draws(where(high=2.0), 30), draws(where(low=2.0), 90)
     assert {(task.source, task.level) for task in low} == {("arithmetic", 3)}
     assert {(task.source, task.level) for task in high} == {("arithmetic", 4), ("arithmetic", 5), ("countdown", 3)}
-    everything = draws(Uniform(WORLDS), 120)
+    everything = draws(Uniform(ENVS), 120)
     assert sorted(map(prompt, [*low, *high])) == sorted(map(prompt, everything)), "none lost, none in both"
     assert {task.level for task in draws(where(low=2.0, high=3.0), 20)} == {3, 4}
 
 
-def test_the_inner_sampler_is_asked_with_step_and_belief() -> None:
-    inner, belief = Noting(WORLDS[0]), Counts()
-    assert Where(inner, WORLDS).next(3, belief) == WORLDS[0].task(0) and inner.asked == [(3, belief)]
+def test_the_inner_sampler_is_asked_with_step_and_estimator() -> None:
+    inner, estimator = Noting(ENVS[0]), Counts()
+    assert Where(inner, ENVS).next(3, estimator) == ENVS[0].task(0) and inner.asked == [(3, estimator)]
 
 
 def test_scores_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "scores.jsonl"
-    tasks = draws(Uniform(WORLDS), 40)
+    tasks = draws(Uniform(ENVS), 40)
     path.write_text(
         "".join(json.dumps({"prompt": prompt(task), "score": n % 5 + 1}) + "\n" for n, task in enumerate(tasks))
     )
@@ -61,8 +61,8 @@ def test_goes_on_where_it_was_and_says_what_it_passed_over() -> None:
     again = restored(where(low=2.0), first)
     again.inner.restore(first.inner.state())  # type: ignore[attr-defined]
     assert draws(again, 10) == draws(first, 10)
-    told = first.learn([group_of(WORLDS[1].task(0), [0.0]), group_of(WORLDS[2].task(0), [0.0])])
-    assert told == again.learn([group_of(WORLDS[1].task(0), [0.0]), group_of(WORLDS[2].task(0), [0.0])])
+    told = first.learn([group_of(ENVS[1].task(0), [0.0]), group_of(ENVS[2].task(0), [0.0])])
+    assert told == again.learn([group_of(ENVS[1].task(0), [0.0]), group_of(ENVS[2].task(0), [0.0])])
     assert told == {"task_score": 2.5, "passed_over": 5.0}
 
 
@@ -73,6 +73,6 @@ def test_refuses_what_cannot_be(tmp_path: Path) -> None:
         draws(where(low=9.0), 1)
     assert where().problems(make_run()) == []
     assert where((KeyValue(2),)).problems(make_run()) == [
-        "world keyvalue gives no hints: it has no method hint(task, steps)"
+        "environment keyvalue gives no hints: it has no method hint(task, steps)"
     ]
     assert where(scores=str(tmp_path / "none")).problems(make_run()) == [f"{tmp_path / 'none'} does not exist"]

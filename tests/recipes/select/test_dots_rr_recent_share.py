@@ -12,7 +12,7 @@ from strop.types import Group, Task
 
 
 def group(number: int, name: str = "") -> Group:
-    return Group(number, Task((), "", "world", id=name or str(number)), [])
+    return Group(number, Task((), "", "env", id=name or str(number)), [])
 
 
 def numbers(groups: list[Group] | None) -> list[int]:

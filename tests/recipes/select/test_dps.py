@@ -15,20 +15,20 @@ from strop.recipes.select.dps import Dynamics
 from strop.types import Group
 from tests.control.samplers.groups import seen
 
-WORLD = Arithmetic(4)
-TASK = WORLD.task(0)
+ENV = Arithmetic(4)
+TASK = ENV.task(0)
 REWARDS = {0: [0.0, 0.0, 0.0], 1: [1.0, 0.0, 0.0], 2: [1.0, 1.0, 1.0]}
 
 
 def sampler(keep: float = 0.7, tasks: int = 4) -> Dynamics:
-    made = Dynamics((WORLD,), tasks, keep)
+    made = Dynamics((ENV,), tasks, keep)
     for _ in range(tasks):
         made.next(0, Counts())  # a pool knows what it gave out
     return made
 
 
 def group(state: int, version: int = 0, index: int = 0) -> Group:
-    return seen(WORLD.task(index), REWARDS[state], 10 * version + index, version)
+    return seen(ENV.task(index), REWARDS[state], 10 * version + index, version)
 
 
 def filtered(states: dict[int, int], until: int, keep: float) -> list[float]:
@@ -57,16 +57,16 @@ def normalized(counts: list[list[float]]) -> list[list[float]]:
 def test_one_observation_by_hand(state: int, expected: list[float]) -> None:
     made = sampler()
     made.observe(group(state))
-    assert made.chances(1)[0] == pytest.approx(expected)
-    assert made.chances(1)[1:] == pytest.approx(np.full((3, 3), 1 / 3)), "of the others nothing is known"
+    assert made.probabilities(1)[0] == pytest.approx(expected)
+    assert made.probabilities(1)[1:] == pytest.approx(np.full((3, 3), 1 / 3)), "of the others nothing is known"
 
 
 def test_endless_mixed_groups_lead_where_the_card_says() -> None:
     made = sampler()
     for version in range(80):
         made.observe(group(1, version))
-    assert made.chances(80)[0] == pytest.approx([3 / 19, 13 / 19, 3 / 19])
-    assert made.chances(200)[0] == pytest.approx([1 / 3] * 3), "left alone it goes back"
+    assert made.probabilities(80)[0] == pytest.approx([3 / 19, 13 / 19, 3 / 19])
+    assert made.probabilities(200)[0] == pytest.approx([1 / 3] * 3), "left alone it goes back"
 
 
 @pytest.mark.parametrize("keep", [0.7, 1.0, 0.0])
@@ -78,12 +78,12 @@ def test_against_the_filter_version_by_version(keep: float) -> None:
     for version in range(12):
         for index in range(4):
             if rng.random() < 0.4:
-                histories[index][version] = chance.randrange(3)
+                histories[index][version] = rng.randrange(3)
                 made.observe(group(histories[index][version], version, index))
         if version % 3 == 2:
             for index in range(4):
                 wanted = filtered(histories[index], version + 1, keep)
-                assert made.chances(version + 1)[index] == pytest.approx(wanted)
+                assert made.probabilities(version + 1)[index] == pytest.approx(wanted)
 
 
 def test_late_groups_count_at_their_own_version_whoever_came_first() -> None:
@@ -93,47 +93,47 @@ def test_late_groups_count_at_their_own_version_whoever_came_first() -> None:
         there.observe(each)
     for each in reversed(groups):
         back.observe(each)
-    assert there.chances(9).tolist() == back.chances(9).tolist()
-    assert there.chances(9)[0] == pytest.approx(filtered({1: 2, 4: 1}, 9, 0.7))
+    assert there.probabilities(9).tolist() == back.probabilities(9).tolist()
+    assert there.probabilities(9)[0] == pytest.approx(filtered({1: 2, 4: 1}, 9, 0.7))
     there.observe(group(1, 2))  # after a later one: as if seen when that one was
-    assert there.chances(9)[0, 1] > back.chances(9)[0, 1]
+    assert there.probabilities(9)[0, 1] > back.probabilities(9)[0, 1]
 
 
-def test_the_likeliest_to_be_mixed_come_first_and_equals_by_chance() -> None:
+def test_the_likeliest_to_be_mixed_come_first_and_equals_by_probability() -> None:
     made = sampler(tasks=6)
     made.observe(group(1, 0, index=3))
     made.observe(group(2, 0, index=5))
     order = [made.next(1, Counts()) for _ in range(6)]
-    assert order[0] == WORLD.task(3) and order[-1] == WORLD.task(5)
-    figures = made.learn([])
+    assert order[0] == ENV.task(3) and order[-1] == ENV.task(5)
+    metrics = made.learn([])
     mean = (4 / 3 + 0.4 + 0.3) / 6
-    assert figures == pytest.approx({"solved_by_some": mean, "chance_gain": 0.4 - mean})
-    firsts = {Dynamics((WORLD,), 6, seed=seed).next(0, Counts()).id for seed in range(40)}
+    assert metrics == pytest.approx({"solved_by_some": mean, "probability_gain": 0.4 - mean})
+    firsts = {Dynamics((ENV,), 6, seed=seed).next(0, Counts()).id for seed in range(40)}
     assert len(firsts) == 6
 
 
 def test_what_a_group_shows() -> None:
-    """Failed and pruned attempts are no evidence; equal halves are no contrast; who is not of the pool is nobody."""
+    """Failed and pruned rollouts are no evidence; equal halves are no contrast; who is not of the pool is nobody."""
     shown = []
     for rewards, failed in (([1.0, 0.0], [0]), ([1.0, 0.0], [1]), ([0.5, 0.5], []), ([0.9, 0.9], []), ([0.2, 0.9], [])):
         made = sampler()
         made.observe(seen(TASK, rewards, failed=failed))
-        shown.append(int(made.chances(1)[0].argmax()))
+        shown.append(int(made.probabilities(1)[0].argmax()))
     assert shown == [0, 2, 0, 2, 1]
     made = sampler()
     made.observe(seen(TASK, [1.0, 0.0], failed=[0], pruned=[1]))
     made.observe(seen(Arithmetic(1).task(0), [1.0, 0.0]))
-    assert made.chances(1) == pytest.approx(np.full((4, 3), 1 / 3))
+    assert made.probabilities(1) == pytest.approx(np.full((4, 3), 1 / 3))
 
 
 def test_it_goes_on_where_it_was() -> None:
-    made, again = sampler(), Dynamics((WORLD,), 4)
+    made, again = sampler(), Dynamics((ENV,), 4)
     made.observe(group(1, 0, 2))
-    made.chances(1)
+    made.probabilities(1)
     made.observe(group(2, 1, 1))
     made.next(1, Counts())
     again.restore(json.loads(json.dumps(made.state())))
-    assert again.learn([]) == made.learn([]) and made.learn([])["chance_gain"] > 0
+    assert again.learn([]) == made.learn([]) and made.learn([])["probability_gain"] > 0
     for each in (made, again):
         each.observe(group(1, 1, 3))  # was in flight
     steps = (2, 2, 3, 3, 3)
@@ -144,6 +144,6 @@ def test_it_goes_on_where_it_was() -> None:
 def test_nonsense_is_refused() -> None:
     for keep in (-0.1, 1.1):
         with pytest.raises(ConfigurationError, match=f"got {keep}"):
-            Dynamics((WORLD,), keep=keep)
+            Dynamics((ENV,), keep=keep)
     with pytest.raises(ConfigurationError, match="got 1 and 0"):
-        Dynamics((WORLD,), 0)
+        Dynamics((ENV,), 0)

@@ -12,12 +12,12 @@ from strop.recipes.select.drive import Hardest
 from strop.types import Task
 from tests.control.samplers.trying import draws, group_of, restored
 
-WORLD = Arithmetic(4)
-PASS = {WORLD.task(index).id: right for index, right in enumerate((4, 0, 2, 8, 1, 6, 3, 8))}  # of 8
+ENV = Arithmetic(4)
+PASS = {ENV.task(index).id: right for index, right in enumerate((4, 0, 2, 8, 1, 6, 3, 8))}  # of 8
 
 
 def sampler(seed: int = 3) -> Hardest:
-    return Hardest((WORLD,), 8, (5, 3, 2), (2, 2), seed)
+    return Hardest((ENV,), 8, (5, 3, 2), (2, 2), seed)
 
 
 def tried(used: Hardest, step: int, count: int, rates: dict[str, int] = PASS) -> list[Task]:
@@ -44,8 +44,8 @@ def test_all_once_then_the_hardest_of_the_hardest() -> None:
 
 
 def test_sets_are_nested_and_get_no_easier_under_a_policy_that_stands_still() -> None:
-    used, random = Hardest((WORLD,), 40, (20, 10, 5), (2, 2), seed=1), Random(0)
-    rates = {WORLD.task(index).id: random.randrange(9) for index in range(40)}
+    used, random = Hardest((ENV,), 40, (20, 10, 5), (2, 2), seed=1), Random(0)
+    rates = {ENV.task(index).id: random.randrange(9) for index in range(40)}
     sets = [set(tried(used, step, 40, rates)) for step in range(7)]
     for before, after in pairwise(sets):
         assert after <= before and _mean(after, rates) <= _mean(before, rates)
@@ -70,13 +70,13 @@ def test_the_current_phase_decides_and_not_what_was_before() -> None:
     tried(used, 1, 5, learned)
     assert passes(tried(used, 3, 3)) == [1, 2, 3], "what was never solved is solved now"
     assert used.learn([])["pass_of_left"] == pytest.approx(6 / 24)
-    used.observe(group_of(WORLD.task(4), [1.0] * 8, version=0))
+    used.observe(group_of(ENV.task(4), [1.0] * 8, version=0))
     assert used.learn([])["pass_of_left"] == pytest.approx(6 / 24), "old weights say nothing any more"
 
 
-def test_attempts_of_one_phase_add_up_and_those_of_another_do_not() -> None:
+def test_rollouts_of_one_phase_add_up_and_those_of_another_do_not() -> None:
     """At one task: 1 of 4 and 3 of 4 in the first look, then 0 of 2 and 2 of 6 in the set that was chosen."""
-    used = Hardest((WORLD,), 2, (1,), ())
+    used = Hardest((ENV,), 2, (1,), ())
     (task,) = draws(used, 1)
     for right, count, after in ((1, 4, 1 / 4), (3, 4, 4 / 8)):
         used.observe(group_of(task, [1.0] * right + [0.0] * (count - right)))
@@ -89,7 +89,7 @@ def test_attempts_of_one_phase_add_up_and_those_of_another_do_not() -> None:
 
 
 def test_a_set_may_last_one_step() -> None:
-    used = Hardest((WORLD,), 8, (5, 3), (1,), 3)
+    used = Hardest((ENV,), 8, (5, 3), (1,), 3)
     tried(used, 0, 8)
     assert [len(set(tried(used, step, 5))) for step in (1, 2)] == [5, 3]
 
@@ -112,7 +112,7 @@ def test_groups_of_a_phase_add_up() -> None:
     assert used.learn([])["pass_of_left"] == pytest.approx(3 / 5)
 
 
-def test_chance_decides_between_equals() -> None:
+def test_probability_decides_between_equals() -> None:
     kept = set()
     for seed in range(5):
         used = sampler(seed)
@@ -122,13 +122,13 @@ def test_chance_decides_between_equals() -> None:
 
 
 def test_the_papers_sets() -> None:
-    paper = Hardest((WORLD,))
+    paper = Hardest((ENV,))
     assert (paper.size, paper.sizes, paper.steps) == (175, (72, 50, 25), (64, 32))
-    Hardest((WORLD,), 8, (8, 1), (1,))
-    Hardest((WORLD,), 8, (8,), ())
+    Hardest((ENV,), 8, (8, 1), (1,))
+    Hardest((ENV,), 8, (8,), ())
 
 
-def test_failed_and_pruned_attempts_are_no_evidence() -> None:
+def test_failed_and_pruned_rollouts_are_no_evidence() -> None:
     used = sampler()
     task = draws(used, 1)[0]
     used.observe(group_of(task, [1.0, 0.0, 1.0, 1.0], failed=[2], pruned=[3]))
@@ -149,4 +149,4 @@ def test_goes_on_where_it_was() -> None:
 def test_refuses_sets_that_grow() -> None:
     for sizes, steps in (((9, 3), (2,)), ((3, 5), (2,)), ((5, 3), ()), ((), ()), ((5, 0), (2,)), ((5, 3), (0,))):
         with pytest.raises(ConfigurationError, match="falling sizes of at most 8 tasks"):
-            Hardest((WORLD,), 8, sizes, steps)
+            Hardest((ENV,), 8, sizes, steps)

@@ -16,29 +16,29 @@ from strop.recipes.select.dump import UpperConfidence
 from strop.types import Group
 from tests.control.samplers.groups import seen
 
-WORLDS = (Arithmetic(4), Countdown(4))
-SUM, COUNT = (world.task(0) for world in WORLDS)
+ENVS = (Arithmetic(4), Countdown(4))
+SUM, COUNT = (env.task(0) for env in ENVS)
 
 
 def told(*groups: Group, window: int = 300) -> UpperConfidence:
-    sampler = UpperConfidence(WORLDS, window)
+    sampler = UpperConfidence(ENVS, window)
     for group in groups:
         sampler.observe(group)
     sampler.next(1, Counts())
     return sampler
 
 
-@pytest.mark.parametrize(("second", "chance"), [(300, 0.982), (30, 0.461)])
-def test_the_cards_numbers(second: int, chance: float) -> None:
+@pytest.mark.parametrize(("second", "probability"), [(300, 0.982), (30, 0.461)])
+def test_the_cards_numbers(second: int, probability: float) -> None:
     """Means of .5 and .1: what was tried as often is hardly drawn, what was hardly tried is drawn more."""
-    sampler = UpperConfidence(WORLDS)
+    sampler = UpperConfidence(ENVS)
     latest = [[[0, i, 0, 0.5] for i in range(300)], [[0, i, 0, 0.1] for i in range(second)]]
     sampler.restore(sampler.state() | {"latest": latest, "counts": [300, second]})
-    assert sampler.chances() == pytest.approx([chance, 1 - chance], abs=5e-4)
+    assert sampler.probabilities() == pytest.approx([probability, 1 - probability], abs=5e-4)
 
 
 def test_values_by_hand() -> None:
-    """Four attempts of |A| 1 and two of 0 at one world, three of 2 sqrt(2/9) on average at the other."""
+    """Four rollouts of |A| 1 and two of 0 at one environment, three of 2 sqrt(2/9) on average at the other."""
     sampler = told(
         seen(SUM, [1.0, 0.0, 0.0, 1.0]), seen(SUM, [1.0, 1.0], 1), seen(COUNT, [1.0, 0.0, 0.0, 0.5], 2, failed=[3])
     )
@@ -46,22 +46,22 @@ def test_values_by_hand() -> None:
     assert sampler.values() == pytest.approx([4 / 6 + bonus[0], 2 * sqrt(2 / 9) + bonus[1]])
 
 
-def test_at_first_every_world_is_as_good_and_nothing_counts_before_weights_move() -> None:
-    sampler = UpperConfidence(WORLDS)
+def test_at_first_every_env_is_as_good_and_nothing_counts_before_weights_move() -> None:
+    sampler = UpperConfidence(ENVS)
     assert sampler.values() == [0.0, 0.0]
     sampler.observe(seen(SUM, [1.0, 0.0]))
     sampler.next(0, Counts())
     assert sampler.values() == [0.0, 0.0]
     sampler.next(1, Counts())
     assert sampler.values() == pytest.approx([1 + sqrt(2 * log(3) / 3), sqrt(2 * log(3))])
-    figures = sampler.learn([])
-    assert figures["preference"] == pytest.approx(sampler.chances().max() - 0.5)
-    assert figures["chance/countdown:4"] == sampler.chances()[1]
+    metrics = sampler.learn([])
+    assert metrics["preference"] == pytest.approx(sampler.probabilities().max() - 0.5)
+    assert metrics["probability/countdown:4"] == sampler.probabilities()[1]
 
 
-def test_the_window_counts_attempts_and_the_bonus_all_of_them() -> None:
+def test_the_window_counts_rollouts_and_the_bonus_all_of_them() -> None:
     sampler = told(seen(SUM, [1.0, 0.0]), seen(SUM, [1.0, 1.0, 1.0], 1), window=4)
-    # of five attempts the last four: one of |A| 1 and three of 0
+    # of five rollouts the last four: one of |A| 1 and three of 0
     assert sampler.values()[0] == pytest.approx(1 / 4 + sqrt(2 * log(6) / 6))
     sampler.observe(seen(SUM, [1.0, 0.0, 1.0, 0.0], 2, version=1))
     sampler.next(2, Counts())
@@ -79,16 +79,16 @@ def test_late_groups_fall_where_they_belong() -> None:
     assert there.state() == back.state()
 
 
-def test_worlds_are_drawn_with_their_chances() -> None:
+def test_envs_are_drawn_with_their_probabilities() -> None:
     sampler = told(seen(SUM, [1.0, 0.0, 1.0, 0.0]), seen(COUNT, [1.0, 1.0, 1.0, 0.0], 1))
     tasks = [sampler.next(1, Counts()) for _ in range(4000)]
-    chance, counts = sampler.chances()[0], Counter(task.source for task in tasks)
-    assert 0.05 < chance < 0.95
-    assert abs(counts["arithmetic"] / 4000 - chance) < 4 * sqrt(chance * (1 - chance) / 4000)
+    probability, counts = sampler.probabilities()[0], Counter(task.source for task in tasks)
+    assert 0.05 < probability < 0.95
+    assert abs(counts["arithmetic"] / 4000 - probability) < 4 * sqrt(probability * (1 - probability) / 4000)
 
 
 def test_it_goes_on_where_it_was() -> None:
-    sampler, again = told(seen(SUM, [1.0, 0.0]), window=3), UpperConfidence(WORLDS, 3)
+    sampler, again = told(seen(SUM, [1.0, 0.0]), window=3), UpperConfidence(ENVS, 3)
     sampler.observe(seen(COUNT, [1.0, 0.0, 0.0], 1, version=1))
     again.restore(json.loads(json.dumps(sampler.state())))
     assert [again.next(step, Counts()) for step in (1, 2, 2, 2)] == [
@@ -99,10 +99,10 @@ def test_it_goes_on_where_it_was() -> None:
 
 def test_nonsense_is_refused_and_a_foreign_task_is_no_evidence() -> None:
     with pytest.raises(ConfigurationError, match=r"got 0 and 0\.1"):
-        UpperConfidence(WORLDS, 0)
+        UpperConfidence(ENVS, 0)
     with pytest.raises(ConfigurationError, match="got 300 and 0"):
-        UpperConfidence(WORLDS, temperature=0)
-    sampler = UpperConfidence(WORLDS[:1])
+        UpperConfidence(ENVS, temperature=0)
+    sampler = UpperConfidence(ENVS[:1])
     sampler.observe(seen(COUNT, [1.0, 0.0]))
     sampler.next(1, Counts())
     assert sampler.values() == [0.0]

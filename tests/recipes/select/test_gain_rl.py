@@ -24,7 +24,7 @@ from strop.types import Sampling
 from tests.control.samplers.groups import seen
 from tests.tiny_models import save_pocket_like
 
-WORLDS = (Arithmetic(1), Arithmetic(5))
+ENVS = (Arithmetic(1), Arithmetic(5))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(model: Path, tasks: int = 6, **fields: float) -> AngleRanked:
-    sampler = AngleRanked(WORLDS, tasks, **fields)  # type: ignore[arg-type]
+    sampler = AngleRanked(ENVS, tasks, **fields)  # type: ignore[arg-type]
     sampler.open(model, 0)
     sampler.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 512))
     return sampler
@@ -79,7 +79,7 @@ def test_ranks_are_those_of_the_score_in_plain_loops(model: Path) -> None:
     sampler = opened(model)
     sampler.next(0, Counts())
     template = Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 512).template
-    tasks = [world.task(index) for world in WORLDS for index in range(6)]
+    tasks = [env.task(index) for env in ENVS for index in range(6)]
     prompts = [template.opening(task.messages) for task in tasks]
     low = next(i for i in range(99) if len({int(prompt[i]) for prompt in prompts}) > 1)
     high = next(i for i in range(99) if len({int(prompt[-1 - i]) for prompt in prompts}) > 1)
@@ -100,17 +100,17 @@ def test_ranks_are_those_of_the_score_in_plain_loops(model: Path) -> None:
 def test_the_bell_by_hand(model: Path) -> None:
     sampler = opened(model, 2, spread=1.0)
     weights = [exp(-(rank**2) / 2) for rank in range(4)]
-    assert sampler.chances() == pytest.approx([weight / sum(weights) for weight in weights])
+    assert sampler.probabilities() == pytest.approx([weight / sum(weights) for weight in weights])
     first = Counter[str]()
     for seed in range(1000):
-        each = AngleRanked(WORLDS, 2, spread=1.0, seed=seed)
+        each = AngleRanked(ENVS, 2, spread=1.0, seed=seed)
         each.restore(sampler.state() | {"order": [3, 1, 0, 2]})
         first[each.next(0, Counts()).id] += 1
-    by_rank = [WORLDS[1].task(1), WORLDS[0].task(1), WORLDS[0].task(0), WORLDS[1].task(0)]
-    for task, chance in zip(by_rank, sampler.chances(), strict=True):
-        assert abs(first[task.id] / 1000 - chance) < 4 * sqrt(chance * (1 - chance) / 1000)
+    by_rank = [ENVS[1].task(1), ENVS[0].task(1), ENVS[0].task(0), ENVS[1].task(0)]
+    for task, probability in zip(by_rank, sampler.probabilities(), strict=True):
+        assert abs(first[task.id] / 1000 - probability) < 4 * sqrt(probability * (1 - probability) / 1000)
     sampler.restore(sampler.state() | {"middle": 1000.0})
-    assert sampler.chances()[-1] > 0.999, "beyond the list the last ranks come"
+    assert sampler.probabilities()[-1] > 0.999, "beyond the list the last ranks come"
 
 
 @pytest.mark.parametrize(
@@ -125,19 +125,19 @@ def test_the_bell_by_hand(model: Path) -> None:
 )
 def test_moves_by_hand(rate: float, closeness: float, moved: float) -> None:
     """Pass 1, angle 0: 500 tanh(1) = 380.8."""
-    sampler = AngleRanked(WORLDS, 2, 1000.0, 500.0, 1000.0)
+    sampler = AngleRanked(ENVS, 2, 1000.0, 500.0, 1000.0)
     order = {"order": [0, 1, 2, 3]}
     rows = [[0, 0, 2 * rate, 2, closeness], [0, 1, 4 * rate, 4, closeness]]
     sampler.restore(sampler.state() | order | {"filed": rows})
     sampler.next(1, Counts())
     assert sampler.learn([]) == {"middle_rank": pytest.approx(moved)}
-    short = AngleRanked(WORLDS, 2, 1000.0, 500.0, 100.0)
+    short = AngleRanked(ENVS, 2, 1000.0, 500.0, 100.0)
     short.restore(short.state() | order | {"filed": rows})
     short.next(1, Counts())
     assert short.learn([])["middle_rank"] == pytest.approx(min(moved, 100))
 
 
-def test_attempts_are_weighed_and_angles_are_those_of_written_tokens(model: Path) -> None:
+def test_rollouts_are_weighed_and_angles_are_those_of_written_tokens(model: Path) -> None:
     sampler = opened(model)
     task = sampler.next(0, Counts())
     group = seen(task, [1.0, 0.0, 0.0, 1.0], failed=[3])
@@ -145,9 +145,9 @@ def test_attempts_are_weighed_and_angles_are_those_of_written_tokens(model: Path
     sampler.observe(seen(task, [1.0], 1, failed=[0]))  # no evidence
     ((version, number, right, count, closeness),) = sampler.state()["filed"]
     assert (version, number, right, count, closeness) == (0, 0, 1.0, 3.0, 0.0), "one token points with nobody"
-    turn = group.trajectories[0].turns[0]
+    turn = group.rollouts[0].turns[0]
     long = seen(task, [1.0], 2)
-    long.trajectories[0].turns = (
+    long.rollouts[0].turns = (
         type(turn)(np.array([5, 6]), np.array([7, 8, 9]), np.zeros(3, np.float32), np.zeros(3, int), turn.message),
     )
     sampler.observe(long)
@@ -158,7 +158,7 @@ def test_attempts_are_weighed_and_angles_are_those_of_written_tokens(model: Path
     wanted = float(cosine[0, 1] + cosine[0, 2] + cosine[1, 2]) / 3
     assert sampler.state()["filed"][1][-1] == pytest.approx(wanted, abs=1e-4)
     silent = seen(task, [1.0], 3)
-    silent.trajectories[0].turns = ()
+    silent.rollouts[0].turns = ()
     sampler.observe(silent)
     assert sampler.state()["filed"][2][2:] == [1.0, 1.0, 0.0], "who said nothing points nowhere"
 
@@ -176,10 +176,10 @@ def test_it_goes_on_where_it_was(model: Path) -> None:
 def test_nonsense_is_refused(model: Path) -> None:
     for wrong in ((0.0, 1.0, 1.0), (1.0, -1.0, 1.0), (1.0, 1.0, -1.0)):
         with pytest.raises(ConfigurationError, match=f"got {wrong[0]}, {wrong[1]} and {wrong[2]}"):
-            AngleRanked(WORLDS, 2, *wrong)
+            AngleRanked(ENVS, 2, *wrong)
     with pytest.raises(ConfigurationError, match="meet"):
-        AngleRanked(WORLDS, 2).next(0, Counts())
-    sampler = AngleRanked(WORLDS, 2)
+        AngleRanked(ENVS, 2).next(0, Counts())
+    sampler = AngleRanked(ENVS, 2)
     sampler.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 512))
     with pytest.raises(ConfigurationError, match="open"):
         sampler.next(0, Counts())

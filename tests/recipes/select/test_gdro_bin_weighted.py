@@ -15,8 +15,8 @@ from strop.types import Group, Origin
 from tests.building import advantages_of, make_group
 
 
-def group(chance: float, rewards: list[float], number: int = 0, failed: tuple[int, ...] = ()) -> Group:
-    return replace(make_group(rewards, number=number, failed=failed), foreseen=(chance, 0.01))
+def group(probability: float, rewards: list[float], number: int = 0, failed: tuple[int, ...] = ()) -> Group:
+    return replace(make_group(rewards, number=number, failed=failed), predicted=(probability, 0.01))
 
 
 def halves(strength: float = 1.0, mixed: float = 0.0, rate: float = 0.5, most: float = 15.0) -> BinWeighted:
@@ -36,11 +36,11 @@ def test_the_first_draw_is_not_weighed_and_later_ones_by_what_went_before() -> N
     advantage([hard, easy])
     assert advantages_of(hard) == pytest.approx([-0.25 * weights[0]] * 3 + [0.75 * weights[0]])
     assert advantages_of(easy) == pytest.approx([0.25 * weights[1]] * 3 + [-0.75 * weights[1]])
-    figures = advantage.learn([])
-    assert figures["bin_weighting"] == pytest.approx((weights[0] - 1 + 1 - weights[1]) / 2)
+    metrics = advantage.learn([])
+    assert metrics["bin_weighting"] == pytest.approx((weights[0] - 1 + 1 - weights[1]) / 2)
     # S = .375 + .5 * (.75 - .375), .125 + .5 * (.25 - .125)
     powers = exp(0.5625), exp(0.1875)
-    assert figures["bin_spread"] == pytest.approx((powers[0] - powers[1]) / (sum(powers) / 2))
+    assert metrics["bin_spread"] == pytest.approx((powers[0] - powers[1]) / (sum(powers) / 2))
 
 
 def test_equal_bins_leave_all_as_it_is() -> None:
@@ -61,16 +61,16 @@ def test_an_even_share_is_mixed_in_and_weights_have_a_bound() -> None:
     assert bound.weights() == pytest.approx([1.5, plain[1]]) and plain[0] > 1.9
 
 
-def test_losses_are_of_own_attempts_that_count_and_of_the_worlds_outcome() -> None:
+def test_losses_are_of_own_rollouts_that_count_and_of_the_envs_outcome() -> None:
     advantage = halves(rate=1.0)
     one = group(0.2, [1.0, 0.0, 0.0], failed=(1,))
-    one.trajectories[2].origin = Origin.TEACHER
+    one.rollouts[2].origin = Origin.TEACHER
     other = group(0.9, [-1.0, -1.0], 1)
-    for attempt in other.trajectories:
-        attempt.rewards = {"outcome": 1.0, "overlong": -2.0}
+    for rollout in other.rollouts:
+        rollout.rewards = {"outcome": 1.0, "overlong": -2.0}
     advantage([one, other])
     assert advantage.state() == {"losses": [0.0, 0.0]}, "all own ones were right"
-    assert advantages_of(one)[1] is None, "no credit where the inner one gave none"
+    assert advantages_of(one)[1] is None, "no advantage where the inner one gave none"
     advantage([group(0.2, [0.25, 0.5])])
     assert advantage.state() == {"losses": [pytest.approx(0.625), 0.0]}, "a bin that did not come keeps its loss"
 

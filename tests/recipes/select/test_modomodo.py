@@ -70,9 +70,11 @@ def test_the_noise_of_pilots_is_averaged() -> None:
 
 
 def test_too_few_different_pilots_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="3 worlds need 6 different mixtures, and the 7 pilots are worth 5"):
+    with pytest.raises(
+        ConfigurationError, match="3 environments need 6 different mixtures, and the 7 pilots are worth 5"
+    ):
         Surface.fitted(pilots([*SEEDS[:5], SEEDS[0], (2, 0, 0)]))
-    with pytest.raises(ConfigurationError, match="the same worlds"):
+    with pytest.raises(ConfigurationError, match="the same environments"):
         Surface.fitted([*pilots(SEEDS), Pilot(("x:1", "b:1", "c:1"), (1, 1, 1), 0.5)])
     with pytest.raises(ConfigurationError, match="at most 12"):
         Surface(np.eye(13)).best()
@@ -92,7 +94,7 @@ def test_pilots_are_read_from_finished_runs(tmp_path: Path) -> None:
     (other / "summary.json").write_text(json.dumps({"is_complete": True, "heldout_after": 9.0}))
     found = pilots_in(tmp_path)
     assert [pilot.weights for pilot in found] == [tuple(map(float, each)) for each in SEEDS]
-    assert {pilot.worlds for pilot in found} == {("arithmetic:4", "countdown:3", "compose:1")}
+    assert {pilot.envs for pilot in found} == {("arithmetic:4", "countdown:3", "compose:1")}
     run = build(recipe_named("modomodo"), {"pilots": str(tmp_path)})
     assert isinstance(run.sampler, Mixture)
     assert outcome(run.sampler.weights) >= max(outcome(weights) for weights in grid(50)) - 1e-9

@@ -35,8 +35,8 @@ def pilot(path: Path, made: list[Group]) -> str:
     ledger = Ledger(path)
     for group in made:
         ledger.admitted(group.number, group.task, group.version)
-        for attempt in group.trajectories:
-            attempt.task = group.task
+        for rollout in group.rollouts:
+            rollout.task = group.task
         ledger.finished(group, group if group.number % 2 else None, "dropped", group.version)
     ledger.sync()
     ledger.close()
@@ -50,7 +50,7 @@ def test_a_late_jump_outranks_steady_progress() -> None:
     assert [spread for _, spread in found] == pytest.approx([2**0.5 / 3, 6**-0.5, 0.0])
 
 
-def test_only_own_attempts_that_count_are_accuracy() -> None:
+def test_only_own_rollouts_that_count_are_accuracy() -> None:
     made = [group_of(LATE, [0.0, 1.0, 1.0], failed=[1], pruned=[2]), group_of(LATE, [1.0], number=1),
             group_of(LATE, [0.0], number=2, failed=[0])]  # fmt: skip
     assert varied(made) == [(LATE, 0.5)]
@@ -78,8 +78,8 @@ def test_refuses_pilots_that_say_nothing(tmp_path: Path) -> None:
     assert "no more than 2 tasks" in MostVaried(path, 3).problems(make_run())[0]
     with pytest.raises(ConfigurationError, match="has 3 tasks that were tried more than once, need 4"):
         draws(MostVaried(path, 4), 1)
-    other = MostVaried(path).problems(make_run(worlds=(Countdown(3),)))
-    assert len(other) == 1 and "is of arithmetic:1, which is no world of this run" in other[0]
+    other = MostVaried(path).problems(make_run(envs=(Countdown(3),)))
+    assert len(other) == 1 and "is of arithmetic:1, which is no environment of this run" in other[0]
 
 
 def test_one_task_may_be_under_way_many_times(tmp_path: Path) -> None:

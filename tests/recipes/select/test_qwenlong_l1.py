@@ -11,16 +11,16 @@ from strop.types import Origin, Task
 from tests.control.samplers.trying import draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
 
-WORLDS = (Arithmetic(1), Arithmetic(3), Arithmetic(6))  # prompts of 5, 7 and 13 characters
+ENVS = (Arithmetic(1), Arithmetic(3), Arithmetic(6))  # prompts of 5, 7 and 13 characters
 
 
 def phases(**more: float) -> LengthPhases:
     settings = {"carried": 0.5, "most": 0.0} | more
-    return LengthPhases(WORLDS, (5, 13), (3,), size=6, seed=2, **settings)  # type: ignore[arg-type]
+    return LengthPhases(ENVS, (5, 13), (3,), size=6, seed=2, **settings)  # type: ignore[arg-type]
 
 
 def known(sampler: LengthPhases, means: list[float]) -> list[Task]:
-    """Tasks of the first phase, of whose four first attempts these shares were right."""
+    """Tasks of the first phase, of whose four first rollouts these shares were right."""
     tasks = list(dict.fromkeys(draws(sampler, 6)))
     for number, (task, mean) in enumerate(zip(tasks, means, strict=False)):
         sampler.observe(group_of(task, [1.0] * round(8 * mean) + [0.0] * round(8 * (1 - mean)), 0, number))
@@ -34,7 +34,7 @@ def test_a_phase_has_the_prompts_up_to_its_cap_each_once_before_any_again() -> N
     assert Counter(first[:6]) == Counter(first[6:]) and first[:6] != first[6:], "in a new order"
     second = draws(sampler, 12, step=3)
     assert Counter(len(prompt(task)) for task in second) == {7: 6, 13: 6} and len(set(second)) == 12
-    assert {len(prompt(task)) for task in draws(LengthPhases(WORLDS, (5, 7), (3,), 6), 40, 9)} == {7}, "13 is too long"
+    assert {len(prompt(task)) for task in draws(LengthPhases(ENVS, (5, 7), (3,), 6), 40, 9)} == {7}, "13 is too long"
 
 
 def test_what_nobody_solved_is_carried_over() -> None:
@@ -47,7 +47,7 @@ def test_what_nobody_solved_is_carried_over() -> None:
 
 
 def test_weights_are_one_over_the_mean() -> None:
-    """Means 1, 1/2 and 1/8 give 1 : 2 : 8; a mean of 0 counts as one right attempt of eight."""
+    """Means 1, 1/2 and 1/8 give 1 : 2 : 8; a mean of 0 counts as one right rollout of eight."""
     sampler = phases(most=1.0)
     tasks = known(sampler, [1.0, 0.5, 0.125, 0.0])
     seen = Counter(draws(sampler, 4000, step=3))
@@ -67,12 +67,12 @@ def test_the_first_group_by_version_says_how_hard_it_is() -> None:
         assert task in draws(sampler, 60, step=3), "the others came later"
 
 
-def test_only_own_attempts_that_count_are_evidence() -> None:
+def test_only_own_rollouts_that_count_are_evidence() -> None:
     sampler = phases()
     tasks = draws(sampler, 3)
     guided = group_of(tasks[0], [0.0, 0.0])
-    for attempt in guided.trajectories:
-        attempt.origin = Origin.GUIDED
+    for rollout in guided.rollouts:
+        rollout.origin = Origin.GUIDED
     sampler.observe(guided)
     sampler.observe(group_of(tasks[1], [0.0, 0.0], failed=[0], pruned=[1]))
     sampler.observe(group_of(Arithmetic(2).task(0), [0.0]))
@@ -94,26 +94,26 @@ def test_goes_on_where_it_was() -> None:
 
 
 def test_it_says_the_phase_and_what_was_carried() -> None:
-    groups = [group_of(world.task(0), [0.0], version) for world, version in zip(WORLDS, (3, 3, 2), strict=True)]
-    assert phases().learn([*groups, group_of(WORLDS[0].task(1), [0.0], 2)]) == {"phase": 0.5, "carried_share": 0.25}
+    groups = [group_of(env.task(0), [0.0], version) for env, version in zip(ENVS, (3, 3, 2), strict=True)]
+    assert phases().learn([*groups, group_of(ENVS[0].task(1), [0.0], 2)]) == {"phase": 0.5, "carried_share": 0.25}
 
 
 def test_a_single_phase_and_the_papers_choice() -> None:
-    plain = LengthPhases(WORLDS, (13,), ())
+    plain = LengthPhases(ENVS, (13,), ())
     assert (plain.size, plain.carried, plain.most) == (256, 0.25, 0.0)
     assert {len(prompt(task)) for task in draws(plain, 60)} == {5, 7, 13}
-    assert draws(phases(carried=0.0), 6) != draws(LengthPhases(WORLDS, (5, 13), (3,), 6, 0.0, seed=3), 6)
+    assert draws(phases(carried=0.0), 6) != draws(LengthPhases(ENVS, (5, 13), (3,), 6, 0.0, seed=3), 6)
 
 
 def test_refuses_what_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match="rising caps"):
-        LengthPhases(WORLDS, (7, 7), (3,))
+        LengthPhases(ENVS, (7, 7), (3,))
     with pytest.raises(ConfigurationError, match="rising caps"):
-        LengthPhases(WORLDS, (5, 7), ())
+        LengthPhases(ENVS, (5, 7), ())
     with pytest.raises(ConfigurationError, match=r"got 1\.0 and 0"):
-        LengthPhases(WORLDS, (5, 7), (3,), carried=1.0)
+        LengthPhases(ENVS, (5, 7), (3,), carried=1.0)
     with pytest.raises(ConfigurationError, match="got 0 and 8"):
         LengthPhases((), (5, 7), (3,), size=8)
     assert phases().problems(make_run()) == []
-    found = LengthPhases(WORLDS, (5, 6, 13), (3, 3), size=6).problems(make_run())
+    found = LengthPhases(ENVS, (5, 6, 13), (3, 3), size=6).problems(make_run())
     assert len(found) == 1 and found[0].startswith("phase 1 has no task: of 18 prompts the shortest has 5 characters")

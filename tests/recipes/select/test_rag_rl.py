@@ -9,11 +9,11 @@ from strop.errors import ConfigurationError
 from strop.recipes.select.rag_rl import Scheduled, Shape
 from tests.control.samplers.trying import draws, group_of, restored
 
-WORLDS = tuple(Arithmetic(level) for level in (1, 2, 3, 4))
+ENVS = tuple(Arithmetic(level) for level in (1, 2, 3, 4))
 
 
 def levels(shape: Shape, count: int, draws_: int = 8, **more: int) -> list[int]:
-    return [task.level for task in draws(Scheduled(WORLDS, draws_, shape, **more), count)]  # type: ignore[arg-type]
+    return [task.level for task in draws(Scheduled(ENVS, draws_, shape, **more), count)]  # type: ignore[arg-type]
 
 
 def test_the_papers_schedules_by_hand() -> None:
@@ -41,25 +41,25 @@ def test_the_shuffled_control_has_the_same_levels_in_another_order(shape: Shape)
 
 
 def test_tasks_of_a_level_come_in_order_and_it_goes_on_where_it_was() -> None:
-    first = Scheduled(WORLDS, 8, "linear", is_shuffled=True, seed=1)
+    first = Scheduled(ENVS, 8, "linear", is_shuffled=True, seed=1)
     begun = draws(first, 5)
-    again = restored(Scheduled(WORLDS, 8, "linear", is_shuffled=True, seed=1), first)
+    again = restored(Scheduled(ENVS, 8, "linear", is_shuffled=True, seed=1), first)
     whole = [*begun, *draws(again, 20)]
     assert whole[5:] == draws(first, 20)
-    for world in WORLDS:
-        own = [task for task in whole if task.level == world.level]
-        assert own == [world.task(index) for index in range(len(own))]
+    for env in ENVS:
+        own = [task for task in whole if task.level == env.level]
+        assert own == [env.task(index) for index in range(len(own))]
 
 
 def test_it_says_the_levels_of_a_draw() -> None:
-    told = Scheduled(WORLDS, 8).learn([group_of(WORLDS[3].task(index), [0.0]) for index in range(4)])
+    told = Scheduled(ENVS, 8).learn([group_of(ENVS[3].task(index), [0.0]) for index in range(4)])
     assert told["drawn/arithmetic-4"] == 1.0 and told["uneven"] == 0.75
 
 
 def test_refuses_nonsense() -> None:
     with pytest.raises(ConfigurationError, match="got 0 and 'max'"):
-        Scheduled(WORLDS, 0, "max")
+        Scheduled(ENVS, 0, "max")
     with pytest.raises(ConfigurationError, match="got 8 and 'up'"):
-        Scheduled(WORLDS, 8, "up")  # type: ignore[arg-type]
+        Scheduled(ENVS, 8, "up")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="differ in name or level"):
         Scheduled((), 8)

@@ -19,7 +19,7 @@ SEED = Task((Message("user", "make 23 from 2 3 7"),), "3*7+2", "countdown", 3)
 
 @pytest.fixture(scope="module")
 def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with a_flow(tmp_path_factory.mktemp("flow"), worlds=(Countdown(3),)) as flow:
+    with a_flow(tmp_path_factory.mktemp("flow"), envs=(Countdown(3),)) as flow:
         yield flow
 
 
@@ -60,37 +60,37 @@ def test_what_can_be_a_task(text: str, expected: bool) -> None:
 
 def test_what_is_too_like_a_known_task_is_refused(flow: Flow) -> None:
     texts = ["make 24 from 2 3 7", "make 24 from 2 3 8", "make 24 from 2 3 8", "make 99 from 9 11 10"]
-    adviser = Told({"similar": [f"[task]\n{text}\n[answer]\nwrong" for text in texts]})
-    writer = SelfInstruct(adviser)
-    made = [written(flow, writer, group_of(SEED, [0.0], number)) for number in range(4)]
+    llm_client = Told({"similar": [f"[task]\n{text}\n[answer]\nwrong" for text in texts]})
+    task_generator = SelfInstruct(llm_client)
+    made = [written(flow, task_generator, group_of(SEED, [0.0], number)) for number in range(4)]
     assert [[prompt_of(task) for task in tasks] for tasks in made] == [[], [texts[1]], [], [texts[3]]], "10/12, 8/12, 1"
     assert [task.answer for tasks in made for task in tasks] == ["", ""], "nobody knows the answers"
-    assert writer.learn([]) == {"alike_share": 0.5}
+    assert task_generator.learn([]) == {"alike_share": 0.5}
 
 
 def test_others_are_shown_and_their_number_is_bounded(flow: Flow) -> None:
-    adviser = Told({"similar": ["no"]})
-    writer = SelfInstruct(adviser)
+    llm_client = Told({"similar": ["no"]})
+    task_generator = SelfInstruct(llm_client)
     for index in range(600):
-        writer.observe(group_of(Task((Message("user", f"task {index}"),), "", "countdown", 3), [0.0]))
-    written(flow, writer, group_of(SEED, [0.0]))
-    shown = adviser.asked[0]["other"].split("\n")
-    assert adviser.asked[0]["task"] == prompt_of(SEED) and len(set(shown)) == 3
-    assert all(int(text.split()[1]) >= 88 for text in shown) and len(writer.state()["texts"]) == 512
+        task_generator.observe(group_of(Task((Message("user", f"task {index}"),), "", "countdown", 3), [0.0]))
+    written(flow, task_generator, group_of(SEED, [0.0]))
+    shown = llm_client.asked[0]["other"].split("\n")
+    assert llm_client.asked[0]["task"] == prompt_of(SEED) and len(set(shown)) == 3
+    assert all(int(text.split()[1]) >= 88 for text in shown) and len(task_generator.state()["texts"]) == 512
 
 
 def test_restored_it_shows_and_refuses_the_same(flow: Flow) -> None:
     answers = [f"make {n} from 1 {n} {n + 1} {n * 7}" for n in range(20)]
-    writer, other = (SelfInstruct(Told({"similar": list(answers)})) for _ in range(2))
+    task_generator, other = (SelfInstruct(Told({"similar": list(answers)})) for _ in range(2))
     for number in range(5):
-        written(flow, writer, group_of(SEED, [0.0], number))
-    other.restore(json.loads(json.dumps(writer.state())))
-    other.adviser.answers["similar"] = answers[5:]  # type: ignore[union-attr]
+        written(flow, task_generator, group_of(SEED, [0.0], number))
+    other.restore(json.loads(json.dumps(task_generator.state())))
+    other.llm_client.answers["similar"] = answers[5:]  # type: ignore[union-attr]
     for number in range(5, 12):
         group = group_of(SEED, [0.0], number)
-        assert written(flow, writer, group) == written(flow, other, group)
-    assert writer.state() == other.state()
-    assert writer.adviser.asked[5:] == other.adviser.asked  # type: ignore[union-attr]
+        assert written(flow, task_generator, group) == written(flow, other, group)
+    assert task_generator.state() == other.state()
+    assert task_generator.llm_client.asked[5:] == other.llm_client.asked  # type: ignore[union-attr]
 
 
 def test_bounds_are_checked() -> None:

@@ -26,14 +26,14 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
         yield flow
 
 
-def spoken(group: Group, replies: list[str]) -> Group:
-    for attempt, text in zip(group.trajectories, replies, strict=True):
-        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
+def spoken(group: Group, completions: list[str]) -> Group:
+    for rollout, text in zip(group.rollouts, completions, strict=True):
+        rollout.turns = (replace(rollout.turns[0], message=Message("assistant", text)),)
     return group
 
 
-def ask(flow: Flow, writer: FromFailures, group: Group) -> list[Task]:
-    return asyncio.run(writer(group, flow.player(group)))
+def ask(flow: Flow, task_generator: FromFailures, group: Group) -> list[Task]:
+    return asyncio.run(task_generator(group, flow.player(group)))
 
 
 @pytest.mark.parametrize(("right", "of", "utility"), [(1, 2, 1.0), (1, 4, 0.458), (0, 4, 0.044), (4, 4, 0.044)])
@@ -44,29 +44,29 @@ def test_utility_by_hand(right: int, of: int, utility: float) -> None:
     assert FromFailures().utility(group_of(TASK, [])) == 0.0
 
 
-def test_questions_follow_from_the_replies_that_were_wrong(flow: Flow) -> None:
-    adviser = Told({"mended": [SAID]})
+def test_questions_follow_from_the_completions_that_were_wrong(flow: Flow) -> None:
+    llm_client = Told({"mended": [SAID]})
     group = spoken(group_of(TASK, [1.0, 0.0, 0.0, 1.0]), ["right", "wrong", "also wrong", "right"])
-    made = ask(flow, FromFailures(adviser, questions=5), group)
-    assert [parts["reply"] for parts in adviser.asked] == ["wrong", "also wrong"]
-    assert adviser.asked[0]["task"] == prompt_of(TASK) and adviser.asked[0]["answer"] == TASK.answer
+    made = ask(flow, FromFailures(llm_client, questions=5), group)
+    assert [parts["completion"] for parts in llm_client.asked] == ["wrong", "also wrong"]
+    assert llm_client.asked[0]["task"] == prompt_of(TASK) and llm_client.asked[0]["answer"] == TASK.answer
     assert [(task.answer, ancestor(task)) for task in made] == [("3", TASK.id)] * 2
-    assert len(ask(flow, FromFailures(adviser, questions=1), group)) == 1
-    assert ask(flow, FromFailures(adviser), group_of(TASK, [1.0, 1.0])) == []
-    assert ask(flow, FromFailures(adviser, target=0.8), group_of(TASK, [1.0, 0.6])) == [], "more right than wrong"
+    assert len(ask(flow, FromFailures(llm_client, questions=1), group)) == 1
+    assert ask(flow, FromFailures(llm_client), group_of(TASK, [1.0, 1.0])) == []
+    assert ask(flow, FromFailures(llm_client, target=0.8), group_of(TASK, [1.0, 0.6])) == [], "more right than wrong"
 
 
 def test_help_is_no_failure_of_the_policy(flow: Flow) -> None:
     group = group_of(TASK, [1.0, 0.0, 0.0, 1.0])
-    for attempt in group.trajectories[1:3]:
-        attempt.origin = Origin.GUIDED
+    for rollout in group.rollouts[1:3]:
+        rollout.origin = Origin.GUIDED
     assert ask(flow, FromFailures(Told({"mended": [SAID]}), 4, target=1.0), group) == []
 
 
-def test_the_chance_is_the_utility(flow: Flow) -> None:
+def test_the_probability_is_the_utility(flow: Flow) -> None:
     """One of four right: 0.458."""
-    adviser = Told({"mended": [SAID]})
-    made = [ask(flow, FromFailures(adviser), group_of(TASK, [1.0, 0.0, 0.0, 0.0], number)) for number in range(400)]
+    llm_client = Told({"mended": [SAID]})
+    made = [ask(flow, FromFailures(llm_client), group_of(TASK, [1.0, 0.0, 0.0, 0.0], number)) for number in range(400)]
     assert sum(map(len, made)) / 400 == pytest.approx(0.458, abs=0.08)
 
 

@@ -19,7 +19,7 @@ def group_of(rewards: list[float], version: int = 0) -> Group:
     return group
 
 
-def test_what_one_more_attempt_narrows() -> None:
+def test_what_one_more_rollout_narrows() -> None:
     """With s = 0.5 the half width falls by 3.25, .175, .0337 and .0094 at n = 2, 4, 8 and 16."""
     budget = UncertaintyReduction(explore=0.0)
     for count, wanted in [(2, 3.25), (4, 0.175), (8, 0.0337), (16, 0.0094)]:
@@ -30,50 +30,50 @@ def test_what_one_more_attempt_narrows() -> None:
     assert budget.priority(group_of([1.0] * 4)) == 0.0, "no spread, nothing to narrow"
 
 
-def test_the_bonus_for_few_attempts() -> None:
+def test_the_bonus_for_few_rollouts() -> None:
     budget = UncertaintyReduction(explore=2.0, tasks=8)
     assert budget.priority(group_of([0.0] * 4)) == pytest.approx(2 * sqrt(log(33) / 4))
     assert budget.priority(group_of([0.0] * 9)) == pytest.approx(2 * sqrt(log(73) / 9))
 
 
-def test_attempts_that_read_examples_are_spent_and_are_no_evidence() -> None:
+def test_rollouts_that_read_examples_are_spent_and_are_no_evidence() -> None:
     """Or a task at which all failed would be worth the same however many waves it had."""
     budget = UncertaintyReduction(explore=2.0, tasks=8)
     lost = group_of([0.0] * 8)
-    for attempt in lost.trajectories[4:]:
-        attempt.origin = Origin.GUIDED
-    lost.trajectories[7].reward = 1.0
+    for rollout in lost.rollouts[4:]:
+        rollout.origin = Origin.GUIDED
+    lost.rollouts[7].reward = 1.0
     assert budget.priority(lost) == pytest.approx(2 * sqrt(log(65) / 8))
 
 
-def test_only_own_attempts_that_count_are_looked_at() -> None:
+def test_only_own_rollouts_that_count_are_looked_at() -> None:
     budget = UncertaintyReduction(explore=0.0)
     group = make_group([1.0, 0.0, 1.0, 0.0, 1.0], failed=[0], pruned=[1])
-    group.trajectories[4].origin = Origin.GUIDED
+    group.rollouts[4].origin = Origin.GUIDED
     assert budget.priority(group) == budget.priority(group_of([1.0, 0.0]))
-    assert budget.priority(make_group([1.0, 0.0], failed=[0])) == -inf and budget.attempts(make_group([1.0])) == 0
+    assert budget.priority(make_group([1.0, 0.0], failed=[0])) == -inf and budget.rollouts(make_group([1.0])) == 0
 
 
 def test_waves_are_bought_at_the_price_of_the_groups_version() -> None:
     budget = UncertaintyReduction(4, 4, 8.0, 14, explore=0.0)
     mixed, even = [1.0, 0.0, 1.0, 0.0], [1.0] * 4
-    assert budget.size == 4 == budget.attempts(group_of([])), "the first wave is for all"
+    assert budget.size == 4 == budget.rollouts(group_of([])), "the first wave is for all"
     # s = sqrt(1/3): (3.182 / 2 - 2.776 / sqrt 5) * s = 0.20 against a first price of 0.1
-    assert budget.attempts(group_of(mixed)) == 4 and budget.attempts(group_of(even)) == 0
-    assert budget.attempts(group_of(mixed * 3)) == 0 and budget.attempts(group_of([1.0] * 14)) == 0
+    assert budget.rollouts(group_of(mixed)) == 4 and budget.rollouts(group_of(even)) == 0
+    assert budget.rollouts(group_of(mixed * 3)) == 0 and budget.rollouts(group_of([1.0] * 14)) == 0
     for _ in range(40):
         budget.observe(group_of([0.0] * 16))  # twice the mean each: the price rises to 0.1 * exp(2)
-    assert budget.attempts(group_of(mixed)) == 4, "as it was when its version began"
-    assert budget.attempts(group_of(mixed, version=1)) == 0
+    assert budget.rollouts(group_of(mixed)) == 4, "as it was when its version began"
+    assert budget.rollouts(group_of(mixed, version=1)) == 0
     again = UncertaintyReduction(4, 4, 8.0, 14, explore=0.0)
     again.restore(json.loads(json.dumps(budget.state())))
-    assert again.state() == budget.state() and again.attempts(group_of(mixed, version=1)) == 0
-    assert UncertaintyReduction(4, 4, 8.0, 9, 5.0).attempts(group_of([0.0] * 6)) == 3, "no more than the most"
+    assert again.state() == budget.state() and again.rollouts(group_of(mixed, version=1)) == 0
+    assert UncertaintyReduction(4, 4, 8.0, 9, 5.0).rollouts(group_of([0.0] * 6)) == 3, "no more than the most"
 
 
 def test_it_says_what_it_added_and_refuses_nonsense() -> None:
-    figures = UncertaintyReduction(4).learn([make_group([0.0] * 8), make_group([0.0] * 3)])
-    assert figures == {"price": pytest.approx(0.1), "attempts_added": 2.0}
+    metrics = UncertaintyReduction(4).learn([make_group([0.0] * 8), make_group([0.0] * 3)])
+    assert metrics == {"price": pytest.approx(0.1), "rollouts_added": 2.0}
     for wrong in ({"first": 1}, {"mean": 4.0}, {"most": 8}, {"chunk": 0}, {"explore": -1.0}, {"tasks": 0}):
         with pytest.raises(ConfigurationError, match="UncertaintyReduction needs"):
             UncertaintyReduction(**wrong)  # type: ignore[arg-type]

@@ -16,12 +16,12 @@ from tests.building import advantages_of, make_group
 
 
 def spoken(rewards: list[float], likely: list[float], failed: tuple[int, ...] = ()) -> Group:
-    """Attempts of 1, 2, 3 ... tokens with these mean log-probabilities."""
+    """Rollouts of 1, 2, 3 ... tokens with these mean log-probabilities."""
     group = make_group(rewards, list(range(1, len(rewards) + 1)), failed)
-    for attempt, mean in zip(group.trajectories, likely, strict=True):
-        count = attempt.num_tokens
+    for rollout, mean in zip(group.rollouts, likely, strict=True):
+        count = rollout.num_tokens
         uneven = mean + np.linspace(-0.3, 0.3, count) if count > 1 else np.full(1, mean)
-        attempt.turns = (replace(attempt.turns[0], logprobs=uneven.astype(np.float32)),)
+        rollout.turns = (replace(rollout.turns[0], logprobs=uneven.astype(np.float32)),)
     return group
 
 
@@ -55,8 +55,8 @@ def test_only_those_that_count_say_what_is_likely() -> None:
 
 def test_what_nobody_sampled_is_not_judged() -> None:
     group = spoken([2.0, 0.0], [-1.2, -0.8])
-    turn = group.trajectories[1].turns[0]
-    group.trajectories[1].turns = (replace(turn, versions=np.array([0, -1])),)  # its first token has -0.8 - 0.3
+    turn = group.rollouts[1].turns[0]
+    group.rollouts[1].turns = (replace(turn, versions=np.array([0, -1])),)  # its first token has -0.8 - 0.3
     NoveltySharpened(GroupMean())([group])
     assert advantages_of(group)[0] == pytest.approx(1 + 2.5 * (1 - exp(-1.2 - (-1.2 - 1.1) / 2)), rel=1e-5)
 

@@ -47,9 +47,9 @@ def test_a_weight_above_the_cap_masks_the_token_and_keeps_the_denominator() -> N
     assert one_token(Decoupled(), 0.60, anchor=0.60) == (0.0, 0.0)
     batch = make_batch([[log(0.1), log(0.1)]])  # share 1/2 each
     batch.fill("proximal", lay_out([[log(0.1), log(0.9)]], float("nan")))
-    value, figures = Decoupled()(say([[log(0.1), log(0.9)]]), batch)
+    value, metrics = Decoupled()(say([[log(0.1), log(0.9)]]), batch)
     assert float((batch.share * value.detach()).sum()) == pytest.approx(-0.5)  # not -1: the masked token still counts
-    assert figures == pytest.approx({"clipped_share": 0.0, "masked_share": 0.5})
+    assert metrics == pytest.approx({"clipped_share": 0.0, "masked_share": 0.5})
 
 
 def random_batch(seed: int, num_tokens: int = 64) -> tuple[Batch, Tensor]:
@@ -94,8 +94,8 @@ def test_interpolation_only_rescales_the_clip_band(lag: int, share: float) -> No
     for ratio, is_clipped in ((0.99 * edge, False), (1.01 * edge, True)):
         batch = make_batch([[log(0.1)]])
         batch.version = lag
-        _, figures = Decoupled(anchor="interpolated", cap=100.0)(say([[log(0.1 * ratio)]]), batch)
-        assert figures["clipped_share"] == float(is_clipped)
+        _, metrics = Decoupled(anchor="interpolated", cap=100.0)(say([[log(0.1 * ratio)]]), batch)
+        assert metrics["clipped_share"] == float(is_clipped)
 
 
 def test_the_interpolated_anchor_is_a_constant() -> None:
@@ -116,9 +116,9 @@ def test_a_teachers_token_weighs_one_and_is_never_interpolated() -> None:
     batch.fill("proximal", lay_out([[-9.0, -9.0]], float("nan")))
     value, _ = Decoupled()(say([[-9.0, -9.0]]), batch)
     assert written(batch, value) == [-1.0, -1.0]
-    interpolated, figures = Decoupled(anchor="interpolated")(say([[-0.1, -0.1]]), batch)
+    interpolated, metrics = Decoupled(anchor="interpolated")(say([[-0.1, -0.1]]), batch)
     plain, _ = Clip()(say([[-0.1, -0.1]]), batch)
-    assert torch.equal(interpolated, plain) and figures["masked_share"] == 0
+    assert torch.equal(interpolated, plain) and metrics["masked_share"] == 0
 
 
 def test_misuse_is_refused() -> None:

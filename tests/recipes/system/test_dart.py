@@ -24,26 +24,26 @@ def told(right: int, wrong: int, size: int = 20) -> BySuccess:
 )
 def test_the_papers_numbers(right: int, wrong: int, expected: int) -> None:
     """9 / p - 7 at p = 0.6, 0.75, 0.9 and 1."""
-    assert told(right, wrong).attempts(make_group([])) == expected
+    assert told(right, wrong).rollouts(make_group([])) == expected
 
 
-def test_only_own_attempts_that_count_are_counted() -> None:
+def test_only_own_rollouts_that_count_are_counted() -> None:
     budget = BySuccess(4)
     group = make_group([1.0, 1.0, 0.0, 1.0])
-    group.trajectories[2].outcome = Outcome.FAILED
-    group.trajectories[3].origin = Origin.REPLAYED
+    group.rollouts[2].outcome = Outcome.FAILED
+    group.rollouts[3].origin = Origin.REPLAYED
     budget.observe(group)
     assert budget._latest[group.task.id] == [True, True]
-    assert budget.attempts(make_group([])) == 2
+    assert budget.rollouts(make_group([])) == 2
     budget.observe(make_group([0.0, 0.0, 0.0, 0.0]))  # the latest four
-    assert budget.attempts(make_group([])) == 4
+    assert budget.rollouts(make_group([])) == 4
 
 
-def test_no_attempt_is_longer_than_a_success_has_been() -> None:
+def test_no_rollout_is_longer_than_a_success_has_been() -> None:
     budget, group = BySuccess(4), make_group([0.0, 1.0, 1.0, 0.0])
     assert budget.turns(group) == 0  # before the first success nobody knows
-    for attempt, count in zip(group.trajectories, (5, 2, 3, 4), strict=True):
-        attempt.turns = attempt.turns * count
+    for rollout, count in zip(group.rollouts, (5, 2, 3, 4), strict=True):
+        rollout.turns = rollout.turns * count
     budget.observe(group)
     assert budget.turns(group) == 3
     budget.observe(make_group([1.0, 1.0, 0.0, 0.0]))  # in one turn each
@@ -54,16 +54,16 @@ def test_no_attempt_is_longer_than_a_success_has_been() -> None:
 
 
 def test_a_longer_success_is_found_again() -> None:
-    """A lucky success of 2 turns; from then on the task takes 5, and attempts are cut where the budget says."""
+    """A lucky success of 2 turns; from then on the task takes 5, and rollouts are cut where the budget says."""
     budget, lucky = BySuccess(4), make_group([1.0, 0.0])
-    lucky.trajectories[0].turns *= 2
+    lucky.rollouts[0].turns *= 2
     budget.observe(lucky)
     assert budget.turns(lucky) == 2
     for number in range(1, 60):
         group = make_group([0.0, 0.0], number=number)
-        for attempt in group.trajectories:
-            attempt.turns *= min(budget.turns(group) or 5, 5)
-            attempt.reward = float(len(attempt.turns) == 5)
+        for rollout in group.rollouts:
+            rollout.turns *= min(budget.turns(group) or 5, 5)
+            rollout.reward = float(len(rollout.turns) == 5)
         budget.observe(group)
     assert budget._longest[TASK.id] == 5
     limits = [budget.turns(make_group([], number=number)) for number in range(4000)]
@@ -75,7 +75,7 @@ def test_a_longer_success_is_found_again() -> None:
 def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
     budget, again = told(6, 2), BySuccess(8)
     again.restore(json.loads(json.dumps(budget.state())))
-    assert again.attempts(make_group([])) == budget.attempts(make_group([])) == 5
-    assert budget.attempts(make_group([1.0])) == 0  # one wave
+    assert again.rollouts(make_group([])) == budget.rollouts(make_group([])) == 5
+    assert budget.rollouts(make_group([1.0])) == 0  # one wave
     with pytest.raises(ConfigurationError, match="least"):
         BySuccess(4, least=5)

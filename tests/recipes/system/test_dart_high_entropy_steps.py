@@ -16,38 +16,38 @@ from strop.types import Group
 from tests.building import make_group, turn
 
 
-def two_attempts(entropies: tuple[list[float], list[float]]) -> Group:
+def two_rollouts(entropies: tuple[list[float], list[float]]) -> Group:
     """Right and wrong, of two turns each: three tokens, then two."""
     group = make_group([1.0, 0.0])
-    for attempt, values in zip(group.trajectories, entropies, strict=True):
-        attempt.turns = (turn(3), turn(2))
-        attempt.notes["entropy"] = np.array(values, dtype=np.float32)
+    for rollout, values in zip(group.rollouts, entropies, strict=True):
+        rollout.turns = (turn(3), turn(2))
+        rollout.notes["entropy"] = np.array(values, dtype=np.float32)
     return group
 
 
 def test_the_turns_with_the_lowest_mean_entropy_get_no_credit() -> None:
     # means: .2 and .5; .9 and .1: of four turns three stay at a share of .75, two at .5
     means = ([0.1, 0.2, 0.3, 0.5, 0.5], [0.9, 0.9, 0.9, 0.2, 0.0])
-    group = two_attempts(means)
+    group = two_rollouts(means)
     HighEntropySteps(GroupMean(), 0.75)([group])
-    right, wrong = (attempt.advantages.tolist() for attempt in group.trajectories if attempt.advantages is not None)
+    right, wrong = (rollout.advantages.tolist() for rollout in group.rollouts if rollout.advantages is not None)
     assert right == [0.5] * 5 and wrong == [-0.5] * 3 + [0.0] * 2
-    group = two_attempts(means)
+    group = two_rollouts(means)
     HighEntropySteps(GroupMean(), 0.5)([group])
-    right, wrong = (attempt.advantages.tolist() for attempt in group.trajectories if attempt.advantages is not None)
+    right, wrong = (rollout.advantages.tolist() for rollout in group.rollouts if rollout.advantages is not None)
     assert right == [0.0] * 3 + [0.5] * 2 and wrong == [-0.5] * 3 + [0.0] * 2
 
 
 def test_a_share_of_one_is_the_inner_credit_and_turns_are_ranked_over_the_whole_draw() -> None:
-    group, plain = two_attempts(([1] * 5, [2] * 5)), two_attempts(([1] * 5, [2] * 5))
+    group, plain = two_rollouts(([1] * 5, [2] * 5)), two_rollouts(([1] * 5, [2] * 5))
     HighEntropySteps(GroupMean(), 1.0)([group])
     GroupMean()([plain])
-    for ours, theirs in zip(group.trajectories, plain.trajectories, strict=True):
+    for ours, theirs in zip(group.rollouts, plain.rollouts, strict=True):
         np.testing.assert_array_equal(ours.advantages, theirs.advantages)
-    dull, lively = two_attempts(([0.1] * 5, [0.1] * 5)), two_attempts(([1] * 5, [1] * 5))
+    dull, lively = two_rollouts(([0.1] * 5, [0.1] * 5)), two_rollouts(([1] * 5, [1] * 5))
     HighEntropySteps(GroupMean(), 0.5)([dull, lively])
-    assert all(not attempt.advantages.any() for attempt in dull.trajectories if attempt.advantages is not None)
-    assert all(attempt.advantages.all() for attempt in lively.trajectories if attempt.advantages is not None)
+    assert all(not rollout.advantages.any() for rollout in dull.rollouts if rollout.advantages is not None)
+    assert all(rollout.advantages.all() for rollout in lively.rollouts if rollout.advantages is not None)
 
 
 def test_it_asks_for_what_it_and_the_inner_need() -> None:

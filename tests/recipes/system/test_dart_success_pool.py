@@ -18,8 +18,8 @@ from tests.building import TASK, make_group, turn
 
 def eight(rewards: list[float], number: int, versions: list[int] | None = None) -> Group:
     group = make_group(rewards, [3] * len(rewards), number=number)
-    for attempt, version in zip(group.trajectories, versions or [number] * len(rewards), strict=True):
-        attempt.turns = (turn(3, version),)
+    for rollout, version in zip(group.rollouts, versions or [number] * len(rewards), strict=True):
+        rollout.turns = (turn(3, version),)
     return group
 
 
@@ -29,25 +29,25 @@ def test_eight_zeros_with_an_old_success_train_seven_zeros_and_that_success() ->
     assert pool(first).group is first
     zeros = eight([0] * 8, 5, [5, 5, 4, 5, 5, 4, 5, 5])
     kept = pool(zeros).group
-    assert kept is not None and len(zeros.trajectories) == 8
-    assert [attempt.id for attempt in kept.trajectories] == [*(f"5-{i}" for i in (0, 1, 3, 4, 5, 6, 7)), "5/borrowed"]
-    borrowed = kept.trajectories[-1]
+    assert kept is not None and len(zeros.rollouts) == 8
+    assert [rollout.id for rollout in kept.rollouts] == [*(f"5-{i}" for i in (0, 1, 3, 4, 5, 6, 7)), "5/borrowed"]
+    borrowed = kept.rollouts[-1]
     assert (borrowed.reward, borrowed.origin, borrowed.oldest_version) == (1.0, Origin.REPLAYED, 0)
-    assert first.trajectories[3].origin is Origin.POLICY  # the newest success, which is itself unchanged
+    assert first.rollouts[3].origin is Origin.POLICY  # the newest success, which is itself unchanged
     borrowed.set_advantage(2.0)
     again = pool(eight([0] * 8, 6)).group
-    assert again is not None and again.trajectories[-1].advantages is None
+    assert again is not None and again.rollouts[-1].advantages is None
 
 
 def test_what_is_lent_has_nothing_of_its_first_training() -> None:
     pool, first = SuccessPool(), eight([1, 0], 0)
-    lent = first.trajectories[0]
+    lent = first.rollouts[0]
     lent.values = lent.returns = lent.advantages = np.ones(3, dtype=np.float32)
     lent.notes["entropy"] = np.ones(3)
     pool(first)
     kept = pool(eight([0, 0], 1)).group
     assert kept is not None
-    borrowed = kept.trajectories[-1]
+    borrowed = kept.rollouts[-1]
     assert (borrowed.values, borrowed.returns, borrowed.advantages, borrowed.notes) == (None, None, None, {})
 
 
@@ -55,9 +55,9 @@ def test_what_was_never_solved_and_what_is_always_solved_are_dropped() -> None:
     pool = SuccessPool()
     assert pool(eight([0] * 8, 0)).reason == "never solved"
     right = pool(eight([1] * 8, 1))
-    assert right.group is None and right.reason == "every attempt is right"
+    assert right.group is None and right.reason == "every rollout is right"
     assert pool(eight([0] * 8, 2)).group is not None  # which has lent a success all the same
-    assert pool(make_group([1.0, 0.0], failed=[0, 1])).reason == "no attempt counts"
+    assert pool(make_group([1.0, 0.0], failed=[0, 1])).reason == "no rollout counts"
     other = replace(eight([0] * 8, 3), task=replace(TASK, id="other"))
     assert pool(other).reason == "never solved"
 
@@ -83,8 +83,8 @@ def test_its_state_survives_as_json_and_a_kept_group_as_rows(tmp_path: Path) -> 
     read = ledger.group(0)
     assert ledger.counts() == {"gated": 1, "waiting": 2} and not ledger.violations()
     for found in (theirs, read):
-        assert [attempt.id for attempt in found.trajectories] == ["0-1", "0/borrowed"]
-        lent, back = ours.trajectories[-1], found.trajectories[-1]
+        assert [rollout.id for rollout in found.rollouts] == ["0-1", "0/borrowed"]
+        lent, back = ours.rollouts[-1], found.rollouts[-1]
         assert (back.reward, back.origin, back.task) == (1.0, Origin.REPLAYED, TASK)
         for name in ("tokens", "logprobs", "versions", "prompt"):
             np.testing.assert_array_equal(getattr(back.turns[0], name), getattr(lent.turns[0], name))

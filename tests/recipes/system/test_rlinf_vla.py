@@ -1,4 +1,4 @@
-"""rlinf-vla: one ratio per turn, turns and attempts of equal weight, and worlds that nobody else waits for."""
+"""rlinf-vla: one ratio per turn, turns and rollouts of equal weight, and environments that nobody else waits for."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.rollout import play
 from strop.recipes.system.rlinf_vla import TurnClip, rlinf_vla
-from strop.roles import Environment
+from strop.roles import Episode
 from strop.training.arithmetic.turns import over_turns
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.reductions.equal_turns import EqualTurns
-from strop.types import Group, IntArray, Message, Observation, Outcome, Sampling, Start, Task, Trajectory
+from strop.types import Group, IntArray, Message, Observation, Outcome, Rollout, Sampling, Start, Task
 from tests.building import TASK, make_batch, make_group, say, turn, written
 from tests.clock import run_virtually
 from tests.generate.talking import policy_of, save_folder
 
 
 def two_turns(advantages: list[float]) -> Batch:
-    """Two attempts: turns of 2 and 1 tokens, with one token that was read between them, and a turn of 2."""
+    """Two rollouts: turns of 2 and 1 tokens, with one token that was read between them, and a turn of 2."""
     batch = make_batch([[-1.0] * 4, [-1.0] * 2], advantages)
     read = torch.tensor([0, 0, 0, 1, 0, 0, 0, 0]).bool()
     batch.trainable = batch.trainable & ~read
@@ -41,16 +41,16 @@ def test_a_turn_has_the_product_of_its_tokens_ratios() -> None:
     """Log ratios (.1 .05 | .3) and (-.5 -.6): ratios exp(.15), exp(.3) past 1.28, exp(-1.1) below .8."""
     batch = two_turns([1.0, -2.0])
     output = say([[-0.9, -0.95, 7.0, -0.7], [-1.5, -1.6]])
-    loss, figures = TurnClip()(output, batch)
+    loss, metrics = TurnClip()(output, batch)
     assert written(batch, loss) == pytest.approx([-exp(0.15), -exp(0.15), -1.28, 1.6, 1.6])
     loss.sum().backward()
     # both tokens of a turn carry its loss, and both move its ratio
     assert written(batch, output.logprobs.grad) == pytest.approx([-2 * exp(0.15), -2 * exp(0.15), 0.0, 0.0, 0.0])
     share = 1 / 6  # of each token of make_batch
-    assert figures["clipped_share"] == pytest.approx(3 * share)
-    assert figures["turn_drift"] == pytest.approx(share * (0.15 * 2 + 0.3 + 1.1 * 2))
-    assert figures["ratio"] == pytest.approx(share * (2 * exp(0.15) + exp(0.3) + 2 * exp(-1.1)))
-    assert figures["kl"] == pytest.approx(share * sum(exp(x) - 1 - x for x in (0.1, 0.05, 0.3, -0.5, -0.6)))
+    assert metrics["clipped_share"] == pytest.approx(3 * share)
+    assert metrics["turn_drift"] == pytest.approx(share * (0.15 * 2 + 0.3 + 1.1 * 2))
+    assert metrics["ratio"] == pytest.approx(share * (2 * exp(0.15) + exp(0.3) + 2 * exp(-1.1)))
+    assert metrics["kl"] == pytest.approx(share * sum(exp(x) - 1 - x for x in (0.1, 0.05, 0.3, -0.5, -0.6)))
 
 
 def test_a_falling_turn_is_held_by_the_dual_bound() -> None:
@@ -63,9 +63,9 @@ def test_a_falling_turn_is_held_by_the_dual_bound() -> None:
 
 def test_a_turn_leaves_the_bounds_before_its_tokens_do() -> None:
     batch, output = make_batch([[-1.0] * 8], [1.0]), say([[-1.0 + log(1.05)] * 8])
-    loss, figures = TurnClip()(output, batch)
+    loss, metrics = TurnClip()(output, batch)
     assert written(batch, loss) == pytest.approx([-1.28] * 8) and 1.05 < 1.28 < 1.05**8
-    assert figures["clipped_share"] == pytest.approx(1.0)
+    assert metrics["clipped_share"] == pytest.approx(1.0)
 
 
 def test_a_ratio_that_runs_away_stops_at_twenty_in_the_exponent() -> None:
@@ -73,8 +73,8 @@ def test_a_ratio_that_runs_away_stops_at_twenty_in_the_exponent() -> None:
     up, down = ([[-0.1] * 60], [[-9.0] * 60])
     loss, _ = TurnClip(dual=None)(say(up), make_batch(down, [-1.0]))
     assert loss[1:].tolist() == pytest.approx([exp(20.0)] * 60)
-    loss, figures = TurnClip()(say(down), make_batch(up, [1.0]))
-    assert loss[1:].tolist() == pytest.approx([-exp(-20.0)] * 60) and figures["turn_drift"] == pytest.approx(20.0)
+    loss, metrics = TurnClip()(say(down), make_batch(up, [1.0]))
+    assert loss[1:].tolist() == pytest.approx([-exp(-20.0)] * 60) and metrics["turn_drift"] == pytest.approx(20.0)
 
 
 def test_sums_stop_where_a_turn_ends() -> None:
@@ -83,18 +83,18 @@ def test_sums_stop_where_a_turn_ends() -> None:
     assert over_turns(values, batch).tolist() == [0.0, 3.0, 3.0, 0.0, 4.0, 0.0, 24.0, 24.0]
 
 
-def attempt(name: str, *lengths: int, outcome: Outcome = Outcome.FINISHED) -> Trajectory:
-    return Trajectory(name, TASK, tuple(turn(length) for length in lengths), outcome)
+def rollout(name: str, *lengths: int, outcome: Outcome = Outcome.FINISHED) -> Rollout:
+    return Rollout(name, TASK, tuple(turn(length) for length in lengths), outcome)
 
 
-def test_every_attempt_and_within_it_every_turn_weighs_the_same() -> None:
-    attempts = [attempt("a", 1, 3, 0), attempt("b", 2), attempt("c", 5, outcome=Outcome.FAILED), attempt("d", 0)]
-    group = Group(0, TASK, attempts)
+def test_every_rollout_and_within_it_every_turn_weighs_the_same() -> None:
+    rollouts = [rollout("a", 1, 3, 0), rollout("b", 2), rollout("c", 5, outcome=Outcome.FAILED), rollout("d", 0)]
+    group = Group(0, TASK, rollouts)
     found = EqualTurns()([group])
     assert found["a"].tolist() == pytest.approx([1 / 4, 1 / 12, 1 / 12, 1 / 12])
     assert found["b"].tolist() == pytest.approx([1 / 4, 1 / 4])
     assert found["d"].tolist() == [] and "c" not in found and EqualTurns().mass([group]) == 2.0
-    longer = EqualTurns()([Group(0, TASK, [attempt("a", 10, 30, 5, 7), attempt("b", 2)])])
+    longer = EqualTurns()([Group(0, TASK, [rollout("a", 10, 30, 5, 7), rollout("b", 2)])])
     assert longer["a"].sum() == pytest.approx(0.5) and longer["b"].tolist() == pytest.approx([1 / 4, 1 / 4])
     assert found["a"].dtype == np.float32
 
@@ -113,8 +113,8 @@ def test_groups_that_nearly_all_or_nearly_none_solve_are_dropped() -> None:
 
 
 @dataclass
-class Simulated(Environment):
-    """A simulator that serves one attempt at a time, half a second each; four steps are an episode."""
+class Simulated(Episode):
+    """A simulator that serves one rollout of a time, half a second each; four steps are an episode."""
 
     simulator: asyncio.Lock
     steps: int = 0
@@ -122,7 +122,7 @@ class Simulated(Environment):
     async def reset(self, task: Task) -> None:
         self.steps = 0
 
-    async def step(self, reply: Message) -> Observation:
+    async def step(self, completion: Message) -> Observation:
         async with self.simulator:
             await asyncio.sleep(0.5)
         self.steps += 1
@@ -131,7 +131,7 @@ class Simulated(Environment):
 
 @dataclass
 class OneLane(Scripted):
-    """An engine that decodes one reply at a time."""
+    """An engine that decodes one completion at a time."""
 
     lane: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -141,10 +141,10 @@ class OneLane(Scripted):
 
 
 def test_simulation_and_inference_overlap_without_stages(tmp_path: Path) -> None:
-    """Half a second each: one attempt after the other takes 8 s, two beside each other 4 and the first half."""
+    """Half a second each: one rollout after the other takes 8 s, two beside each other 4 and the first half."""
     save_folder(tmp_path)
 
-    async def both(count: int) -> list[Trajectory]:
+    async def both(count: int) -> list[Rollout]:
         engine = OneLane(lambda prompt, key: "a", seconds_per_token=0.25)  # and an end token
         engine.open(tmp_path)
         simulator = asyncio.Lock()
@@ -153,7 +153,7 @@ def test_simulation_and_inference_overlap_without_stages(tmp_path: Path) -> None
         class Simulator:
             name = "simulated"
 
-            def environment(self) -> Simulated:
+            def episode(self) -> Simulated:
                 return Simulated(simulator)
 
         dialogues = [policy.dialogue(replace(TASK), Start(str(key), key)) for key in range(count)]

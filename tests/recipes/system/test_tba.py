@@ -17,11 +17,11 @@ def test_hand_worked_loss_and_gradients() -> None:
     # log pi (-1, -2), reference (-1.5, -1.5), R (1, 0), beta 0.5: d = (-1.5, -0.5), mean -1, squares 0.25 each.
     batch = make_batch([[-9.0], [-9.0]], rewards=[1.0, 0.0], reference=[[-1.5], [-1.5]])
     output = say([[-1.0], [-2.0]])
-    value, figures = TrajectoryBalance(beta=0.5)(output, batch)
+    value, metrics = TrajectoryBalance(beta=0.5)(output, batch)
     (batch.share * value).sum().backward()
     assert written(batch, value) == pytest.approx([0.25, 0.25])
     assert written(batch, output.logprobs.grad) == pytest.approx([-0.5, 0.5])
-    assert figures["log_normaliser"] == pytest.approx(1.0)
+    assert metrics["log_normaliser"] == pytest.approx(1.0)
 
 
 def test_it_is_zero_exactly_where_the_surplus_is_constant() -> None:
@@ -34,7 +34,7 @@ def test_it_is_zero_exactly_where_the_surplus_is_constant() -> None:
 
 
 def loss_of(theta: Tensor, reference: Tensor, group: list[tuple[int, ...]], beta: float) -> Tensor:
-    """Of one group of attempts, made by nobody in particular, through the real reduction."""
+    """Of one group of rollouts, made by nobody in particular, through the real reduction."""
     logprobs = [token_logprobs(theta, y) for y in group]
     drawn = make_group([REWARDS[y] for y in group], lengths=[2] * len(group))
     batch = make_batch(

@@ -17,7 +17,7 @@ from tests.building import Said, make_batch, written
 def scene(
     logits: Tensor, reference: list[list[float]], tokens: list[int], values: list[float], temperature: float = 1.0
 ) -> tuple[Batch, Said]:
-    """One attempt of reward 1; raw logits [N, V] at its tokens, and the reference's."""
+    """One rollout of reward 1; raw logits [N, V] at its tokens, and the reference's."""
     batch = make_batch([[0.0] * len(tokens)], rewards=[1.0])
     batch.tokens = torch.tensor([0, *tokens])
     batch.temperature = torch.full_like(batch.share, temperature)
@@ -36,9 +36,9 @@ def test_two_steps_by_hand(temperature: float) -> None:
     """
     logits = torch.tensor([[0.0, 2.0], [1.0, 0.0]], dtype=torch.float64, requires_grad=True)
     batch, output = scene(logits, [[5.0, 0.0], [0.0, 3.0]], [0, 0], [0.2, 0.4], temperature)
-    value, figures = ConservativeQ(alpha=0.5, discount=0.9)(output, batch)
+    value, metrics = ConservativeQ(alpha=0.5, discount=0.9)(output, batch)
     assert written(batch, value) == pytest.approx([0.71**2, 0.6**2])
-    assert figures["q_gap"] == pytest.approx(-0.5) and figures["q_error"] == pytest.approx((0.71**2 + 0.6**2) / 2)
+    assert metrics["q_gap"] == pytest.approx(-0.5) and metrics["q_error"] == pytest.approx((0.71**2 + 0.6**2) / 2)
     value.sum().backward()  # type: ignore[no-untyped-call]
     # d (goal - Q)^2 = -2 (goal - Q) alpha d(z_a - max z); the goal has none, and Q none where a is the likeliest
     step = 2 * 0.71 * 0.5

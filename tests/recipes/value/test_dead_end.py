@@ -1,4 +1,4 @@
-"""Dead ends by hand: targets, and what is learned where every reply is certain."""
+"""Dead ends by hand: targets, and what is learned where every completion is certain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_targets_by_hand() -> None:
     later = np.array([-0.9, -0.3, 0.4], np.float32)
     assert targets(later, -1.0).tolist() == pytest.approx([-0.3, 0.0, -1.0]), "the next token's, held within -1 and 0"
     assert targets(np.array([-0.9], np.float32), 0.0).tolist() == [0.0]
-    assert [ending(attempt) for attempt in make_group([0.0, 0.49, 0.5, 1.0]).trajectories] == [-1.0, -1.0, 0.0, 0.0]
+    assert [ending(rollout) for rollout in make_group([0.0, 0.49, 0.5, 1.0]).rollouts] == [-1.0, -1.0, 0.0, 0.0]
 
 
 def test_it_learns_who_goes_wrong_and_a_slow_copy_follows(tmp_path: Path) -> None:
@@ -25,22 +25,22 @@ def test_it_learns_who_goes_wrong_and_a_slow_copy_follows(tmp_path: Path) -> Non
     values = DeadEnd(learning_rate=3e-3, rate=0.5, steps=10)
     values.open(model, 0)
     group = make_group([1.0, 0.0, 0.0], [4, 6, 1], failed=[2])
-    group.trajectories[1].turns = tuple(
+    group.rollouts[1].turns = tuple(
         type(turn)(turn.prompt, turn.tokens + 20, turn.logprobs, turn.versions, turn.message)
-        for turn in group.trajectories[1].turns
+        for turn in group.rollouts[1].turns
     )
     values.predict([group])
-    right, wrong, failed = group.trajectories
+    right, wrong, failed = group.rollouts
     assert right.values is not None and right.values.tolist() == [1.0] * 4 and failed.values is None, (
         "it begins at Q = 0"
     )
-    figures = values.learn([group])
-    assert (figures["value_loss"], figures["value_bias"]) == (0.5, 0.5), "one of two was not foretold to go wrong"
+    metrics = values.learn([group])
+    assert (metrics["value_loss"], metrics["value_bias"]) == (0.5, 0.5), "one of two was not predicted to go wrong"
     for _ in range(12):
         values.predict([group])
-        figures = values.learn([group])
+        metrics = values.learn([group])
     values.predict([group])
-    assert figures["value_grad_norm"] > 0
+    assert metrics["value_grad_norm"] > 0
     assert right.values is not None and right.values.mean() > 0.8, "0 is its value"
     assert wrong.values is not None and wrong.values[-1] < 0.2 and wrong.values[0] < 0.5, (
         "back from the end, token by token"

@@ -147,7 +147,7 @@ _OF_PYTHON = python(
         ("which core", "won(call(309, bits(8), None, None) == 0)"),
         ("timers", "won(call(222, 1, None, bits(8)) == 0)"),
         ("the clock's correction", "won(call(159, bits(256)) >= 0)"),
-        ("figures of the machine", "won(call(99, bits(200)) == 0)"),
+        ("metrics of the machine", "won(call(99, bits(200)) == 0)"),
         ("all disks", "won(call(162) == 0)"),
         ("files of a process", "won(call(436, 50, 60, 0) == 0)"),
         ("its list of modules", "won(call(461, bits(256), bits(4, pack('I', 256)), 0) >= 0)"),

@@ -36,7 +36,7 @@ _STATE = python(
         ("depth", "sys.setrecursionlimit(333)"),
         ("digits", "sys.set_int_max_str_digits(2000)"),
         ("decimals", "import decimal; decimal.getcontext().prec = 3"),
-        ("chance", "import random; random.seed(nonce); random.seed = lambda *a: None"),
+        ("probability", "import random; random.seed(nonce); random.seed = lambda *a: None"),
         ("signals", "import signal; signal.signal(signal.SIGUSR2, signal.SIG_IGN)"),
         ("an alarm", "import signal; signal.setitimer(signal.ITIMER_REAL, .05)"),
         ("limits", "import resource as r; r.setrlimit(r.RLIMIT_CORE, (0, 0)); r.setrlimit(r.RLIMIT_NOFILE, (40, 40))"),

@@ -1,4 +1,4 @@
-"""A loop over the plain openai client that plays in the task's world; knows nothing of strop."""
+"""A loop over the plain openai client that plays in the task's environment; knows nothing of strop."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from openai import OpenAI
 client, told = OpenAI(max_retries=0), json.load(sys.stdin)
 messages = told["messages"]
 while True:
-    reply = client.chat.completions.create(model="policy", messages=messages).choices[0].message.content or ""
+    completion = client.chat.completions.create(model="policy", messages=messages).choices[0].message.content or ""
     asked = urllib.request.Request(
-        os.environ["STROP_URL"] + "/attempt/step",
-        json.dumps({"content": reply}).encode(),
-        {"authorization": "Bearer " + told["environment_key"]},
+        os.environ["STROP_URL"] + "/rollout/step",
+        json.dumps({"content": completion}).encode(),
+        {"authorization": "Bearer " + told["episode_key"]},
     )
     answer = json.load(urllib.request.urlopen(asked))
     if answer["done"]:
         break
-    messages += [{"role": "assistant", "content": reply}, *answer["messages"]]
+    messages += [{"role": "assistant", "content": completion}, *answer["messages"]]

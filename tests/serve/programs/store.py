@@ -1,4 +1,4 @@
-"""The task and the tools of the key-value world, for programs that know nothing else of strop."""
+"""The task and the tools of the key-value environment, for programs that know nothing else of strop."""
 
 import json
 import os
@@ -30,19 +30,19 @@ def set(key: str, value: str) -> str:
     return _step(f"<call>set {key} {value}</call>")
 
 
-def finish(reply: str) -> None:
-    """The answer, for the world to judge."""
-    _step(reply)
+def finish(completion: str) -> None:
+    """The answer, for the environment to judge."""
+    _step(completion)
 
 
 def _step(content: str) -> str:
     global _is_over
     if _is_over:
         return "error: the task is over"
-    head = {"authorization": "Bearer " + _TOLD["environment_key"]}
+    head = {"authorization": "Bearer " + _TOLD["episode_key"]}
     body = json.dumps({"content": content}).encode()
     with urllib.request.urlopen(
-        urllib.request.Request(os.environ["STROP_URL"] + "/attempt/step", body, head)
+        urllib.request.Request(os.environ["STROP_URL"] + "/rollout/step", body, head)
     ) as answer:
         told = json.load(answer)
     _is_over = told["done"]

@@ -42,7 +42,7 @@ async def main():
     agent.harness = Loop(HarnessConfig(id="null"))
     trace = await agent.run(Task(TaskData(prompt=store.TASK)))
     assert not trace.errors, trace.errors
-    store.finish(trace.last_reply)
+    store.finish(trace.last_completion)
 
 
 asyncio.run(main())

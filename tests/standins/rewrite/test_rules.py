@@ -1,4 +1,6 @@
-"""Rules rewrite problems of the bundled worlds, and the worlds themselves say that the answers are right."""
+"""Rules rewrite problems of the bundled environments, and the environments themselves say that the answers are
+right.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from strop.environments.bundled.compose import Compose
 from strop.environments.bundled.countdown import Countdown, Expression
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import prompt_of
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.standins.rewrite.dispatch import advised
 from strop.standins.rewrite.rewriting import Rewriting
 from strop.stats.task_lineage import child
@@ -45,17 +47,17 @@ def test_by_hand(wanted: str, task: str, answer: str, expected: tuple[str, str])
 
 
 @pytest.mark.parametrize("wanted", ["simpler", "reworded", "similar", "easier", "harder"])
-@pytest.mark.parametrize("world", [Arithmetic(4), Compose(2), Countdown(3)])
-def test_the_world_finds_every_answer_right(world: Arithmetic | Compose | Countdown, wanted: str) -> None:
+@pytest.mark.parametrize("env", [Arithmetic(4), Compose(2), Countdown(3)])
+def test_the_env_finds_every_answer_right(env: Arithmetic | Compose | Countdown, wanted: str) -> None:
     for index in range(40):
-        parent = world.task(index)
+        parent = env.task(index)
         text, answer = rewrite(wanted, prompt_of(parent), parent.answer, key=index)
         made = child(parent, text, answer)
-        assert world.check(made, world.solution(made)) == 1.0, (prompt_of(parent), text, answer)
+        assert env.check(made, env.solution(made)) == 1.0, (prompt_of(parent), text, answer)
         assert text != prompt_of(parent) or wanted == "reworded"
         if wanted in ("simpler", "reworded"):
             assert answer == parent.answer
-        if isinstance(world, Countdown):
+        if isinstance(env, Countdown):
             target, numbers = text.removeprefix("make ").partition(" hint")[0].split(" from ")
             read = Expression(answer)
             assert str(read.value) == target and sorted(read.numbers) == sorted(map(int, numbers.split()))
@@ -84,16 +86,16 @@ def test_steps_that_are_left() -> None:
         ("similar", "sum red blue", "no store"),
     ],
 )
-def test_what_no_rule_can_do_is_an_adviser_that_fails(wanted: str, task: str, answer: str) -> None:
+def test_what_no_rule_can_do_is_an_llm_client_that_fails(wanted: str, task: str, answer: str) -> None:
     asked = question("please", wanted=wanted, task=task, answer=answer)
-    with pytest.raises(AdviserError):
+    with pytest.raises(LLMClientError):
         asyncio.run(Rewriting().ask([Message("user", asked)], Sampling(), 0))
 
 
 def test_stores_keep_their_secret_and_sum_other_keys() -> None:
-    world = KeyValue(3)
+    env = KeyValue(3)
     for index in range(20):
-        parent = world.task(index)
+        parent = env.task(index)
         before = json.loads(parent.answer)
         for wanted, change in (("similar", 0), ("easier", -1), ("harder", 1), ("reworded", 0)):
             text, answer = rewrite(wanted, prompt_of(parent), parent.answer, key=index)
@@ -102,24 +104,24 @@ def test_stores_keep_their_secret_and_sum_other_keys() -> None:
             assert after["total"] == sum(before["store"][key] for key in keys)
 
 
-@pytest.mark.parametrize("world", [Arithmetic(4), Compose(3), Countdown(4)])
-def test_problems_are_solved_without_their_answers(world: Arithmetic | Compose | Countdown) -> None:
+@pytest.mark.parametrize("env", [Arithmetic(4), Compose(3), Countdown(4)])
+def test_problems_are_solved_without_their_answers(env: Arithmetic | Compose | Countdown) -> None:
     for index in range(3):
-        task = world.task(index)
-        assert world.check(task, rewrite("solved", prompt_of(task))[1]) == 1.0
+        task = env.task(index)
+        assert env.check(task, rewrite("solved", prompt_of(task))[1]) == 1.0
     with pytest.raises(ValueError, match="nothing reaches it"):
         rewrite("solved", "make 97 from 1 1 1")
 
 
-def test_what_a_reply_got_wrong_comes_first() -> None:
-    text, answer = rewrite("mended", "47+12+30=?", "89", reply="<think>47+12=58 58+30=88</think>88")
+def test_what_a_completion_got_wrong_comes_first() -> None:
+    text, answer = rewrite("mended", "47+12+30=?", "89", completion="<think>47+12=58 58+30=88</think>88")
     terms = [int(term) for term in text.removesuffix("=?").split("+")]
     assert terms[:2] == [47, 12] and terms[2] != 30 and answer == str(sum(terms))
-    text, _ = rewrite("mended", "47+12+30=?", "89", reply="<think>47+12=59 59+30=88</think>88")
+    text, _ = rewrite("mended", "47+12+30=?", "89", completion="<think>47+12=59 59+30=88</think>88")
     assert text.startswith("59+30+"), "the second step is the one that went wrong"
-    text, _ = rewrite("mended", "rev(rot(abcde))=?", "x", reply="<think>rot(abcde)=bcdea rev(bcdea)=aedcc</think>")
+    text, _ = rewrite("mended", "rev(rot(abcde))=?", "x", completion="<think>rot(abcde)=bcdea rev(bcdea)=aedcc</think>")
     assert text.startswith("rot(rev(") and "abcde" not in text
-    text, _ = rewrite("mended", "47+12+30=?", "89", reply="no idea")
+    text, _ = rewrite("mended", "47+12+30=?", "89", completion="no idea")
     assert [len(term) for term in text.removesuffix("=?").split("+")] == [2, 2, 2]
 
 

@@ -14,7 +14,7 @@ from strop.recipes.reward.dra_grpo import DiversityAdjusted
 from strop.recipes.setting import Setting
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.policy_stats import notes_needed
+from strop.training.policy_stats import statistics_needed
 from strop.training.requirements import ENTROPY
 from strop.types import Group
 from tests.building import advantages_of, make_group
@@ -39,26 +39,26 @@ def test_the_card_of_the_divisor() -> None:
 
 def test_an_inner_advantage_may_need_notes() -> None:
     run = Setting().run("grpo", AdaptiveLength(Conditional()), ())
-    assert notes_needed(run) == {ENTROPY}
-    assert notes_needed(replace(run, advantage=DiversityAdjusted(GroupMean()))) == frozenset()
+    assert statistics_needed(run) == {ENTROPY}
+    assert statistics_needed(replace(run, advantage=DiversityAdjusted(GroupMean()))) == frozenset()
 
 
 def saying(tokens: list[list[int]], rewards: list[float]) -> Group:
     group = make_group(rewards, lengths=[len(each) for each in tokens])
-    for attempt, said in zip(group.trajectories, tokens, strict=True):
-        attempt.turns = (replace(attempt.turns[0], tokens=np.array(said, dtype=np.int64)),)
+    for rollout, said in zip(group.rollouts, tokens, strict=True):
+        rollout.turns = (replace(rollout.turns[0], tokens=np.array(said, dtype=np.int64)),)
     return group
 
 
-def test_identical_attempts_share_their_reward() -> None:
+def test_identical_rollouts_share_their_reward() -> None:
     group = saying([[1, 2], [1, 2], [3, 4]], [1.0, 1.0, 1.0])
     assert DiversityAdjusted(GroupMean()).rewards(group) == pytest.approx([0.5, 0.5, 1.0], abs=1e-5)
     DiversityAdjusted(GroupStandard(epsilon=0.0))([group])
     assert advantages_of(group) == pytest.approx([-0.57735, -0.57735, 1.15470], abs=1e-4)
-    assert [attempt.reward for attempt in group.trajectories] == [1.0, 1.0, 1.0]
+    assert [rollout.reward for rollout in group.rollouts] == [1.0, 1.0, 1.0]
 
 
-def test_wrong_attempts_are_not_paid_for_diversity() -> None:
+def test_wrong_rollouts_are_not_paid_for_diversity() -> None:
     group = saying([[1, 2], [3, 4]], [0.0, 0.0])
     assert DiversityAdjusted(GroupMean()).rewards(group).tolist() == [0.0, 0.0]
 
@@ -72,7 +72,7 @@ def test_order_counts_from_two_tokens_on() -> None:
         DiversityAdjusted(GroupMean(), size=0)
 
 
-def test_an_attempt_that_wrote_nothing_is_like_itself_alone() -> None:
+def test_an_rollout_that_wrote_nothing_is_like_itself_alone() -> None:
     group = saying([[], [1, 2]], [1.0, 1.0])
     assert DiversityAdjusted(GroupMean()).rewards(group) == pytest.approx([1.0, 1.0], abs=1e-5)
 

@@ -1,4 +1,6 @@
-"""Credit along trees: numbers by hand, every attempt trained whole, and enumeration of all trees of a tiny policy."""
+"""Advantage along trees: numbers by hand, every rollout trained whole, and enumeration of all trees of a tiny
+policy.
+"""
 
 from __future__ import annotations
 
@@ -22,37 +24,39 @@ from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.arithmetic.tree_lineage import lines
 from strop.training.learners import teach
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Rollout
 from tests.building import TASK, make_group
 from tests.training.tiny import make_turn
 from tests.training.tiny_policy import REWARDS, SEQUENCES, exact_gradient, parameters, probability, token_logprobs
 
 
-def attempt(name: str, *replies: Sequence[int], reward: float = 0.0) -> Trajectory:
-    turns = tuple(make_turn([9], list(tokens)) for tokens in replies)
-    return Trajectory(name, TASK, turns, Outcome.FINISHED, reward=reward)
+def rollout(name: str, *completions: Sequence[int], reward: float = 0.0) -> Rollout:
+    turns = tuple(make_turn([9], list(tokens)) for tokens in completions)
+    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward)
 
 
-def branch(name: str, parent: Trajectory, at: int, *replies: Sequence[int], reward: float = 0.0) -> Trajectory:
-    """From the parent's first `at` written tokens: the first reply goes on inside the last of them, or begins anew."""
+def branch(name: str, parent: Rollout, at: int, *completions: Sequence[int], reward: float = 0.0) -> Rollout:
+    """From the parent's first `at` written tokens: the first completion goes on inside the last of them, or begins
+    anew.
+    """
     *before, last = as_prefix(cut(parent.turns, at)) or (make_turn([9], []),)
-    own = [make_turn([9], list(tokens)) for tokens in replies[1:]]
-    begun = replace(make_turn([9], list(replies[0])), prompt=last.prompt, num_prefix=last.num_prefix)
-    made = Trajectory(name, TASK, (*before, begun, *own), Outcome.FINISHED, reward=reward)
+    own = [make_turn([9], list(tokens)) for tokens in completions[1:]]
+    begun = replace(make_turn([9], list(completions[0])), prompt=last.prompt, num_prefix=last.num_prefix)
+    made = Rollout(name, TASK, (*before, begun, *own), Outcome.FINISHED, reward=reward)
     made.parent = parent.id
     return made
 
 
 def tree() -> Group:
     """A root of four tokens, branches at 1 and 3, and one more from the second token of the first branch."""
-    root = attempt("root", [1, 2, 3, 4], reward=1.0)
+    root = rollout("root", [1, 2, 3, 4], reward=1.0)
     early = branch("early", root, 1, [2, 6, 7], reward=0.0)  # draws the same token as the root did, then goes elsewhere
     late = branch("late", root, 3, [8], reward=0.5)
     twig = branch("twig", early, 2, [5, 5], reward=2.0)
     return Group(0, TASK, [twig, root, early, late])  # in any order
 
 
-def test_which_tokens_an_attempt_goes_through() -> None:
+def test_which_tokens_an_rollout_goes_through() -> None:
     found = lines(tree().scored)
     assert found["root"] == {"root": 4} and found["late"] == {"root": 3, "late": 1}
     assert found["early"] == {"root": 1, "early": 3}
@@ -87,17 +91,17 @@ def test_numbers_by_hand(rule: str, root: list[float], early: list[float]) -> No
 
 def test_what_does_not_count_gives_and_gets_nothing() -> None:
     group = tree()
-    for each in group.trajectories:
+    for each in group.rollouts:
         if each.id in ("root", "late"):
             each.outcome = Outcome.FAILED if each.id == "root" else Outcome.PRUNED
     AlongTree(Paid())([group])
-    found = {each.id: each.advantages for each in group.trajectories}
+    found = {each.id: each.advantages for each in group.rollouts}
     assert found["root"] is None and found["late"] is None
     assert found["early"].tolist() == [2.0, 2.0, 0.0], "its parent is not there, and it is credited all the same"  # type: ignore[union-attr]
 
 
 def test_a_branch_in_a_later_turn_shares_the_turns_before() -> None:
-    root = attempt("root", [1, 2], [3, 4, 5], reward=1.0)
+    root = rollout("root", [1, 2], [3, 4, 5], reward=1.0)
     inside = branch("inside", root, 3, [7], [8], reward=2.0)
     between = branch("between", root, 2, [], [6], reward=4.0)
     group = Group(0, TASK, [root, inside, between])
@@ -108,7 +112,7 @@ def test_a_branch_in_a_later_turn_shares_the_turns_before() -> None:
 
 
 def test_words_put_into_its_mouth_are_nobodys() -> None:
-    root = attempt("root", [1, 2, 3, 4], reward=1.0)
+    root = rollout("root", [1, 2, 3, 4], reward=1.0)
     led = branch("led", root, 2, [9], reward=1.0)
     (turn,) = led.turns
     led.turns = (replace(turn, prompt=np.append(turn.prompt, [7, 7]), num_prefix=turn.num_prefix + 2),)
@@ -142,7 +146,7 @@ def test_it_refuses_what_it_cannot_share() -> None:
         AlongTree(Signed(), "summ")
 
 
-def test_the_sum_is_the_gradient_of_training_every_attempt_whole() -> None:
+def test_the_sum_is_the_gradient_of_training_every_rollout_whole() -> None:
     """Each token has a log-probability of its own, by what stands before it; paths are trained one by one."""
     group = tree()
     AlongTree(GroupStandard())([group])
@@ -169,28 +173,28 @@ def test_the_sum_is_the_gradient_of_training_every_attempt_whole() -> None:
     assert given_to == {place: pytest.approx(weight, abs=1e-6) for place, weight in weights.items()}
 
 
-def test_every_leaf_counts_as_an_attempt_of_the_policy() -> None:
+def test_every_leaf_counts_as_an_rollout_of_the_policy() -> None:
     """Over all trees of a root and a branch at its second token, the gradient is twice that of the expected reward."""
     theta = parameters(3)
     total = theta.new_zeros(())
     for root, (last,) in itertools.product(SEQUENCES, itertools.product(range(3))):
         other = (root[0], last)
         weight = probability(theta, root) * token_logprobs(theta, other)[1].exp()
-        leaf = attempt("root", root, reward=REWARDS[root])
+        leaf = rollout("root", root, reward=REWARDS[root])
         twig = branch("twig", leaf, 1, [last], reward=REWARDS[other])
         AlongTree(Paid())([Group(0, TASK, [leaf, twig])])
         total = total + weight.detach() * _gain(theta, [(leaf, root, 0), (twig, other, 1)])
     gradient = torch.autograd.grad(total, theta)[0]
-    torch.testing.assert_close(gradient, 2 * exact_gradient(theta), rtol=0, atol=1e-6)  # credit is kept in float32
+    torch.testing.assert_close(gradient, 2 * exact_gradient(theta), rtol=0, atol=1e-6)  # advantage is kept in float32
 
 
-def _gain(theta: Tensor, written: list[tuple[Trajectory, tuple[int, ...], int]]) -> Tensor:
-    """Credit times log-probability, over the tokens that each attempt wrote itself."""
+def _gain(theta: Tensor, written: list[tuple[Rollout, tuple[int, ...], int]]) -> Tensor:
+    """Advantage times log-probability, over the tokens that each rollout wrote itself."""
     parts = []
     for each, path, first in written:
         assert each.advantages is not None
-        credit = torch.tensor(each.advantages.tolist(), dtype=torch.float64)
-        parts.append((credit * token_logprobs(theta, path)[first:]).sum())
+        advantage = torch.tensor(each.advantages.tolist(), dtype=torch.float64)
+        parts.append((advantage * token_logprobs(theta, path)[first:]).sum())
     return torch.stack(parts).sum()
 
 
@@ -199,17 +203,18 @@ def _gain(theta: Tensor, written: list[tuple[Trajectory, tuple[int, ...], int]])
 
 def doubting(rewards: Sequence[float], entropies: Sequence[Sequence[float]]) -> Group:
     group = make_group(rewards, lengths=[len(each) for each in entropies])
-    for each, noted in zip(group.trajectories, entropies, strict=True):
-        each.notes["entropy"] = np.array(noted, dtype=np.float32)
+    for each, noted in zip(group.rollouts, entropies, strict=True):
+        each.policy_statistics["entropy"] = np.array(noted, dtype=np.float32)
     return group
 
 
-def test_less_doubt_counts_more() -> None:
-    # means 0.2, 0.6 and 0.4, the group's is 0.4: weights 1.5, 0.5 and 1; credit of the rewards 1, 0, 0.5 is .5, -.5, 0
+def test_less_warning_counts_more() -> None:
+    # means 0.2, 0.6 and 0.4, the group's is 0.4: weights 1.5, 0.5 and 1; advantage of the rewards 1, 0, 0.5 is .5, -.5,
+    # 0
     group = doubting([1.0, 0.0, 0.5, 7.0], [[0.2], [0.2, 1.0], [0.4, 0.4, 0.4], [9.0]])
-    group.trajectories[3].outcome = Outcome.FAILED
+    group.rollouts[3].outcome = Outcome.FAILED
     EntropyReshaped(GroupMean())([group])
-    found = [None if each.advantages is None else each.advantages.tolist() for each in group.trajectories]
+    found = [None if each.advantages is None else each.advantages.tolist() for each in group.rollouts]
     assert found == [[pytest.approx(0.75)], [pytest.approx(-0.25)] * 2, [0.0] * 3, None]
     assert EntropyReshaped(GroupMean()).learn([group]) == {"reshaped": pytest.approx(1 / 3)}
     both = teach(learners_in(AlongTree(EntropyReshaped(GroupMean()))), [group])
@@ -226,7 +231,7 @@ def test_weights_are_one_on_average_and_never_turn_a_sign() -> None:
     assert [each.advantages.tolist() for each in wild.scored] == [[0.0], [2.0], [2.0], [2.0]]  # type: ignore[union-attr]
 
 
-def test_nobody_in_doubt_and_nothing_written_change_nothing() -> None:
+def test_nobody_in_warning_and_nothing_written_change_nothing() -> None:
     sure = doubting([1.0, 0.0], [[0.0], [0.0, 0.0]])
     EntropyReshaped(GroupMean())([sure])
     assert [each.advantages.tolist() for each in sure.scored] == [[0.5], [-0.5, -0.5]]  # type: ignore[union-attr]
@@ -235,14 +240,14 @@ def test_nobody_in_doubt_and_nothing_written_change_nothing() -> None:
     assert [each.advantages.tolist() for each in silent.scored] == [[1.5], [], [0.0]]  # type: ignore[union-attr]
     assert EntropyReshaped(Paid()).learn([silent]) == {"reshaped": pytest.approx(1 / 3)}, "1.5, 1 and 0.5"
     assert EntropyReshaped(Paid()).learn([]) == {"reshaped": 0.0}
-    with pytest.raises(ConfigurationError, match="attempt 0-0 has no notes of entropy"):
+    with pytest.raises(ConfigurationError, match="rollout 0-0 has no policy statistics of entropy"):
         EntropyReshaped(GroupMean())([make_group([1.0, 0.0])])
 
 
-def test_the_entropy_of_a_branch_is_that_of_its_whole_reply() -> None:
-    root = attempt("root", [1, 2], reward=1.0)
+def test_the_entropy_of_a_branch_is_that_of_its_whole_completion() -> None:
+    root = rollout("root", [1, 2], reward=1.0)
     twig = branch("twig", root, 1, [3], reward=1.0)
-    root.notes["entropy"], twig.notes["entropy"] = np.array([0.9, 0.1]), np.array([0.3])
+    root.policy_statistics["entropy"], twig.policy_statistics["entropy"] = np.array([0.9, 0.1]), np.array([0.3])
     EntropyReshaped(Paid())([Group(0, TASK, [root, twig])])
     # 0.5 and (0.9 + 0.3) / 2 = 0.6, the mean is 0.55
     assert root.advantages is not None and twig.advantages is not None

@@ -1,4 +1,4 @@
-"""Credit over the whole draw: strop.recipes.objective.tricks_or_traps, strop.recipes.objective.seeupo."""
+"""Advantage over the whole batch: strop.recipes.objective.tricks_or_traps, strop.recipes.objective.seeupo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every advantage of the room under odd draws: finite credit for each written token, or a refusal that says why."""
+"""Every advantage of the room under odd draws: finite advantage for each written token, or a refusal that says why."""
 
 from __future__ import annotations
 
@@ -52,33 +52,35 @@ def made(kind: type) -> Advantage:
 
 
 def prepared(group: Group, seed: int) -> Group:
-    """With everything that any advantage may ask for: notes, values, component rewards, noise, a search's worth."""
+    """With everything that any advantage may ask for: policy statistics, values, component rewards, noise, a search's
+    worth.
+    """
     stream = np.random.default_rng(seed)
     median = WithoutMedian()(group).group
-    measured = median.trajectories[0].facts if median and median.trajectories else {}
-    for attempt in group.trajectories:
-        n = attempt.num_tokens
-        attempt.rewards = {"one": attempt.reward, "two": float(stream.integers(0, 2))}
-        attempt.facts = {"median": 0.0, "median_mad": 0.0, "median_std": 0.0} | measured
-        attempt.facts |= {"reference": 0.5, "noise": float(stream.uniform())}
-        attempt.values = stream.normal(size=n).astype(np.float32)
-        attempt.notes = {
+    measured = median.rollouts[0].facts if median and median.rollouts else {}
+    for rollout in group.rollouts:
+        n = rollout.num_tokens
+        rollout.rewards = {"one": rollout.reward, "two": float(stream.integers(0, 2))}
+        rollout.facts = {"median": 0.0, "median_mad": 0.0, "median_std": 0.0} | measured
+        rollout.facts |= {"reference": 0.5, "noise": float(stream.uniform())}
+        rollout.values = stream.normal(size=n).astype(np.float32)
+        rollout.policy_statistics = {
             "entropy": stream.uniform(size=n).astype(np.float32),
             "logprobs": -stream.uniform(size=n).astype(np.float32),
             "reference_logprobs": -stream.uniform(size=n).astype(np.float32),
             "hidden_after": stream.normal(size=(n, 3)).astype(np.float32),
-            "contributions": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
-            "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
+            "contributions": np.zeros(sum(len(turn.tokens) > 0 for turn in rollout.turns)),
+            "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in rollout.turns)),
             "top 10": stream.uniform(0.01, 0.1, size=(n, 20)).astype(np.float32),
             "teacher_values": stream.normal(size=(n, 3)).astype(np.float32),
         }
-        attempt.turns = noted(attempt.turns, "value", stream.uniform(size=n).astype(np.float32))
+        rollout.turns = noted(rollout.turns, "value", stream.uniform(size=n).astype(np.float32))
     return group
 
 
 @st.composite
 def draws(draw: st.DrawFn) -> list[Group]:
-    """Equal rewards, single attempts, huge rewards, failed, pruned or empty attempts, groups without any."""
+    """Equal rewards, single rollouts, huge rewards, failed, pruned or empty rollouts, groups without any."""
     groups = []
     for number in range(draw(st.integers(1, 3))):
         size = draw(st.integers(1, 5))
@@ -103,27 +105,27 @@ def test_finite_or_refused(kind: type, data: st.DataObject) -> None:
         assert len(str(error)) > 20
         return
     for group in groups:
-        for attempt in group.trajectories:
-            if attempt in group.scored:
-                assert attempt.advantages is not None and len(attempt.advantages) == attempt.num_tokens
-                assert attempt.advantages.dtype == np.float32 and np.isfinite(attempt.advantages).all()
+        for rollout in group.rollouts:
+            if rollout in group.scored:
+                assert rollout.advantages is not None and len(rollout.advantages) == rollout.num_tokens
+                assert rollout.advantages.dtype == np.float32 and np.isfinite(rollout.advantages).all()
             else:
-                assert attempt.advantages is None
+                assert rollout.advantages is None
 
 
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
-def test_a_pruned_attempt_changes_nobodys_credit(kind: type) -> None:
-    """With it and without it, over two draws, so that what is remembered counts as well."""
+def test_a_pruned_rollout_changes_nobodys_credit(kind: type) -> None:
+    """With it and without it, over two batches, so that what is remembered counts as well."""
     found = []
     for pruned in ([], [4]):
         advantage, rewards = made(kind), [1.0, 0.0, 0.0, 1.0, 7.0][: 4 + len(pruned)]
         for seed in range(2):
             group = make_group(rewards, [2, 3, 2, 4, 5][: len(rewards)], pruned=pruned)
             advantage([prepared(group, seed)])
-        assert pruned == [] or group.trajectories[4].advantages is None
+        assert pruned == [] or group.rollouts[4].advantages is None
         assert repr(advantage) == repr(made(kind)) and advantage == made(kind)  # what it has seen is no setting
-        credits = [attempt.advantages for attempt in group.trajectories[:4]]
-        found.append([each.tolist() for each in credits if each is not None])
+        advantages = [rollout.advantages for rollout in group.rollouts[:4]]
+        found.append([each.tolist() for each in advantages if each is not None])
     assert len(found[0]) == 4 and found[0] == found[1]
 
 

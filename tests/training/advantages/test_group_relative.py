@@ -53,7 +53,7 @@ def test_leave_one_out() -> None:
         (LeaveOneOut(), [1.0, None, -1.0]),
     ],
 )
-def test_failed_attempts_are_no_zeros(advantage: Advantage, expected: list[float | None]) -> None:
+def test_failed_rollouts_are_no_zeros(advantage: Advantage, expected: list[float | None]) -> None:
     group = make_group([3.0, -99.0, 2.0], failed=[1])
     advantage([group])
     assert advantages_of(group) == [value if value is None else pytest.approx(value) for value in expected]
@@ -63,14 +63,14 @@ def test_failed_attempts_are_no_zeros(advantage: Advantage, expected: list[float
 def test_every_token_gets_the_credit_and_groups_do_not_mix(advantage: Advantage) -> None:
     groups = [make_group([1.0, 0.0], [3, 2]), make_group([100.0, 100.0], number=1)]
     advantage(groups)
-    first = groups[0].trajectories[0].advantages
+    first = groups[0].rollouts[0].advantages
     assert first is not None and first.dtype == np.float32
     assert len(first) == 3 and len(set(first.tolist())) == 1 and first[0] > 0
     assert advantages_of(groups[1]) == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("advantage", GROUP_RELATIVE, ids=repr)
-def test_one_attempt_or_none_that_counts(advantage: Advantage) -> None:
+def test_one_rollout_or_none_that_counts(advantage: Advantage) -> None:
     alone, lost = make_group([5.0, 1.0], failed=[1]), make_group([5.0], failed=[0])
     advantage([alone, lost])
     assert advantages_of(alone) == [0.0, None]

@@ -17,14 +17,14 @@ from strop.generate.policy_names import REFERENCE
 from strop.recipes.objective.aapo import BesideReference, PairedWithReference, ReferenceMomentum
 from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior
 from strop.roles import Agent
-from strop.types import Group, Origin, Outcome, Sampling, Start, Trajectory
+from strop.types import Group, Origin, Outcome, Rollout, Sampling, Start
 from tests.building import TASK, advantages_of, make_group, turn
 
 
 def beside(rewards: list[float], reference: list[float]) -> Group:
     group = make_group([*rewards, *reference])
-    for attempt in group.trajectories[len(rewards) :]:
-        attempt.origin = Origin.TEACHER
+    for rollout in group.rollouts[len(rewards) :]:
+        rollout.origin = Origin.TEACHER
     kept = PairedWithReference()(group).group
     assert kept is not None
     return kept
@@ -51,11 +51,11 @@ def test_it_is_added_to_grpos_credit() -> None:
 def test_pairs_are_by_place_and_nobody_takes_anothers_partner() -> None:
     """The first of three failed, and so did the third's partner: the second keeps its own, and the third has none."""
     group = make_group([1.0, 0.5, 1.0, 0.0, 0.25, 0.75], failed=[0, 5])
-    for attempt in group.trajectories[3:]:
-        attempt.origin = Origin.TEACHER
+    for rollout in group.rollouts[3:]:
+        rollout.origin = Origin.TEACHER
     kept = PairedWithReference()(group).group
     assert kept is not None
-    assert [(t.id, t.facts, t.rewards) for t in kept.trajectories] == [
+    assert [(t.id, t.facts, t.rewards) for t in kept.rollouts] == [
         ("0-1", {"reference": 0.25}, {}),
         ("0-2", {}, {}),
     ]
@@ -72,8 +72,8 @@ def test_without_a_pair_there_is_nothing_to_compare() -> None:
 
 def noised(rewards: list[float]) -> Group:
     group = make_group(rewards)
-    for attempt, level in zip(group.trajectories, (0.0, 0.3, 0.6, 0.9), strict=True):
-        attempt.facts["noise"] = level
+    for rollout, level in zip(group.rollouts, (0.0, 0.3, 0.6, 0.9), strict=True):
+        rollout.facts["noise"] = level
     return group
 
 
@@ -93,8 +93,8 @@ def test_mixed_rewards_by_hand() -> None:
 def test_epsilon_stands_beside_every_spread() -> None:
     """Equal rewards, noise 0 and 1: zn = +-.5 / (.7071 + 1), K = .9091, u = K zn, A = u / (std u + 1)."""
     group = make_group([1.0, 1.0])
-    for attempt, level in zip(group.trajectories, (0.0, 1.0), strict=True):
-        attempt.facts["noise"] = level
+    for rollout, level in zip(group.rollouts, (0.0, 1.0), strict=True):
+        rollout.facts["noise"] = level
     NoisePosterior(epsilon=1.0)([group])
     u = 0.1 / 0.11 * 10 * 0.1 * 0.5 / (np.sqrt(0.5) + 1)
     expected = u / (u * np.sqrt(2) + 1)
@@ -138,27 +138,27 @@ class Recorder(Engine):
         return Completion(np.array([self.name]), np.zeros(1, np.float32), np.zeros(1, np.int64), Stop.STOP)
 
 
-def test_requests_in_the_references_voice_go_to_it() -> None:
+def test_requests_in_the_references_policy_go_to_it() -> None:
     own, reference = Recorder(1), Recorder(2)
     engine = WithReference(own, reference)  # type: ignore[arg-type]
     asyncio.run(engine.sample(np.array([7]), Sampling(), 11))
-    asyncio.run(engine.sample(np.array([7]), Sampling(voice=REFERENCE), 12))
+    asyncio.run(engine.sample(np.array([7]), Sampling(policy_name=REFERENCE), 12))
     assert own.asked == [([7], 11)] and reference.asked == [([7], 12)]
 
 
-async def played(start: Start, agent: Agent | None = None) -> Trajectory:
-    attempt = Trajectory(start.id, TASK, (turn(2),), Outcome.FINISHED, start.origin)
-    return replace(attempt, family=start.voice)
+async def played(start: Start, agent: Agent | None = None) -> Rollout:
+    rollout = Rollout(start.id, TASK, (turn(2),), Outcome.FINISHED, start.origin)
+    return replace(rollout, comparison_group=start.policy_name)
 
 
 def test_strategies_choose_who_speaks() -> None:
     group = Group(0, TASK, [])
     starts = [Start(str(i), i) for i in range(4)]
     pairs = asyncio.run(BesideReference()(group, starts, played))
-    assert [attempt.origin for attempt in pairs] == [Origin.POLICY] * 2 + [Origin.TEACHER] * 2
-    assert [attempt.family for attempt in pairs] == ["", "", REFERENCE, REFERENCE]
+    assert [rollout.origin for rollout in pairs] == [Origin.POLICY] * 2 + [Origin.TEACHER] * 2
+    assert [rollout.comparison_group for rollout in pairs] == ["", "", REFERENCE, REFERENCE]
     levels = asyncio.run(NoiseLevels()(group, starts, played))
-    assert [attempt.facts["noise"] for attempt in levels] == [0.0, 0.3, 0.6, 0.9]
-    assert [attempt.family for attempt in levels] == [f"noise:{level}" for level in range(4)]
+    assert [rollout.facts["noise"] for rollout in levels] == [0.0, 0.3, 0.6, 0.9]
+    assert [rollout.comparison_group for rollout in levels] == [f"noise:{level}" for level in range(4)]
     with pytest.raises(ConfigurationError, match="even number per group, got 3"):
         asyncio.run(BesideReference()(group, starts[:3], played))

@@ -1,4 +1,4 @@
-"""SPEAR's credit and reduction, by hand."""
+"""SPEAR's advantage and reduction, by hand."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ def group(number: int, rewards: list[float], version: int = 0, times: int = 1) -
 
 
 def test_the_weight_of_what_is_replayed_rises_along_a_cosine() -> None:
-    credit = Recalibrated(GroupMean(), rise=200)
-    found = [credit.weight(version) for version in (0, 50, 100, 200, 900)]
+    advantage = Recalibrated(GroupMean(), rise=200)
+    found = [advantage.weight(version) for version in (0, 50, 100, 200, 900)]
     assert found == pytest.approx([0.0, 0.1464466, 0.5, 1.0, 1.0])
 
 
-def test_replayed_attempts_are_compared_with_the_median_of_new_groups() -> None:
+def test_replayed_rollouts_are_compared_with_the_median_of_new_groups() -> None:
     """New groups have means .2, .4 and .7, the replayed ones count for nothing in it."""
-    credit = Recalibrated(GroupMean(), rise=200)
+    advantage = Recalibrated(GroupMean(), rise=200)
     new = [group(9, [0.2, 0.2], 100), group(10, [0.8, 0.0], 100), group(11, [0.7, 0.7], 99)]
     again = group(3, [1.0, 0.3, 0.4], 95, times=2)
-    credit([*new, again])
+    advantage([*new, again])
     assert advantages_of(again) == pytest.approx([0.5 * 0.6, 0.0, 0.0]), "w(100) = .5; .3 - .4 is dropped"
     assert advantages_of(new[1]) == pytest.approx([0.4, -0.4]), "the mean of its own group"
-    assert credit.learn([]) == pytest.approx({"replay_weight": 0.5, "replay_baseline": 0.4})
+    assert advantage.learn([]) == pytest.approx({"replay_weight": 0.5, "replay_baseline": 0.4})
 
 
-def test_a_group_in_which_no_attempt_counts_has_no_mean() -> None:
-    credit = Recalibrated(GroupMean(), rise=1)
-    credit([group(0, [0.4, 0.4]), make_group([1.0, 1.0], failed=[0, 1], number=1)])
-    assert credit.median == pytest.approx(0.4) and credit.state() == {"means": pytest.approx([0.4])}
+def test_a_group_in_which_no_rollout_counts_has_no_mean() -> None:
+    advantage = Recalibrated(GroupMean(), rise=1)
+    advantage([group(0, [0.4, 0.4]), make_group([1.0, 1.0], failed=[0, 1], number=1)])
+    assert advantage.median == pytest.approx(0.4) and advantage.state() == {"means": pytest.approx([0.4])}
 
 
 def test_the_median_is_over_earlier_draws_too_and_survives() -> None:
-    credit = Recalibrated(GroupMean(), rise=1)
-    credit([group(0, [0.0, 0.0]), group(1, [0.2, 0.2])])
+    advantage = Recalibrated(GroupMean(), rise=1)
+    advantage([group(0, [0.0, 0.0]), group(1, [0.2, 0.2])])
     other = Recalibrated(GroupMean(), rise=1)
-    other.restore(json.loads(json.dumps(credit.state())))
-    for each in (credit, other):
+    other.restore(json.loads(json.dumps(advantage.state())))
+    for each in (advantage, other):
         again = group(0, [1.0], 0, times=2)
         each([group(2, [0.6, 0.6], 1), again])
         assert advantages_of(again) == pytest.approx([0.8])
-    assert credit.state() == other.state() == {"means": pytest.approx([0.0, 0.2, 0.6])}
+    assert advantage.state() == other.state() == {"means": pytest.approx([0.0, 0.2, 0.6])}
     with pytest.raises(ConfigurationError, match="rise >= 1, got 0"):
         Recalibrated(GroupMean(), 0)
 
 
-def noted(logprobs: list[list[float]], credit: list[float]) -> Group:
-    made = make_group([0.0] * len(credit), [len(each) for each in logprobs])
-    for attempt, own, value in zip(made.trajectories, logprobs, credit, strict=True):
-        attempt.notes[LOGPROBS.name] = np.array(own, dtype=np.float32)
-        attempt.reward = value
+def noted(logprobs: list[list[float]], advantage: list[float]) -> Group:
+    made = make_group([0.0] * len(advantage), [len(each) for each in logprobs])
+    for rollout, own, value in zip(made.rollouts, logprobs, advantage, strict=True):
+        rollout.policy_statistics[LOGPROBS.name] = np.array(own, dtype=np.float32)
+        rollout.reward = value
     return made
 
 
@@ -72,22 +72,22 @@ def test_tokens_that_covary_with_their_credit_are_not_pushed() -> None:
     """A = (1, -1): mean 0 over four tokens; log p = (-1, -1, -1, -5): mean -2. Covariances 1, 1, -1, 3."""
     made = noted([[-1.0, -1.0], [-1.0, -5.0]], [1.0, -1.0])
     WithoutCovariant(GroupMean(), share=0.02, low=1.5)([made])
-    first, second = (each.advantages for each in made.trajectories)
+    first, second = (each.advantages for each in made.rollouts)
     assert first is not None and first.tolist() == [1.0, 1.0]
     assert second is not None and second.tolist() == [-1.0, 0.0], "at least one, and only where it exceeds 1.5"
     WithoutCovariant(GroupMean(), share=0.02, low=3.0)([made])
-    assert made.trajectories[1].advantages is not None
-    assert made.trajectories[1].advantages.tolist() == [-1.0, -1.0], "3 does not exceed 3"
+    assert made.rollouts[1].advantages is not None
+    assert made.rollouts[1].advantages.tolist() == [-1.0, -1.0], "3 does not exceed 3"
 
 
-def test_a_share_of_all_tokens_is_drawn_by_chance() -> None:
+def test_a_share_of_all_tokens_is_drawn_by_probability() -> None:
     """Ten tokens of mean log p -1.8; four covary by 1.2, five by .8: a share of a quarter is two of the four."""
     seen = Counter[int]()
     for seed in range(400):
         made = noted([[-3.0] * 4 + [-1.0], [-1.0] * 5], [-1.0, 1.0])
         WithoutCovariant(GroupMean(), 0.25, 1.0, seed)([made])
-        credit = np.concatenate([each.advantages for each in made.trajectories if each.advantages is not None])
-        gone = np.flatnonzero(credit == 0).tolist()
+        advantage = np.concatenate([each.advantages for each in made.rollouts if each.advantages is not None])
+        gone = np.flatnonzero(advantage == 0).tolist()
         assert len(gone) == 2
         seen.update(gone)
     assert set(seen) == {0, 1, 2, 3} and all(abs(count - 200) < 50 for count in seen.values())
@@ -100,8 +100,8 @@ def test_the_newest_version_decides_the_draw_whatever_is_trained_on_again() -> N
         made = noted([[-3.0] * 4 + [-1.0], [-1.0] * 5], [-1.0, 1.0])
         empty = replace(make_group([0.0], [0], number=9), version=0)
         WithoutCovariant(GroupMean(), 0.25, 1.0)([empty, replace(made, version=version)])
-        credit = np.concatenate([each.advantages for each in made.trajectories if each.advantages is not None])
-        chosen.add(tuple(np.flatnonzero(credit == 0).tolist()))
+        advantage = np.concatenate([each.advantages for each in made.rollouts if each.advantages is not None])
+        chosen.add(tuple(np.flatnonzero(advantage == 0).tolist()))
     assert len(chosen) > 2 and all(len(each) == 2 for each in chosen)
 
 

@@ -1,4 +1,4 @@
-"""Credit along the steps in which a canvas was filled, against numbers worked by hand.
+"""Advantage along the steps in which a canvas was filled, against numbers worked by hand.
 
 Papers: tracerl
 """
@@ -10,19 +10,19 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.training.advantages.trace_returns import TraceReturns, steps_of
-from strop.types import Outcome, Trajectory
+from strop.types import Outcome, Rollout
 from tests.training.tiny import make_turn
 from tests.training.views.written import filled, filled_turn, group_of
 
 
-def worse() -> Trajectory:
+def worse() -> Rollout:
     """One that was paid nothing: beside it a reward of any size is 1 once it is standardised, and its own -1."""
     it = filled("worse", filled_turn([3], [5], [1]))
     it.values = np.zeros(1, np.float32)
     return it
 
 
-def attempt(reward: float = 1.0) -> Trajectory:
+def rollout(reward: float = 1.0) -> Rollout:
     """Steps (0, 1, 0, 2) and values (.2, .4, .4, .6)."""
     it = filled("a", filled_turn([3], [5, 6, 7, 8], [1, 2, 1, 3]))
     it.reward, it.values = reward, np.array([0.2, 0.4, 0.4, 0.6], np.float32)
@@ -38,7 +38,7 @@ def attempt(reward: float = 1.0) -> Trajectory:
     ],
 )
 def test_numbers_of_the_card(discount: float, trace: float, expected: list[float]) -> None:
-    it = attempt()
+    it = rollout()
     other = worse()
     TraceReturns(discount, trace, merged=1)([group_of(it, other)])
     assert other.advantages == pytest.approx([-1.0])
@@ -46,7 +46,7 @@ def test_numbers_of_the_card(discount: float, trace: float, expected: list[float
 
 
 def test_returns_are_discounted_by_steps_and_not_by_tokens() -> None:
-    it = attempt(reward=2.0)
+    it = rollout(reward=2.0)
     TraceReturns(0.5, 1.0, merged=1)([group_of(it, worse())])
     assert it.returns == pytest.approx([0.25, 0.5, 0.25, 1.0])  # two, one and no step before the last
 
@@ -71,8 +71,8 @@ def test_merged_steps_are_one_and_turns_follow_each_other() -> None:
     assert it.advantages == pytest.approx([0.25, 0.25, 0.25, 0.5, 0.5, 1.0, 1.0])
 
 
-def test_failed_attempts_and_empty_ones() -> None:
-    failed, empty, whole = attempt(), filled("b", make_turn([3], [])), attempt()
+def test_failed_rollouts_and_empty_ones() -> None:
+    failed, empty, whole = rollout(), filled("b", make_turn([3], [])), rollout()
     failed.outcome, failed.values, failed.advantages = Outcome.FAILED, None, None
     empty.values = np.zeros(0, np.float32)
     failed.reward = 9.0  # which is no part of the group's mean
@@ -83,20 +83,20 @@ def test_failed_attempts_and_empty_ones() -> None:
 
 def test_rewards_are_standardised_within_their_group() -> None:
     """(3, 1, 1, 1): mean 1.5, deviation sqrt(.75); all alike: nothing."""
-    attempts = [attempt(reward) for reward in (3.0, 1.0, 1.0, 1.0)]
-    for it in attempts:
+    rollouts = [rollout(reward) for reward in (3.0, 1.0, 1.0, 1.0)]
+    for it in rollouts:
         it.values = np.zeros(4, np.float32)
-    TraceReturns(merged=1)([group_of(*attempts)])
-    assert [float(it.advantages[0]) for it in attempts if it.advantages is not None] == pytest.approx(
+    TraceReturns(merged=1)([group_of(*rollouts)])
+    assert [float(it.advantages[0]) for it in rollouts if it.advantages is not None] == pytest.approx(
         [1.5 / 0.75**0.5, *[-0.5 / 0.75**0.5] * 3]
     )
-    same = [attempt(1.0), attempt(1.0)]
+    same = [rollout(1.0), rollout(1.0)]
     TraceReturns(merged=1)([group_of(*same)])
     assert same[0].advantages == pytest.approx([-0.2, -0.4, -0.4, -0.6])
 
 
 def test_what_it_refuses() -> None:
-    it = attempt()
+    it = rollout()
     it.values = None
     with pytest.raises(ConfigurationError, match="add CanvasCritic"):
         TraceReturns()([group_of(it)])

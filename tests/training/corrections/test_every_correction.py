@@ -49,11 +49,11 @@ def annotated(batch: Batch, old: torch.Tensor) -> Batch:
 
 @every_correction
 @settings(max_examples=40, deadline=None)
-@given(attempts=st.tuples(tokens, tokens))
+@given(rollouts=st.tuples(tokens, tokens))
 def test_is_finite_detached_and_never_negative(
-    correction: Correction, attempts: tuple[list[tuple[float, float, float]], ...]
+    correction: Correction, rollouts: tuple[list[tuple[float, float, float]], ...]
 ) -> None:
-    policy, behavior, old = ([[token[i] for token in attempt] for attempt in attempts] for i in range(3))
+    policy, behavior, old = ([[token[i] for token in rollout] for rollout in rollouts] for i in range(3))
     output = say(policy)
     weights = correction(output.logprobs, annotated(make_batch(behavior), say(old).logprobs))
     assert torch.isfinite(weights).all() and (weights >= 0).all()

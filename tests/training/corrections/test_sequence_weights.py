@@ -1,4 +1,4 @@
-"""Weights of whole attempts, on the ratios (0.4, 1, 3): product 1.2, geometric mean 1.2^(1/3) = 1.06266."""
+"""Weights of whole rollouts, on the ratios (0.4, 1, 3): product 1.2, geometric mean 1.2^(1/3) = 1.06266."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_mean_ratio_of_a_single_token_is_its_own() -> None:
     assert weights(Geometric(low=2.9, high=3.1), [3.0], [9.0]) == [1.0, 0.0]
 
 
-def test_one_ruled_out_token_vetoes_its_whole_attempt_and_no_other() -> None:
+def test_one_ruled_out_token_vetoes_its_whole_rollout_and_no_other() -> None:
     veto = Veto(Truncated(2.0), floor=1e-4)
     assert weights(veto, [1.0, 0.5e-4, 3.0], [2e-4, 3.0]) == pytest.approx([0.0, 0.0, 0.0, 2e-4, 2.0])
     assert Veto(Truncated(target="old"), target="old").needs == {Logprobs("old")}

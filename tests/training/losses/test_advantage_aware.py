@@ -44,9 +44,9 @@ def test_rare_tokens_are_pushed_down_by_a_clipped_ratio() -> None:
     assert gradient(0.009, 1.0) == pytest.approx(-0.009 / 0.00925), "whoever is pushed up is not rare"
     batch, output = make_batch([[log(0.009), log(0.5)]], advantages=[-1.0]), say([[log(0.009), log(0.5)]])
     batch.fill("proximal", output.logprobs.detach())
-    figures = AdvantageAware()(output, batch)[1]
-    assert figures["rare_share"] == pytest.approx(0.5)
-    assert figures["leaning"] == pytest.approx((0.009 / 0.00875 + 0.5 / 0.49975) / 2)
+    metrics = AdvantageAware()(output, batch)[1]
+    assert metrics["rare_share"] == pytest.approx(0.5)
+    assert metrics["leaning"] == pytest.approx((0.009 / 0.00875 + 0.5 / 0.49975) / 2)
 
 
 def test_refuses_nonsense() -> None:

@@ -22,7 +22,7 @@ SAID = [[log(0.5), log(0.25)], [log(0.2)]]
 
 
 def batch_with_said() -> Batch:
-    """Of the first attempt the first token is said by nobody; the second attempt is sampled."""
+    """Of the first rollout the first token is said by nobody; the second rollout is sampled."""
     batch = make_batch(SAID, advantages=[2.0, -1.0])
     versions = lay_out([[-1.0, 3.0], [3.0]], -1.0).to(torch.int64)
     return replace(batch, versions=versions)
@@ -30,9 +30,9 @@ def batch_with_said() -> Batch:
 
 def test_each_loss_sees_its_own_tokens() -> None:
     batch, output = batch_with_said(), say(SAID)
-    loss, figures = Among(Clip(0.2, 0.2), sampled=True)(output, batch)
+    loss, metrics = Among(Clip(0.2, 0.2), sampled=True)(output, batch)
     assert written(batch, loss) == pytest.approx([0.0, -2.0, 1.0])
-    assert figures["sampled/share"] == pytest.approx(2 / 3) and figures["sampled/ratio"] == pytest.approx(2 / 3)
+    assert metrics["sampled/share"] == pytest.approx(2 / 3) and metrics["sampled/ratio"] == pytest.approx(2 / 3)
     loss.sum().backward()
     assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -2.0, 1.0])
 
@@ -40,9 +40,9 @@ def test_each_loss_sees_its_own_tokens() -> None:
 def test_what_was_said_is_imitated_apart() -> None:
     batch, output = batch_with_said(), say(SAID)
     part = Among(Likelihood(0.001), sampled=False)
-    loss, figures = part(output, batch)
+    loss, metrics = part(output, batch)
     assert part.weight == 0.001 and written(batch, loss) == pytest.approx([log(2), 0.0, 0.0])
-    assert figures == {"said/share": pytest.approx(1 / 3), "said/nll": pytest.approx(log(2) / 3)}
+    assert metrics == {"said/share": pytest.approx(1 / 3), "said/nll": pytest.approx(log(2) / 3)}
 
 
 def test_refuses_losses_on_more_than_tokens() -> None:
@@ -51,11 +51,11 @@ def test_refuses_losses_on_more_than_tokens() -> None:
 
 
 def test_both_conditions_hold_at_once() -> None:
-    """Of the first attempt the sampled token, of the guided one none: it is not asked for."""
+    """Of the first rollout the sampled token, of the guided one none: it is not asked for."""
     batch, output = batch_with_said(), say(SAID)
     batch = replace(batch, origins=torch.tensor([0, 1]))
-    loss, figures = Among(Clip(0.2, 0.2), (Origin.POLICY,), sampled=True)(output, batch)
-    assert written(batch, loss) == pytest.approx([0.0, -2.0, 0.0]) and figures["policy+sampled/share"] == 1 / 3
+    loss, metrics = Among(Clip(0.2, 0.2), (Origin.POLICY,), sampled=True)(output, batch)
+    assert written(batch, loss) == pytest.approx([0.0, -2.0, 0.0]) and metrics["policy+sampled/share"] == 1 / 3
     with pytest.raises(ConfigurationError, match="Among needs at least 1 origin"):
         Among(Clip(0.2, 0.2))
 

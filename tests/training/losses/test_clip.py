@@ -45,12 +45,12 @@ def test_dual_clip_bounds_the_bad_side_only() -> None:
     assert loss_and_gradient(Clip(dual=3.0), 5.0, 1.0) == pytest.approx((-1.2, 0.0))
 
 
-def test_figures() -> None:
+def test_metrics() -> None:
     # Ratios 1, 1.3, 0.5 with A = 1: one of three is clipped; mean ratio 2.8 / 3;
     # k3 = r - 1 - log r: 0, 0.3 - 0.2623643 = 0.0376357, -0.5 + 0.6931472 = 0.1931472; mean 0.0769276.
     batch = make_batch([[0.0, 0.0, 0.0]])
-    _, figures = Clip()(say([[0.0, log(1.3), log(0.5)]]), batch)
-    assert figures == pytest.approx({"clipped_share": 1 / 3, "ratio": 2.8 / 3, "kl": 0.0769276}, abs=1e-7)
+    _, metrics = Clip()(say([[0.0, log(1.3), log(0.5)]]), batch)
+    assert metrics == pytest.approx({"clipped_share": 1 / 3, "ratio": 2.8 / 3, "kl": 0.0769276}, abs=1e-7)
 
 
 def test_prompt_tokens_have_no_loss() -> None:

@@ -56,13 +56,13 @@ def test_win_rates_count_siblings_only_and_ties_by_half() -> None:
 
 
 def test_softly_a_demonstration_is_no_opponent_but_with_a_margin_it_is() -> None:
-    # Own rewards 1 and 0, the demonstration's 1: against own attempts 0.75, 0.25 and 0.75; against all three the
+    # Own rewards 1 and 0, the demonstration's 1: against own rollouts 0.75, 0.25 and 0.75; against all three the
     # two right ones have (1 + 0.5 + 0.5) / 3 and the wrong one 0.5 / 3.
     batch = make_batch([[-1.0]] * 3, rewards=[1.0, 0.0, 1.0], share=[[1.0], [0.0], [0.0]])
     batch.fill("old", batch.behavior_logprobs)
-    batch.versions = torch.where(batch.attempts == 2, -1, batch.versions)
+    batch.versions = torch.where(batch.rollouts == 2, -1, batch.versions)
     for share, rates in enumerate(([0.75, 2 / 3], [0.25, 1 / 6], [0.75, 2 / 3])):
-        batch.share = lay_out([[float(share == attempt)] for attempt in range(3)])
+        batch.share = lay_out([[float(share == rollout)] for rollout in range(3)])
         found = [loss(say([[-1.0]] * 3), batch)[1]["win_rate"] for loss in (Dno(), Dno(margin=0.1))]
         assert found == pytest.approx(rates)
     batch.versions = torch.full_like(batch.versions, -1)  # nobody to be compared with

@@ -16,7 +16,7 @@ def sequence_mean(*lengths: int) -> list[list[float]]:
 
 def test_at_the_reference() -> None:
     # h = 0: L = log 2; dL/dh = -beta / 2, so -beta / 2 on each chosen token and +beta / 2 on each rejected one.
-    # The rejected attempt stands first: the reward decides, not the order.
+    # The rejected rollout stands first: the reward decides, not the order.
     numbers = [[-1.0, -2.0], [-0.5, -0.5, -3.0]]
     batch = make_batch(numbers, rewards=[0.0, 1.0], reference=numbers, share=sequence_mean(2, 3))
     output = say(numbers)
@@ -33,10 +33,10 @@ def test_mean_over_pairs() -> None:
     reference = [[-1.0, -1.0], [-1.0], [-1.0], [-3.0]]
     policy = [[-0.6, -0.8], [-1.4], [-1.0], [-1.0]]
     batch = make_batch(policy, None, [0, 0, 1, 1], [1.0, 0.0, 0.9, 0.2], reference, sequence_mean(2, 1, 1, 1))
-    value, figures = Dpo(beta=0.5)(say(policy), batch)
+    value, metrics = Dpo(beta=0.5)(say(policy), batch)
     expected = (log(1 + exp(-0.5)) + log(1 + exp(1.0))) / 2
     assert (batch.share * value).sum().item() == pytest.approx(expected, abs=1e-6)
-    assert figures == pytest.approx({"preferred_share": 0.5, "margin": (0.5 - 1.0) / 2}, abs=1e-6)
+    assert metrics == pytest.approx({"preferred_share": 0.5, "margin": (0.5 - 1.0) / 2}, abs=1e-6)
 
 
 def test_equal_rewards_prefer_nothing() -> None:
@@ -51,7 +51,7 @@ def test_equal_rewards_prefer_nothing() -> None:
 
 def test_refuses_what_is_not_a_pair_and_a_missing_reference() -> None:
     three = [[-1.0]] * 3
-    with pytest.raises(ConfigurationError, match=r"exactly 2 attempts, got \[3\]"):
+    with pytest.raises(ConfigurationError, match=r"exactly 2 rollouts, got \[3\]"):
         Dpo()(say(three), make_batch(three, reference=three))
     with pytest.raises(ConfigurationError, match="reference"):
         Dpo()(say(three), make_batch(three))

@@ -63,22 +63,22 @@ def annotated(batch: Batch) -> Batch:
 @every_loss
 @settings(max_examples=40, deadline=None)
 @given(
-    attempts=st.tuples(tokens, tokens), advantage=st.floats(-1e6, 1e6), rewards=st.tuples(st.floats(-9, 9), st.just(0))
+    rollouts=st.tuples(tokens, tokens), advantage=st.floats(-1e6, 1e6), rewards=st.tuples(st.floats(-9, 9), st.just(0))
 )
-def test_is_finite_in_value_gradient_and_figures(
+def test_is_finite_in_value_gradient_and_metrics(
     loss: Loss,
-    attempts: tuple[list[tuple[float, float, float]], ...],
+    rollouts: tuple[list[tuple[float, float, float]], ...],
     advantage: float,
     rewards: tuple[float, float],
 ) -> None:
-    policy, behavior, reference = ([[token[i] for token in attempt] for attempt in attempts] for i in range(3))
+    policy, behavior, reference = ([[token[i] for token in rollout] for rollout in rollouts] for i in range(3))
     batch = annotated(make_batch(behavior, [advantage, -advantage], rewards=rewards, reference=reference))
-    output = say(policy, entropy=[[0.5] * len(attempt) for attempt in attempts])
-    value, figures = loss(output, batch)
+    output = say(policy, entropy=[[0.5] * len(rollout) for rollout in rollouts])
+    value, metrics = loss(output, batch)
     (batch.share * value).sum().backward()
     assert torch.isfinite(value).all()
     assert not value[~batch.trainable].any()
-    assert all(math.isfinite(figure) for figure in figures.values())
+    assert all(math.isfinite(metric) for metric in metrics.values())
     for leaf in (output.logprobs, output.entropy):
         assert leaf.grad is None or torch.isfinite(leaf.grad).all()
 
@@ -100,25 +100,25 @@ def test_splitting_a_step_by_groups_changes_nothing(loss: Loss) -> None:
     reference = [[-0.7, -1.0], [-1.5], [-0.1, -0.6, -0.3], [-1.0]]
     advantages, rewards, share = [1.0, -1.0, 0.5, 2.0], [1.0, 0.0, 0.0, 1.0], 1 / 7
 
-    def run(attempts: list[int]) -> tuple[torch.Tensor, torch.Tensor, dict[str, float]]:
+    def run(rollouts: list[int]) -> tuple[torch.Tensor, torch.Tensor, dict[str, float]]:
         def pick(values: list[list[float]]) -> list[list[float]]:
-            return [values[i] for i in attempts]
+            return [values[i] for i in rollouts]
 
         batch = make_batch(
             pick(behavior),
-            [advantages[i] for i in attempts],
-            [(i - attempts[0]) // 2 for i in attempts],
-            [rewards[i] for i in attempts],
+            [advantages[i] for i in rollouts],
+            [(i - rollouts[0]) // 2 for i in rollouts],
+            [rewards[i] for i in rollouts],
             pick(reference),
             [[share] * len(values) for values in pick(policy)],
         )
         output = say(pick(policy), entropy=pick(behavior))
-        value, figures = loss(output, annotated(batch))
+        value, metrics = loss(output, annotated(batch))
         total = (batch.share * value).sum()
         total.backward()
         gradient = output.logprobs.grad if output.logprobs.grad is not None else output.entropy.grad
         assert gradient is not None
-        return total.detach(), gradient, figures
+        return total.detach(), gradient, metrics
 
     whole, first, second = run([0, 1, 2, 3]), run([0, 1]), run([2, 3])
     torch.testing.assert_close(whole[0], first[0] + second[0])

@@ -29,9 +29,9 @@ def test_exact_divergences_by_hand(direction: str, value: float) -> None:
     output = Said(nothing, nothing, own, batch.tokens, {"T": other})
     loss = ExactKl(direction, "T")
     assert loss.needs == {Logits("T")}
-    found, figures = loss(output, batch)
+    found, metrics = loss(output, batch)
     (gradient,) = torch.autograd.grad(found.sum(), own)
-    assert written(batch, found) == pytest.approx([value]) == [figures[f"{direction}_kl"]]
+    assert written(batch, found) == pytest.approx([value]) == [metrics[f"{direction}_kl"]]
     # forward: softmax - other = (.5, -.5); reverse: pi (log(pi / q) - KL)
     slope = 0.5 if direction == "forward" else 0.75 * (log(3) - value)
     assert gradient[1].tolist() == pytest.approx([slope, -slope])
@@ -70,10 +70,10 @@ def test_entropy_is_held_in_its_band() -> None:
     # mean entropies 0.1, 1 and 3 with the band [0.5, 2]: 0.4 below, within, 1 above
     batch = make_batch([[0.0, 0.0], [0.0], [0.0]])
     output = say([[-1.0, -1.0], [-1.0], [-1.0]], entropy=[[0.0, 0.2], [1.0], [3.0]])
-    value, figures = EntropyClamp(0.5, 2.0)(output, batch)
+    value, metrics = EntropyClamp(0.5, 2.0)(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([0.4, 0.4, 0.0, 1.0])
     assert written(batch, output.entropy.grad) == pytest.approx([-1.0, -1.0, 0.0, 1.0])
-    assert figures["outside_band"] == pytest.approx(3 / 4)
+    assert metrics["outside_band"] == pytest.approx(3 / 4)
     with pytest.raises(ConfigurationError, match=r"0 <= low <= high, got 2.0 and 1.0"):
         EntropyClamp(2.0, 1.0)

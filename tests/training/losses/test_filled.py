@@ -19,7 +19,7 @@ from tests.building import Said, make_batch
 
 @dataclass
 class Reading(Said):
-    """Notes what it was asked to read again."""
+    """Policy statistics what it was asked to read again."""
 
     asked: list[list[int]] | None = None
 
@@ -53,13 +53,13 @@ def test_overlap_by_hand() -> None:
 
 
 def test_the_expected_gradient_by_enumeration() -> None:
-    """One attempt of the tokens 1 0 1 with every place a gap: nine fillings' worth of reward, weighed exactly.
+    """One rollout of the tokens 1 0 1 with every place a gap: nine fillings' worth of reward, weighed exactly.
 
     With n fillings the expectation is (n - 1) / n times the gradient of the expected reward, over three gaps.
     """
-    chances = torch.tensor([[0.5, 0.5], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]], dtype=torch.float64)
+    probabilities = torch.tensor([[0.5, 0.5], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]], dtype=torch.float64)
     target = [1, 0, 1]
-    exact = chances.log().requires_grad_()
+    exact = probabilities.log().requires_grad_()
     expected = torch.zeros((), dtype=torch.float64)
     for a in (0, 1):
         for b in (0, 1):
@@ -69,12 +69,12 @@ def test_the_expected_gradient_by_enumeration() -> None:
     expected.backward()
     batch = make_batch([[0.0] * 3], share=[[1 / 3] * 3])
     batch.tokens = torch.tensor([0, *target])
-    logits = chances.log().requires_grad_()
-    loss, figures = Filled(1.0, 40_000)(reading(logits, batch.tokens), batch)
+    logits = probabilities.log().requires_grad_()
+    loss, metrics = Filled(1.0, 40_000)(reading(logits, batch.tokens), batch)
     (loss * batch.share).sum().backward()
     assert exact.grad is not None and logits.grad is not None
     assert torch.allclose(-3 * logits.grad, exact.grad, atol=0.01)
-    assert figures["overlap"] == pytest.approx(expected.item(), abs=0.01) and figures["gaps"] == pytest.approx(1.0)
+    assert metrics["overlap"] == pytest.approx(expected.item(), abs=0.01) and metrics["gaps"] == pytest.approx(1.0)
 
 
 def test_gaps_alone_are_taught_and_the_model_is_read_once() -> None:
@@ -83,12 +83,12 @@ def test_gaps_alone_are_taught_and_the_model_is_read_once() -> None:
     logits = torch.zeros(45, 7, dtype=torch.float64, requires_grad=True)
     for fillings in (2, 9):
         output = reading(logits, batch.tokens)
-        loss, figures = Filled(0.5, fillings, mask=6, seed=3)(output, batch)
+        loss, metrics = Filled(0.5, fillings, mask=6, seed=3)(output, batch)
         assert output.asked is not None and len(output.asked) == 1
         gaps = [index for index, token in enumerate(output.asked[0]) if token != batch.tokens[index] or token == 6]
         assert all(batch.trainable[index] for index in gaps if batch.tokens[index] != 6)
         taught = loss.nonzero().squeeze(1).tolist()
-        assert taught and set(taught) <= set(gaps) and 10 <= 10 * figures["gaps"] <= 33
+        assert taught and set(taught) <= set(gaps) and 10 <= 10 * metrics["gaps"] <= 33
     again = Filled(0.5, 9, mask=6, seed=3)(reading(logits, batch.tokens), batch)[0]
     other = Filled(0.5, 9, mask=6, seed=4)(reading(logits, batch.tokens), batch)[0]
     assert torch.equal(again, loss) and not torch.equal(other, loss)
@@ -98,8 +98,8 @@ def test_a_gap_is_taught_against_the_mean_of_all_fillings() -> None:
     """In plain loops: 12 tokens, about half of them gaps, three fillings by the numbers after the gap's own."""
     batch = make_batch([[0.0] * 12], share=[[1 / 12] * 12])
     batch.tokens = torch.arange(13) % 4
-    chances = torch.rand(13, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64).softmax(-1)
-    output = reading(chances.log(), batch.tokens)
+    probabilities = torch.rand(13, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64).softmax(-1)
+    output = reading(probabilities.log(), batch.tokens)
     loss, _ = Filled(0.5, 3, mask=9, seed=2)(output, batch)
     numbers, target = uniforms(token_keys(batch, 2), 4).tolist(), batch.tokens[1:].tolist()
     gaps = [at for at in range(1, 13) if numbers[at][0] < 0.5]
@@ -107,12 +107,13 @@ def test_a_gap_is_taught_against_the_mean_of_all_fillings() -> None:
     texts = [list(target) for _ in range(3)]
     for at in gaps:
         for filling, number in enumerate(numbers[at][1:]):
-            texts[filling][at - 1] = int((chances[at].cumsum(0) <= number).sum())
+            texts[filling][at - 1] = int((probabilities[at].cumsum(0) <= number).sum())
     rewards = [by_hand(text, target) for text in texts]
     assert len(set(rewards)) > 1
     for at in gaps:
         taught = [
-            log(chances[at, text[at - 1]]) * (r - sum(rewards) / 3) for text, r in zip(texts, rewards, strict=True)
+            log(probabilities[at, text[at - 1]]) * (r - sum(rewards) / 3)
+            for text, r in zip(texts, rewards, strict=True)
         ]
         assert loss[at].item() == pytest.approx(-sum(taught) / 3 * 12 / len(gaps))
 
@@ -121,10 +122,10 @@ def test_fillings_that_earn_the_same_teach_nothing() -> None:
     batch = make_batch([[0.0] * 3])
     batch.tokens = torch.tensor([0, 1, 0, 1])
     sure = torch.tensor([[0.0, -50.0], [-50.0, 0.0], [0.0, -50.0], [-50.0, 0.0]], dtype=torch.float64)
-    loss, figures = Filled(1.0, 8)(reading(sure.requires_grad_(), batch.tokens), batch)
-    assert loss.abs().max() == 0 and figures["overlap"] == pytest.approx(1.0) and figures["overlap_spread"] == 0
-    none, figures = Filled(0.0, 8)(reading(sure, batch.tokens), batch)
-    assert none.abs().max() == 0 and figures["gaps"] == 0 and figures["overlap"] == pytest.approx(1.0)
+    loss, metrics = Filled(1.0, 8)(reading(sure.requires_grad_(), batch.tokens), batch)
+    assert loss.abs().max() == 0 and metrics["overlap"] == pytest.approx(1.0) and metrics["overlap_spread"] == 0
+    none, metrics = Filled(0.0, 8)(reading(sure, batch.tokens), batch)
+    assert none.abs().max() == 0 and metrics["gaps"] == 0 and metrics["overlap"] == pytest.approx(1.0)
 
 
 def test_bad_numbers_are_told() -> None:

@@ -9,7 +9,7 @@ from strop.training.losses.gspo import Gspo
 from tests.building import lay_out, make_batch, say, written
 
 
-def test_ratio_is_the_geometric_mean_over_the_attempt() -> None:
+def test_ratio_is_the_geometric_mean_over_the_rollout() -> None:
     # Log ratios (.2, -.2) -> s = 1; (.1, .3, .2) -> s = exp(.2) = 1.2214028.
     batch = make_batch([[-1.0, -1.0], [-1.0, -1.0, -1.0]], [2.0, -1.0])
     value, _ = Gspo(low=0.5, high=0.5)(say([[-0.8, -1.2], [-0.9, -0.7, -0.8]]), batch)
@@ -29,12 +29,12 @@ def test_gradient_is_that_of_the_sequence_ratio() -> None:
     torch.testing.assert_close(output.logprobs.grad, direct.grad * batch.trainable)
 
 
-def test_whole_attempts_are_clipped() -> None:
+def test_whole_rollouts_are_clipped() -> None:
     # s = exp(.001) = 1.0010005 > 1.0004 with A > 0 is clipped although one of its tokens fell; A < 0 is not.
     batch = make_batch([[-1.0, -1.0], [-1.0, -1.0]], [1.0, -1.0])
     output = say([[-0.9, -1.098], [-0.9, -1.098]])
-    value, figures = Gspo()(output, batch)
+    value, metrics = Gspo()(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([-1.0004, -1.0004, 1.0010005, 1.0010005], abs=1e-7)
     assert written(batch, output.logprobs.grad) == pytest.approx([0.0, 0.0, 1.0010005, 1.0010005], abs=1e-7)
-    assert figures["clipped_share"] == pytest.approx(0.5)
+    assert metrics["clipped_share"] == pytest.approx(0.5)

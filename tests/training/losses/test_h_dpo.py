@@ -31,9 +31,9 @@ def test_at_the_reference_the_margin_is_not_0() -> None:
     # (alpha - 1) * beta * (lpf_c - lpf_r) = -0.5 * 2 * (-1 + 3) = -2.
     batch = make_batch([[-1.0], [-3.0]], rewards=[1.0, 0.0], reference=[[-1.0], [-3.0]])
     output = say([[-1.0], [-3.0]])
-    value, figures = HDpo(0.5, 2.0)(output, batch)
+    value, metrics = HDpo(0.5, 2.0)(output, batch)
     (batch.share * value).sum().backward()
-    assert figures["margin"] == pytest.approx(-2.0)
+    assert metrics["margin"] == pytest.approx(-2.0)
     slope = 1 / (1 + float(torch.tensor(-2.0).exp()))  # s(2)
     assert written(batch, output.logprobs.grad) == pytest.approx([-0.5 * 2 * slope, 0.5 * 2 * slope], rel=1e-6)
 
@@ -71,7 +71,7 @@ def test_the_minimiser_is_the_closed_form() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"groups of exactly 2 attempts, got \[3\]"):
+    with pytest.raises(ConfigurationError, match=r"groups of exactly 2 rollouts, got \[3\]"):
         HDpo()(say([[-1.0]] * 3), make_batch([[-1.0]] * 3, reference=[[-1.0]] * 3))
     with pytest.raises(ConfigurationError, match="reference"):
         HDpo()(say([[-1.0]] * 2), make_batch([[-1.0]] * 2))

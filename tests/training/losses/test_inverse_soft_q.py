@@ -25,11 +25,11 @@ def test_by_hand_with_the_whole_gradient(temperature: float) -> None:
     # Two steps of Q = (0, 0): V = log 2. r_1 = 0 - log 2, r_2 = 0. L = 2 log 2 + 0.5 * log(2)^2.
     logits = torch.zeros(2, 2, dtype=torch.float64, requires_grad=True)
     batch, output = scene(logits, [[0, 1]], temperature)
-    value, figures = InverseSoftQ(0.5)(output, batch)
+    value, metrics = InverseSoftQ(0.5)(output, batch)
     value.sum().backward()
     log2 = 0.6931472
     assert written(batch, value) == pytest.approx([log2 + 0.5 * log2**2, log2])
-    assert figures["implied_reward"] == pytest.approx(-log2 / 2)
+    assert metrics["implied_reward"] == pytest.approx(-log2 / 2)
     # d/dQ(s_1, .): imitation (-.5, .5), penalty 2 * .5 * -log 2 on token 0; d/dQ(s_2, .): imitation (.5, -.5) and
     # through V(s_2) 2 * .5 * -log 2 * -(.5, .5)
     expected = torch.tensor([[-0.5 - log2, 0.5], [0.5 + log2 / 2, -0.5 + log2 / 2]], dtype=torch.float64)

@@ -17,11 +17,11 @@ def test_by_hand_with_its_schedule() -> None:
         batch, output = make_batch([[0.0], [0.0]], rewards=[1.0, 0.0]), say([[-1.0], [-2.0]])
         batch.fill("T", lay_out([[-1.5], [-1.0]]))
         batch.version = step
-        value, figures = Kdrl("T")(output, batch)
+        value, metrics = Kdrl("T")(output, batch)
         value.sum().backward()
         assert written(batch, value) == pytest.approx([beta * 0.125, beta * 0.5])
         assert written(batch, output.logprobs.grad) == pytest.approx([beta * 0.5, -beta])
-        assert figures["teacher_kl"] == pytest.approx(-0.25)
+        assert metrics["teacher_kl"] == pytest.approx(-0.25)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_masks_key_on_who_was_right(mask: str, kept: list[int]) -> None:
 def expected_gradient(loss: object, theta: Tensor, teacher: Tensor) -> Tensor:
     """Over all three tokens, each as likely as the policy makes it."""
     total = torch.zeros_like(theta)
-    for token, chance in enumerate(theta.softmax(0).detach().tolist()):
+    for token, probability in enumerate(theta.softmax(0).detach().tolist()):
         batch = make_batch([[0.0]])
         batch.fill("T", lay_out([[float(teacher.log_softmax(0)[token])]]))
         logprobs = torch.stack([theta.new_zeros(()), theta.log_softmax(0)[token]])
         value, _ = loss(Said(logprobs, torch.zeros_like(logprobs)), batch)  # type: ignore[operator]
-        total += chance * torch.autograd.grad(value.sum(), theta)[0]
+        total += probability * torch.autograd.grad(value.sum(), theta)[0]
     return total
 
 

@@ -21,13 +21,13 @@ def make_logits() -> Tensor:
 
 
 def expectation(estimator: str, logits: Tensor) -> Tensor:
-    """E_policy[loss]: one attempt per token of the vocabulary, whose share is its probability."""
+    """E_policy[loss]: one rollout per token of the vocabulary, whose share is its probability."""
     policy = logits.log_softmax(0)
-    chances = [[p] for p in policy.exp().tolist()]
-    batch = make_batch([[0.0]] * 3, share=chances, reference=[[float(x)] for x in REFERENCE.log()])
+    probabilities = [[p] for p in policy.exp().tolist()]
+    batch = make_batch([[0.0]] * 3, share=probabilities, reference=[[float(x)] for x in REFERENCE.log()])
     packed = torch.stack([policy.new_zeros(3), policy], dim=1).flatten()
-    value, figures = Kl(estimator)(Said(packed, torch.zeros_like(packed)), batch)
-    assert figures["reference_kl"] == pytest.approx(reverse_kl(logits).item(), abs=1e-12)
+    value, metrics = Kl(estimator)(Said(packed, torch.zeros_like(packed)), batch)
+    assert metrics["reference_kl"] == pytest.approx(reverse_kl(logits).item(), abs=1e-12)
     return (batch.share * value).sum()
 
 
@@ -87,9 +87,9 @@ def test_another_policy_may_be_stayed_near() -> None:
     """k3 = exp(-d) - 1 + d with d = log(0.5 / 0.25), from the policy before the step and not from the reference."""
     batch = make_batch([[0.0]], reference=[[log(0.125)]])
     batch.fill("proximal", batch.logprobs["reference"] + log(2.0) * batch.trainable)
-    loss, figures = Kl("k3", policy="proximal")(say([[log(0.5)]]), batch)
+    loss, metrics = Kl("k3", policy="proximal")(say([[log(0.5)]]), batch)
     assert written(batch, loss) == pytest.approx([0.5 - 1 + log(2)])
-    assert figures["proximal_kl"] == pytest.approx(log(2))
+    assert metrics["proximal_kl"] == pytest.approx(log(2))
     assert Kl(policy="proximal").needs == frozenset({Logprobs("proximal")}) and Kl().needs == {Logprobs("reference")}
     with pytest.raises(ConfigurationError, match="knows no policy"):
         Kl(policy="behaviour")

@@ -1,4 +1,4 @@
-"""REX-RAG's mixture: probabilities by hand, plain attempts without probes as ever."""
+"""REX-RAG's mixture: probabilities by hand, plain rollouts without probes as ever."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.building import Said, advantages_of, lay_out, make_batch, make_group,
 
 
 def test_by_hand() -> None:
-    """Four plain attempts and a probe, in a draw of which a quarter are probes (a = 1/4).
+    """Four plain rollouts and a probe, in a batch of which a quarter are probes (a = 1/4).
 
     The plain token at 0.4 has 0.3; the probe's word, which the list gives 0.5 and the policy 0.1, has
     0.75 * 0.1 + 0.25 * 0.5 = 0.2; its sampled token at 0.6 keeps 0.6.
@@ -40,9 +40,9 @@ def test_by_hand() -> None:
     assert written(batch, mixed.exp()) == pytest.approx([0.3, 0.3, 0.3, 0.2, 0.6, 0.3])
     assert written(batch, share) == pytest.approx([0.25] * 6)
     output = say([[log(0.33)], [log(0.3)], [log(0.5)], [log(0.1), log(0.6)], [log(0.3)]])
-    loss, figures = MixedBehavior(Clip(0.2, 0.2))(output, batch)
+    loss, metrics = MixedBehavior(Clip(0.2, 0.2))(output, batch)
     assert written(batch, loss) == pytest.approx([-1.1, -1.0, -1.2, -0.5, -1.0, -1.0])
-    assert figures["probes_share"] == pytest.approx(6 * 0.25) and figures["clipped_share"] == 1.0
+    assert metrics["probes_share"] == pytest.approx(6 * 0.25) and metrics["clipped_share"] == 1.0
 
 
 def test_without_probes_it_is_the_inner_loss() -> None:
@@ -54,11 +54,11 @@ def test_without_probes_it_is_the_inner_loss() -> None:
     assert written(batch, one) == pytest.approx(written(batch, other)) and MixedBehavior(inner).weight == 0.5
 
 
-def test_in_a_draw_the_right_attempts_beside_a_probe_still_teach() -> None:
+def test_in_a_draw_the_right_rollouts_beside_a_probe_still_teach() -> None:
     """Eight groups of five and one probe: a = 1/41. Plain tokens begin at 41/40 and not at 6/5, which is clipped."""
     run = build(recipe_named("rex_rag"), {})
     groups = [make_group([1.0, 0.0, 0.0, 1.0, 0.0] + [0.0] * (number == 3), number=number) for number in range(8)]
-    groups[3].trajectories[5].origin = Origin.BRANCHED
+    groups[3].rollouts[5].origin = Origin.BRANCHED
     groups.append(make_group([1.0, 0.0], lengths=[0, 1], failed=[1], number=8))  # neither of them counts
     run.advantage(groups)
     assert max(advantages_of(groups[3])) > 0.5  # type: ignore[type-var, operator]
@@ -66,12 +66,12 @@ def test_in_a_draw_the_right_attempts_beside_a_probe_still_teach() -> None:
         for batch in pack(groups, TokenMean(), 0, most, aux=frozenset({PROBES.name})):
             said = batch.behavior_logprobs.clone().requires_grad_()
             batch.fill("proximal", batch.behavior_logprobs)
-            loss, figures = run.losses[0](Said(said, torch.zeros_like(said)), batch)
+            loss, metrics = run.losses[0](Said(said, torch.zeros_like(said)), batch)
             loss.sum().backward()  # type: ignore[no-untyped-call]
             factor = torch.where(batch.on_tokens(batch.is_of(Origin.BRANCHED)), 1.0, 41 / 40)
             expected = torch.where(batch.trainable, -batch.advantages * factor, 0.0)
             torch.testing.assert_close(said.grad, expected)
-            assert figures["clipped_share"] == 0.0
+            assert metrics["clipped_share"] == 0.0
 
 
 def test_probes_that_nobody_counted_are_refused() -> None:
@@ -79,7 +79,7 @@ def test_probes_that_nobody_counted_are_refused() -> None:
     batch.origins = torch.tensor([0, ORIGINS.index(Origin.BRANCHED)])
     batch.fill("proximal", lay_out([[-1.0], [-2.0]]))
     batch.aux = {PROBES.name: torch.zeros(4)}
-    with pytest.raises(ConfigurationError, match="got probes and 0 as their share of a draw: use ProbesCounted"):
+    with pytest.raises(ConfigurationError, match="got probes and 0 as their share of a batch: use ProbesCounted"):
         MixedBehavior(Clip()).mixed(batch)
 
 

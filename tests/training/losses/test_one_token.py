@@ -21,8 +21,8 @@ def scene(logits: Tensor, tokens: list[int]) -> tuple[Said, object]:
 def test_the_loss_of_given_draws_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     # pi = (.25, .5, .125, .125), y = 0, draws y, a, b, y: 2 / 4 * 1.386294 = 0.693147; b = -0.1 adds
     # -(-0.1 / 4) (log .5 + log .125) = -0.0693147.
-    chances = torch.tensor([[0.1, 0.5, 0.8, 0.2]], dtype=torch.float64)
-    monkeypatch.setattr("strop.recipes.objective.otr.uniforms", lambda keys, count: chances)
+    probabilities = torch.tensor([[0.1, 0.5, 0.8, 0.2]], dtype=torch.float64)
+    monkeypatch.setattr("strop.recipes.objective.otr.uniforms", lambda keys, count: probabilities)
     logits = torch.tensor([[0.25, 0.5, 0.125, 0.125]], dtype=torch.float64).log()
     tokens, keys = torch.tensor([0]), torch.tensor([7])
     assert OneToken(4, 0.0)._draw(logits, tokens, keys).tolist() == [pytest.approx([0.6931472, 0.5])]
@@ -44,9 +44,9 @@ def test_in_expectation_it_is_imitation_times_the_probability() -> None:
 def test_what_is_never_said_is_never_learned() -> None:
     logits = torch.tensor([[0.0, 0.0], [0.0, -1e4]], dtype=torch.float64, requires_grad=True)
     output, batch = scene(logits, [0, 1])
-    value, figures = OneToken(miss=0.0)(output, batch)  # type: ignore[arg-type]
+    value, metrics = OneToken(miss=0.0)(output, batch)  # type: ignore[arg-type]
     value.sum().backward()
-    assert figures["hit_share"] == 0.0 and not logits.grad.any()  # type: ignore[union-attr]
+    assert metrics["hit_share"] == 0.0 and not logits.grad.any()  # type: ignore[union-attr]
 
 
 def test_what_is_wrongly_said_is_pushed_down() -> None:
@@ -65,7 +65,7 @@ def test_random_numbers_are_splitmix64() -> None:
     assert uniforms(torch.tensor([0]), 3).tolist() == [[(number >> 11) / 2**53 for number in published]]
 
 
-def test_draws_depend_on_seed_step_attempt_and_place_only() -> None:
+def test_draws_depend_on_seed_step_rollout_and_place_only() -> None:
     keys = torch.arange(5)
     assert torch.equal(uniforms(keys, 9)[2:4], uniforms(keys[2:4], 9))
     drawn = uniforms(torch.arange(2000), 50)
@@ -74,7 +74,7 @@ def test_draws_depend_on_seed_step_attempt_and_place_only() -> None:
     assert float(drawn.var()) == pytest.approx(1 / 12, abs=0.002)
     assert abs(float(torch.corrcoef(drawn[:, :2].T)[0, 1])) < 0.05
     whole, alone = make_batch([[0.0], [0.0, 0.0]]), make_batch([[0.0, 0.0]])
-    alone.attempt_ids = ("1",)
+    alone.rollout_ids = ("1",)
     assert token_keys(whole, 0)[2:].tolist() == token_keys(alone, 0).tolist()
     assert len(set(token_keys(whole, 0).tolist())) == 5
     assert not set(token_keys(whole, 0).tolist()) & set(token_keys(whole, 1).tolist())

@@ -20,14 +20,14 @@ from tests.building import make_batch, say, written
 def run(
     loss: Loss, policy: list[list[float]], rewards: list[float], reference: list[list[float]] | None = None
 ) -> tuple[float, list[float]]:
-    """The mean over attempts of their losses, and the gradient on each attempt's whole log-probability."""
+    """The mean over rollouts of their losses, and the gradient on each rollout's whole log-probability."""
     share = [[1 / (len(policy) * len(each))] * len(each) for each in policy]
     batch, output = make_batch(policy, rewards=rewards, reference=reference, share=share), say(policy)
     value, _ = loss(output, batch)
     total = (batch.share * value).sum()
     total.backward()
     assert output.logprobs.grad is not None
-    first = [int((batch.attempts == index).nonzero()[1]) for index in range(len(policy))]
+    first = [int((batch.rollouts == index).nonzero()[1]) for index in range(len(policy))]
     return float(total.detach()), output.logprobs.grad[first].tolist()
 
 
@@ -45,7 +45,7 @@ def test_ipo_wants_a_margin_and_no_more() -> None:
 def test_kto_at_the_reference_and_beyond() -> None:
     value, gradient = run(Kto(0.1, 1.5, 2.0), [[-1.0, -1.0], [-2.0]], [1.0, 0.0], [[-1.0, -1.0], [-2.0]])
     assert value == pytest.approx((0.75 + 1.0) / 2)
-    assert gradient == pytest.approx([-1.5 * 0.1 / 4 / 2, 2.0 * 0.1 / 4 / 2])  # a mean over 2 attempts
+    assert gradient == pytest.approx([-1.5 * 0.1 / 4 / 2, 2.0 * 0.1 / 4 / 2])  # a mean over 2 rollouts
     # g = (3, 1): z = 2; desirable 1 - s(1), undesirable 1 - s(1)
     value, _ = run(Kto(1.0), [[-1.0], [-2.0]], [1.0, 0.0], [[-4.0], [-3.0]])
     assert value == pytest.approx(1 - 1 / (1 + exp(-1)))
@@ -96,7 +96,7 @@ def test_direct_preference_takes_all_pairs_of_siblings_but_ties() -> None:
 def test_pairs_are_pairs_and_ties_teach_nothing(loss: Loss) -> None:
     reference = [[-1.0], [-2.0]]
     assert run(loss, [[-1.0], [-2.0]], [1.0, 1.0], reference) == (0.0, [0.0, 0.0])
-    with pytest.raises(ConfigurationError, match=r"exactly 2 attempts, got \[3\]"):
+    with pytest.raises(ConfigurationError, match=r"exactly 2 rollouts, got \[3\]"):
         run(loss, [[-1.0]] * 3, [1.0, 0.0, 0.0], [[-1.0]] * 3)
 
 
@@ -113,7 +113,7 @@ def test_bad_numbers_are_refused() -> None:
         DirectPreference(-1.0)
 
 
-def test_odds_of_a_certain_attempt_are_held() -> None:
+def test_odds_of_a_certain_rollout_are_held() -> None:
     batch, output = make_batch([[0.0], [-1.0]], rewards=[1.0, 0.0]), say([[0.0], [-1.0]])
     value, _ = Orpo()(output, batch)
     value.sum().backward()

@@ -18,8 +18,8 @@ def test_value_and_gradient() -> None:
     assert written(batch, output.logprobs.grad) == pytest.approx([-2.0, -2.0, 1.0])
 
 
-def test_figures_tell_how_far_the_policy_has_moved() -> None:
+def test_metrics_tell_how_far_the_policy_has_moved() -> None:
     batch = make_batch([[log(0.2), log(0.4)]])
-    _, figures = Reinforce()(say([[log(0.4), log(0.4)]]), batch)
+    _, metrics = Reinforce()(say([[log(0.4), log(0.4)]]), batch)
     # Ratios 2 and 1; k3 of 2 is 2 - 1 - 0.6931472.
-    assert figures == pytest.approx({"ratio": 1.5, "kl": 0.3068528 / 2}, abs=1e-7)
+    assert metrics == pytest.approx({"ratio": 1.5, "kl": 0.3068528 / 2}, abs=1e-7)

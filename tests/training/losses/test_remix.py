@@ -21,11 +21,11 @@ def mixed(centre: float, advantage: float, count: int) -> Batch:
     return batch
 
 
-def gradient(loss: MixedClip | KlConvex, batch: Batch, chances: list[float]) -> list[float]:
+def gradient(loss: MixedClip | KlConvex, batch: Batch, probabilities: list[float]) -> list[float]:
     """By log-probability, times the number of tokens."""
-    output = say([[log(chance) for chance in chances]])
+    output = say([[log(probability) for probability in probabilities]])
     (batch.share * loss(output, batch)[0]).sum().backward()
-    return [len(chances) * each for each in written(batch, output.logprobs.grad)]
+    return [len(probabilities) * each for each in written(batch, output.logprobs.grad)]
 
 
 def test_the_window_is_centred_on_the_policy_before_the_step() -> None:
@@ -34,15 +34,19 @@ def test_the_window_is_centred_on_the_policy_before_the_step() -> None:
     assert up == pytest.approx([-2 * 1.3, -2 * 1.6, -2 * 1.69, 0.0])
     down = gradient(MixedClip(0.2), mixed(1.5, -1.0, 3), [0.129, 0.131, 0.18])
     assert down == pytest.approx([0.0, 1.31, 1.8])
-    loss, figures = MixedClip(0.2)(say([[log(0.16), log(0.2)]]), mixed(1.5, 1.0, 2))
+    loss, metrics = MixedClip(0.2)(say([[log(0.16), log(0.2)]]), mixed(1.5, 1.0, 2))
     assert written(mixed(1.5, 1.0, 2), loss) == pytest.approx([-1.6, -1.7])
-    assert figures == pytest.approx({"clipped_share": 0.5, "clip_centre": 1.5})
+    assert metrics == pytest.approx({"clipped_share": 0.5, "clip_centre": 1.5})
 
 
-def test_for_fresh_attempts_it_is_ppos() -> None:
-    chances = [0.05, 0.081, 0.1, 0.119, 0.3]
+def test_for_fresh_rollouts_it_is_ppos() -> None:
+    probabilities = [0.05, 0.081, 0.1, 0.119, 0.3]
     for advantage in (1.0, -1.0):
-        batch, output, other = mixed(1.0, advantage, 5), say([list(map(log, chances))]), say([list(map(log, chances))])
+        batch, output, other = (
+            mixed(1.0, advantage, 5),
+            say([list(map(log, probabilities))]),
+            say([list(map(log, probabilities))]),
+        )
         ours, plain = MixedClip(0.2)(output, batch)[0], Clip(0.2, 0.2)(other, batch)[0]
         torch.testing.assert_close(ours, plain)
         for loss in (ours, plain):
@@ -62,9 +66,9 @@ def test_the_leash_by_hand() -> None:
     batch = mixed(1.5, 1.0, 1)
     for version, share in ((0, 1.0), (51, 0.9), (200, 0.5)):
         batch.version = version
-        loss, figures = KlConvex()(say([[log(0.3)]]), batch)
+        loss, metrics = KlConvex()(say([[log(0.3)]]), batch)
         assert written(batch, loss) == pytest.approx([share * k3[0] + (1 - share) * k3[1]])
-        assert figures == pytest.approx({"reference_kl": log(1.5), "reference_share": share})
+        assert metrics == pytest.approx({"reference_kl": log(1.5), "reference_share": share})
         slope = share * (1 - exp(-log(1.5))) + (1 - share) * (1 - exp(-log(2)))
         assert gradient(KlConvex(), batch, [0.3]) == pytest.approx([slope])
 

@@ -74,20 +74,20 @@ def test_the_walk_finds_the_room() -> None:
     assert {"Clip", "Dpo", "Nft", "Kdrl", "Rover", "Echo", "FeatureDpo"} <= names and len(names) > 35
 
 
-Attempt = list[tuple[float, float, float]]  # of each written token: own score, their logprobs twice
+Rollout = list[tuple[float, float, float]]  # of each written token: own score, their logprobs twice
 
 ours = st.one_of(st.floats(-3.0, 3.0), st.sampled_from([-1e4, 1e4, 0.0]))
 theirs = st.one_of(st.floats(-30.0, 0.0), st.sampled_from([-math.inf, -1e4, 0.0]))
-attempt = st.lists(st.tuples(ours, theirs, theirs), min_size=0, max_size=3)
+rollout = st.lists(st.tuples(ours, theirs, theirs), min_size=0, max_size=3)
 rewards = st.one_of(st.floats(-9.0, 9.0), st.sampled_from([0.0, 1.0]))
 
 
 def scene(
-    attempts: Sequence[Attempt], groups: Sequence[int], paid: Sequence[float], taught: int | None
+    rollouts: Sequence[Rollout], groups: Sequence[int], paid: Sequence[float], taught: int | None
 ) -> tuple[Batch, Said]:
     """A batch with all that a trainer could fill in, and a policy that says something about it."""
-    random = torch.Generator().manual_seed(len(attempts))
-    behavior, other = ([[token[i] for token in each] for each in attempts] for i in (1, 2))
+    random = torch.Generator().manual_seed(len(rollouts))
+    behavior, other = ([[token[i] for token in each] for each in rollouts] for i in (1, 2))
     batch = make_batch(behavior, [1e6 * value for value in paid], groups, paid, reference=other)
     size = len(batch.tokens)
     batch.tokens = torch.randint(0, WORDS, (size,), generator=random)
@@ -96,16 +96,16 @@ def scene(
     batch.score_norms = 1.0 + batch.rewards.square()
     batch.values = torch.randn(size, dtype=torch.float64, generator=random)
     batch.version = 3
-    batch.aux = {"probes": torch.full((size,), 0.25), "teacher": batch.attempts % 2}  # a share of a draw; a role
-    last = [place == len(each) > 0 for each in attempts for place in range(len(each) + 1)]
+    batch.aux = {"probes": torch.full((size,), 0.25), "teacher": batch.rollouts % 2}  # a share of a batch; a role
+    last = [place == len(each) > 0 for each in rollouts for place in range(len(each) + 1)]
     batch.aux["verdicts"] = torch.tensor([[1.0, 2.0] if is_last else [0.0, 0.0] for is_last in last])  # of a judge
     batch.aux["strength"] = batch.aux["verdicts"] * torch.tensor([0.5, 0.0])  # of a preference, whose label is right
     batch.observed = ~batch.trainable & (batch.positions > 0)
     batch.observed_share = batch.observed.double()
     if taught is not None:
-        batch.versions = torch.where(batch.attempts == taught, -1, batch.versions)
+        batch.versions = torch.where(batch.rollouts == taught, -1, batch.versions)
     scores = torch.randn(size, WORDS, dtype=torch.float64, generator=random)
-    written = torch.tensor([token[0] for each in attempts for token in ((0.0,), *each)], dtype=torch.float64)
+    written = torch.tensor([token[0] for each in rollouts for token in ((0.0,), *each)], dtype=torch.float64)
     logits = (scores + torch.nn.functional.one_hot(batch.tokens, WORDS) * written.unsqueeze(1)).requires_grad_()
     frozen = torch.randn(size, WORDS, dtype=torch.float64, generator=random) * 30
     states = torch.randn(size, WIDTH, dtype=torch.float64, generator=random, requires_grad=True)
@@ -127,37 +127,37 @@ def _said(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @settings(max_examples=25, deadline=None)
 @given(
-    first=st.tuples(attempt, attempt),
-    second=st.tuples(attempt, attempt),
+    first=st.tuples(rollout, rollout),
+    second=st.tuples(rollout, rollout),
     paid=st.tuples(rewards, rewards, rewards, rewards),
-    shape=st.sampled_from(["pairs", "one attempt", "one group", "taught"]),
+    shape=st.sampled_from(["pairs", "one rollout", "one group", "taught"]),
 )
 @example(([], []), ([], []), (0.0, 0.0, 0.0, 0.0), "pairs")  # nothing was written
 @example(([(0.0, -1.0, -1.0)],) * 2, ([(0.0, -1.0, -1.0)],) * 2, (1.0, 1.0, 1.0, 1.0), "pairs")  # all are right
 @example(([(0.0, -1.0, -1.0)],) * 2, ([(0.0, -1.0, -1.0)],) * 2, (0.0, 0.0, 0.0, 0.0), "taught")  # all are wrong
 @example(([(1e4, -1e4, -1e4)],) * 2, ([(-1e4, 0.0, 0.0)],) * 2, (1.0, 0.0, 0.0, 1.0), "pairs")  # huge ratios
 @example(([(0.0, -math.inf, -math.inf)],) * 2, ([(0.0, -math.inf, 0.0)],) * 2, (1.0, 0.0, 1.0, 0.0), "one group")
-@example(([(0.0, -1.0, -1.0)], []), ([], []), (1.0, 0.0, 0.0, 0.0), "one attempt")
+@example(([(0.0, -1.0, -1.0)], []), ([], []), (1.0, 0.0, 0.0, 0.0), "one rollout")
 def test_finite_or_refused(
     loss: Any,
-    first: tuple[Attempt, Attempt],
-    second: tuple[Attempt, Attempt],
+    first: tuple[Rollout, Rollout],
+    second: tuple[Rollout, Rollout],
     paid: tuple[float, ...],
     shape: str,
 ) -> None:
-    attempts = [*first, *second][: 1 if shape == "one attempt" else 4]
+    rollouts = [*first, *second][: 1 if shape == "one rollout" else 4]
     groups = [0, 0, 1, 1] if shape == "pairs" else [0, 0, 0, 0]
-    count = len(attempts)
-    batch, output = scene(attempts, groups[:count], paid[:count], 3 if shape == "taught" else None)
+    count = len(rollouts)
+    batch, output = scene(rollouts, groups[:count], paid[:count], 3 if shape == "taught" else None)
     try:
-        value, figures = loss(output, batch)
+        value, metrics = loss(output, batch)
     except ConfigurationError as refusal:
         assert any(character.isdigit() for character in str(refusal))  # a refusal says the numbers
         return
     covered = batch.observed if getattr(loss, "covers", "") == "observed" else batch.trainable
     assert covered is not None
     assert torch.isfinite(value).all() and not value[~covered].any()
-    assert all(math.isfinite(figure) for figure in figures.values()), figures
+    assert all(math.isfinite(metric) for metric in metrics.values()), metrics
     if value.requires_grad:
         (batch.share * value).sum().backward()
         for leaf in (output.logits, output.states):
@@ -166,7 +166,7 @@ def test_finite_or_refused(
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_splitting_a_step_by_groups_changes_nothing(loss: Any) -> None:
-    tokens: list[Attempt] = [
+    tokens: list[Rollout] = [
         [(0.5, -0.9, -0.7), (-1.0, -1.1, -1.0)],
         [(1.0, -1.0, -1.5)],
         [(-0.1, -0.4, -0.1), (2.0, -0.1, -0.6), (0.3, -0.3, -0.3)],
@@ -175,10 +175,10 @@ def test_splitting_a_step_by_groups_changes_nothing(loss: Any) -> None:
     batch, output = scene(tokens, [0, 0, 1, 1], (1.0, 0.0, 0.0, 1.0), taught=3)
     batch.advantages = batch.advantages / 1e6
     assert batch.observed is not None and output.logits is not None
-    whole, figures = loss(output, batch)
+    whole, metrics = loss(output, batch)
     total = (batch.share * whole).sum()
     expected = torch.autograd.grad(total, output.logits, retain_graph=True) if total.requires_grad else ()
-    sums: dict[str, float] = dict.fromkeys(figures, 0.0)
+    sums: dict[str, float] = dict.fromkeys(metrics, 0.0)
     value, gradient = torch.zeros_like(total), torch.zeros_like(output.logits)
     for part in split(batch, 2, "group"):
         rows = slice(part.low, part.high)
@@ -193,16 +193,16 @@ def test_splitting_a_step_by_groups_changes_nothing(loss: Any) -> None:
             {name: each[rows] for name, each in output.others.items()},
             output.states[rows],
         )
-        loss_here, figures_here = loss(said, part.batch)
+        loss_here, metrics_here = loss(said, part.batch)
         summed = (part.batch.share * loss_here).sum()
         value = value + summed.detach()
         if summed.requires_grad:
             gradient = gradient + torch.autograd.grad(summed, output.logits, retain_graph=True)[0]
-        sums = {name: sums[name] + figures_here[name] for name in sums}
+        sums = {name: sums[name] + metrics_here[name] for name in sums}
     torch.testing.assert_close(value, total.detach())
     for each in expected:
         torch.testing.assert_close(gradient, each)
-    assert sums == pytest.approx(figures)
+    assert sums == pytest.approx(metrics)
 
 
 TOLD_APART = ("Calibrated", "Dno", "RlPlus")  # they look at demonstrations in a way of their own
@@ -212,15 +212,15 @@ RATIOS = [x for x in LOSSES if (x.contains_ratio or x.anchor != "current") and t
 @pytest.mark.parametrize("loss", [*RATIOS, Clip(anchor="old"), Decoupled(anchor="interpolated")], ids=repr)
 def test_what_nobody_sampled_is_never_taken_for_sampled_with_certainty(loss: Any) -> None:
     """A teacher's tokens (version -1) hold no log-probability: they count as if the policy had just sampled them."""
-    tokens: list[Attempt] = [[(0.5, -0.9, -0.7), (-1.0, -1.1, -1.0)], [(1.0, -1.0, -1.5)], [(-0.1, 0.0, -0.1)] * 2]
+    tokens: list[Rollout] = [[(0.5, -0.9, -0.7), (-1.0, -1.1, -1.0)], [(1.0, -1.0, -1.5)], [(-0.1, 0.0, -0.1)] * 2]
     found = []
     for taught in (2, None):
         batch, output = scene(tokens, [0, 0, 0], (1.0, 0.0, 0.0), taught)
         batch.advantages = batch.advantages / 1e6 - 0.5
         own = output.logprobs.detach()
         if taught is None:
-            batch.behavior_logprobs = torch.where(batch.attempts == 2, own, batch.behavior_logprobs)
-        frozen = torch.where(batch.attempts == 2, own, batch.behavior_logprobs)  # as at a step's beginning
+            batch.behavior_logprobs = torch.where(batch.rollouts == 2, own, batch.behavior_logprobs)
+        frozen = torch.where(batch.rollouts == 2, own, batch.behavior_logprobs)  # as at a step's beginning
         batch.logprobs |= dict.fromkeys(("proximal", "old", "averaged"), frozen)
         value, _ = Objective((loss,))(output, batch)
         assert output.logits is not None

@@ -16,9 +16,9 @@ def test_loss_and_gradient_by_hand() -> None:
     """h = 0.2 + 0.3 + 0.5 = 1, margin 0.3 * 1 - (0.75 + 0.25) = -0.7: log(1 + e^0.7), slope 1 / (1 + e^-0.7)."""
     batch = make_batch([[-1.0, -1.0], [-2.0]], rewards=[0.75, -0.25], reference=REFERENCE)
     output = say([[-0.8, -0.7], [-2.5]])
-    loss, figures = Dpo(0.3, apart=1.0)(output, batch)
+    loss, metrics = Dpo(0.3, apart=1.0)(output, batch)
     assert written(batch, loss) == pytest.approx([log(1 + exp(0.7))] * 3)
-    assert figures["margin"] == pytest.approx(-0.7) and figures["reward_margin"] == pytest.approx(1.0)
+    assert metrics["margin"] == pytest.approx(-0.7) and metrics["reward_margin"] == pytest.approx(1.0)
     loss[batch.trainable][:1].sum().backward()  # one token carries the whole loss of the pair
     slope = 0.3 / (1 + exp(-0.7))
     assert written(batch, output.logprobs.grad) == pytest.approx([-slope, -slope, slope])
@@ -39,6 +39,6 @@ def test_it_is_dpo_shifted_by_the_margin() -> None:
 def test_a_tie_has_no_gradient() -> None:
     batch = make_batch([[-1.0], [-2.0]], rewards=[0.5, 0.5], reference=[[-1.0], [-2.0]])
     output = say([[-0.5], [-2.5]])
-    loss, figures = Dpo(0.3, apart=1.0)(output, batch)
+    loss, metrics = Dpo(0.3, apart=1.0)(output, batch)
     loss.sum().backward()
-    assert written(batch, output.logprobs.grad) == [0.0, 0.0] and figures["reward_margin"] == 0.0
+    assert written(batch, output.logprobs.grad) == [0.0, 0.0] and metrics["reward_margin"] == 0.0

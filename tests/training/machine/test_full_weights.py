@@ -161,7 +161,7 @@ def test_repeated_and_resumed_to_the_same_bits(folder: Path, held: int, tmp_path
         for _ in range(2):
             trainer.step(batches, OBJECTIVE)
     if held == 6:
-        assert fingerprint(other.weights()) != fingerprint(first.weights())  # another seed, another chance
+        assert fingerprint(other.weights()) != fingerprint(first.weights())  # another seed, another probability
     first.save(tmp_path)
     second.resume(tmp_path)
     assert [second.step(batches, OBJECTIVE) for _ in range(2)] == expected

@@ -44,11 +44,11 @@ def test_siblings_that_go_on_alike_need_not_be_neighbours() -> None:
     assert apart.num_computed == 2 + 3  # the prompt, and what comes before the last token of `right`
 
 
-@pytest.mark.parametrize("is_quick", [False, True])
-def test_states_and_gradients_are_those_of_segments_by_themselves(is_quick: bool) -> None:
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_states_and_gradients_are_those_of_segments_by_themselves(is_fast: bool) -> None:
     model = load_model(POCKET)  # whose heads are wide enough for compiled attention
-    quick = llama_forward(model, torch.float32, says_why_not=True) if is_quick else None
-    assert (quick is not None) == is_quick
+    quick = llama_forward(model, torch.float32, says_why_not=True) if is_fast else None
+    assert (quick is not None) == is_fast
     found = sequences(SEGMENTS)
     together = found.computed(model, quick).index_select(0, found.places)
     plan = Packed([len(each) for each in SEGMENTS])

@@ -86,11 +86,11 @@ def test_parts_are_taken_by_several_threads_and_come_back_in_order() -> None:
 def test_no_group_is_in_two_parts_where_a_loss_compares_siblings() -> None:
     (batch,) = batches()
     with on_threads(2):
-        by_group, by_attempt = (AtOnce(is_wanted=True).parts(batch, scope) for scope in ("group", "attempt"))
+        by_group, by_rollout = (AtOnce(is_wanted=True).parts(batch, scope) for scope in ("group", "rollout"))
         alone = AtOnce(is_wanted=False).parts(batch, "group")
-    assert len(by_group) == len(by_attempt) == 2 and alone == [batch]
+    assert len(by_group) == len(by_rollout) == 2 and alone == [batch]
     assert not set(by_group[0].group_numbers) & set(by_group[1].group_numbers)
-    for parts in (by_group, by_attempt):
+    for parts in (by_group, by_rollout):
         assert torch.equal(torch.cat([part.tokens for part in parts]), batch.tokens)
 
 
@@ -98,7 +98,7 @@ def test_a_broken_part_is_named_though_another_was_computed_beside_it(folder: Pa
     trainer = TorchTrainer()
     trainer.open(folder, 0)
     (batch,) = batches()
-    last = batch.attempts == batch.num_attempts - 1
+    last = batch.rollouts == batch.num_rollouts - 1
     batch.advantages[last & batch.trainable] = float("nan")
     with on_threads(2), pytest.raises(NumericsError, match="from 1 of 2 batches") as refused:
         trainer.step([batch], Objective((Clip(),)))

@@ -1,4 +1,4 @@
-"""Two groups, attempts of 1, 3 and 4 tokens, and one of 5 that the world failed."""
+"""Two groups, rollouts of 1, 3 and 4 tokens, and one of 5 that the environment failed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def draw() -> list[Group]:
     ("reduction", "shares"),
     [
         (TokenMean(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),  # 1 + 3 + 4 tokens
-        (SequenceMean(), {"0-0": 1 / 3, "0-1": 1 / 9, "1-1": 1 / 12}),  # 3 attempts
+        (SequenceMean(), {"0-0": 1 / 3, "0-1": 1 / 9, "1-1": 1 / 12}),  # 3 rollouts
         (ConstantLength(10), {"0-0": 1 / 30, "0-1": 1 / 30, "1-1": 1 / 30}),
         (GroupWise(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),  # 2 groups of 4 tokens
         (OwnTokenMean(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),
@@ -60,7 +60,7 @@ def test_nothing_written_or_nothing_left(reduction: Reduction) -> None:
 @pytest.mark.parametrize(
     "reduction", [TokenMean(), SequenceMean(), ConstantLength(8), GroupWise(), OwnTokenMean()], ids=repr
 )
-def test_a_pruned_attempt_has_no_share_and_thins_nobodys(reduction: Reduction) -> None:
+def test_a_pruned_rollout_has_no_share_and_thins_nobodys(reduction: Reduction) -> None:
     with_it = reduction([make_group([1.0, 0.0, 0.0], [1, 3, 2], pruned=[2])])
     without = reduction([make_group([1.0, 0.0], [1, 3])])
     assert {name: share.tolist() for name, share in with_it.items()} == {n: s.tolist() for n, s in without.items()}
@@ -68,7 +68,7 @@ def test_a_pruned_attempt_has_no_share_and_thins_nobodys(reduction: Reduction) -
 
 def test_a_demonstration_has_no_share_and_thins_nobodys() -> None:
     group = make_group([1.0, 0.0, 1.0], [1, 3, 2])
-    group.trajectories[2].origin = Origin.TEACHER
+    group.rollouts[2].origin = Origin.TEACHER
     shares = OwnTokenMean()([group])
     assert {name: share.tolist() for name, share in shares.items()} == {
         "0-0": [0.25],
@@ -76,12 +76,12 @@ def test_a_demonstration_has_no_share_and_thins_nobodys() -> None:
         "0-2": [0.0, 0.0],
     }
     assert OwnTokenMean().mass([group]) == 4 and TokenMean().mass([group]) == 6
-    for attempt in group.trajectories:
-        attempt.origin = Origin.TEACHER
+    for rollout in group.rollouts:
+        rollout.origin = Origin.TEACHER
     assert not any(share.any() for share in OwnTokenMean()([group]).values())
 
 
-def test_an_empty_attempt_does_not_thin_the_others() -> None:
+def test_an_empty_rollout_does_not_thin_the_others() -> None:
     assert SequenceMean()([make_group([1.0, 0.0], [0, 2])])["0-1"].tolist() == [0.5, 0.5]
 
 
@@ -102,7 +102,7 @@ def test_groups_count_the_same_and_those_without_a_token_do_not() -> None:
     ids=repr,
 )
 def test_what_a_part_of_a_draw_weighs(reduction: Weighs, mass: float) -> None:
-    """Tokens, attempts or groups that wrote anything."""
+    """Tokens, rollouts or groups that wrote anything."""
     first, second = make_group([1.0, 0.0], [1, 3]), make_group([1.0, 0.0], [0, 4], number=1)
     assert reduction.mass([first, second, make_group([1.0], [0], number=2)]) == mass
 

@@ -106,7 +106,7 @@ def test_gpt2_and_a_rank_without_a_token_to_train(crew: Ranks, tmp_path: Path) -
     folder = save_gpt2(tmp_path)
     one = alone(folder)
     crew.open(folder, 0)
-    batches = pack(random_groups(1, 1), TokenMean(), 0, 1000)  # one attempt for two ranks
+    batches = pack(random_groups(1, 1), TokenMean(), 0, 1000)  # one rollout for two ranks
     assert len(batches) == 1
     objective = Objective((Clip(),))
     assert crew.step(batches, objective) == pytest.approx(one.step(batches, objective), rel=1e-4, abs=1e-6)
@@ -177,12 +177,12 @@ class Holder:
 def test_a_checkpoint_holds_its_weights_once(crew: Ranks, folder: Path, tmp_path: Path) -> None:
     crew.open(folder, 0)
     saved = copied(crew)
-    written = checkpoint.write(tmp_path, 1, Holder(crew), {"note": 1})
+    written = checkpoint.write(tmp_path, 1, Holder(crew), {"policy_statistic": 1})
     assert not [path for path in written.iterdir() if path.is_dir()]  # none for the inner trainer
     stepped(crew, 0)
     assert not same_bits(saved, crew.weights())
     groups = {group.number: group for group in random_groups(4)}
-    assert checkpoint.read(written, Holder(crew), groups.__getitem__) == {"note": 1}
+    assert checkpoint.read(written, Holder(crew), groups.__getitem__) == {"policy_statistic": 1}
     assert same_bits(saved, crew.weights())
 
 

@@ -38,11 +38,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def talked(turns: list[tuple[int, ...]], rewards: list[float]) -> Group:
-    """Attempts of several turns, whose tokens differ."""
+    """Rollouts of several turns, whose tokens differ."""
     group = make_group(rewards)
     stream = np.random.default_rng(0)
-    for attempt, sizes in zip(group.trajectories, turns, strict=True):
-        attempt.turns = tuple(replace(turn(size), tokens=stream.integers(3, 30, size)) for size in sizes)
+    for rollout, sizes in zip(group.rollouts, turns, strict=True):
+        rollout.turns = tuple(replace(turn(size), tokens=stream.integers(3, 30, size)) for size in sizes)
     return group
 
 
@@ -151,7 +151,7 @@ def test_a_reference_that_moves_once_stays_there(model: Path) -> None:
     assert moved == [0.0, 1.0, 1.0, 1.0]
 
 
-def test_turns_are_numbered_within_attempts(model: Path) -> None:
+def test_turns_are_numbered_within_rollouts(model: Path) -> None:
     trainer = TorchTrainer()
     trainer.open(model, 0)
     (batch,) = packed(trainer, talked([(2, 1), (3,), (1, 1, 2)], [1.0, 0.0, 0.5]))
@@ -161,7 +161,7 @@ def test_turns_are_numbered_within_attempts(model: Path) -> None:
 
 
 def test_the_weight_of_earlier_turns_by_hand() -> None:
-    """.1 nat per token: 1.1052; .5 nat: held at 1.2; an attempt without the turn keeps its own."""
+    """.1 nat per token: 1.1052; .5 nat: held at 1.2; a rollout without the turn keeps its own."""
     moved, sizes = torch.tensor([0.2, 1.0, 0.0, -3.0]), torch.tensor([2.0, 2.0, 0.0, 3.0])
     found = reweighed(torch.tensor([1.0, 1.0, 1.1, 1.0]), moved, sizes, 0.2)
     assert found.tolist() == pytest.approx([1.1052, 1.2, 1.1, 0.8], abs=5e-5)
@@ -169,7 +169,7 @@ def test_the_weight_of_earlier_turns_by_hand() -> None:
 
 
 def test_one_turn_is_one_plain_step(model: Path) -> None:
-    """With a single turn per attempt it is GSPO on a sequence mean, to the bit."""
+    """With a single turn per rollout it is GSPO on a sequence mean, to the bit."""
     weights = []
     for trainer in (TorchTrainer(learning_rate=1e-2), TurnByTurn(TorchTrainer(learning_rate=1e-2))):
         trainer.open(model, 0)
@@ -200,15 +200,15 @@ def test_turns_from_the_last_to_the_first_each_from_the_weights_before_it() -> N
     """Three turns: weights 1, 1.1052 and 1.2 (1.2214 is held); behaviour is renewed before each turn's step."""
     inner = Drifting()
     group = talked([(1, 2, 1)], [1.0])
-    group.trajectories[0].set_advantage(1.0)
+    group.rollouts[0].set_advantage(1.0)
     batches = pack([group], SequenceMean(), 0, 4096)  # prompt, a, prompt, b, b, prompt, c
     TurnByTurn(inner).step(batches, Objective((Gspo(0.2, 0.2),)))
     assert [rows for rows, _, _ in inner.asked] == [[6], [3, 4], [1]]
-    assert [credit[0] for _, credit, _ in inner.asked] == pytest.approx([1.0, 1.1052, 1.2], abs=5e-5)
+    assert [advantage[0] for _, advantage, _ in inner.asked] == pytest.approx([1.0, 1.1052, 1.2], abs=5e-5)
     assert [behavior[0] for _, _, behavior in inner.asked] == pytest.approx([-3.0, -2.9, -2.8])
 
 
-def test_as_many_steps_as_the_longest_attempt_has_turns(model: Path) -> None:
+def test_as_many_steps_as_the_longest_rollout_has_turns(model: Path) -> None:
     trainer = TurnByTurn(TorchTrainer(learning_rate=1e-3))
     trainer.open(model, 0)
     metrics = trainer.step(packed(trainer, talked([(2, 1, 2), (3,)], [1.0, 0.0])), Objective((Gspo(0.2, 0.2),)))
@@ -231,8 +231,13 @@ def test_notes_of_a_moving_reference_are_its_own(model: Path) -> None:
     objective, noted = Objective((Clip(),)), []
     for version in range(3):
         group = talked([(3,), (3,)], [1.0, 0.0])
-        trainer.note([group], frozenset({LOGPROBS, REFERENCE_LOGPROBS}))
-        noted.append([tuple(note.of(each) for note in (LOGPROBS, REFERENCE_LOGPROBS)) for each in group.scored])
+        trainer.policy_statistic([group], frozenset({LOGPROBS, REFERENCE_LOGPROBS}))
+        noted.append(
+            [
+                tuple(policy_statistic.of(each) for policy_statistic in (LOGPROBS, REFERENCE_LOGPROBS))
+                for each in group.scored
+            ]
+        )
         batches = packed(trainer, group, version)
         trainer.annotate(batches, objective.needs)
         assert trainer.step(batches, objective)["reference_version"] == version
@@ -241,5 +246,5 @@ def test_notes_of_a_moving_reference_are_its_own(model: Path) -> None:
     apart = [np.abs(policy - reference).max() for policy, reference in noted[2]]
     assert min(apart) > 1e-4 and np.abs(noted[2][0][1] - noted[0][0][1]).max() > 1e-4
     plain = talked([(3,), (3,)], [1.0, 0.0])
-    trainer.note([plain], frozenset({REFERENCE_LOGPROBS}))
-    assert all(set(each.notes) == {"reference_logprobs"} for each in plain.scored)
+    trainer.policy_statistic([plain], frozenset({REFERENCE_LOGPROBS}))
+    assert all(set(each.policy_statistics) == {"reference_logprobs"} for each in plain.scored)

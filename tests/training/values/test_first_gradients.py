@@ -23,7 +23,7 @@ from strop.roles import ValueModel
 from strop.training.values.critic import Critic
 from strop.training.values.turn_critic import TurnCritic
 from strop.training.values.turn_success import TurnSuccess
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 from tests.building import make_group
 from tests.tiny_models import save_pocket_like
 
@@ -40,20 +40,20 @@ def reader(model: Path) -> torch.nn.Module:
 
 
 def group() -> Group:
-    """Three attempts of 4, 2 and 1 tokens, with rewards and returns of their own, and one that wrote nothing."""
+    """Three rollouts of 4, 2 and 1 tokens, with rewards and returns of their own, and one that wrote nothing."""
     found = make_group([1.0, 0.25, 0.0, 0.5], lengths=[4, 2, 1, 0])
     stream = np.random.default_rng(0)
-    for attempt in found.trajectories:
-        said = stream.integers(3, 30, attempt.num_tokens)
-        attempt.turns = (replace(attempt.turns[0], prompt=np.array([3, 4]), tokens=said),)
-        attempt.returns = stream.uniform(size=attempt.num_tokens).astype(np.float32)
+    for rollout in found.rollouts:
+        said = stream.integers(3, 30, rollout.num_tokens)
+        rollout.turns = (replace(rollout.turns[0], prompt=np.array([3, 4]), tokens=said),)
+        rollout.returns = stream.uniform(size=rollout.num_tokens).astype(np.float32)
     return found
 
 
 @torch.no_grad()
-def states(reader: torch.nn.Module, attempt: Trajectory) -> tuple[Tensor, Tensor, Tensor]:
+def states(reader: torch.nn.Module, rollout: Rollout) -> tuple[Tensor, Tensor, Tensor]:
     """Before and after each token, each with a 1 for the bias: [N, H + 1] twice; logits before each token [N, V]."""
-    (turn,) = attempt.turns
+    (turn,) = rollout.turns
     tokens = torch.from_numpy(np.concatenate([turn.prompt, turn.tokens]))
     said = reader(input_ids=tokens.unsqueeze(0), output_hidden_states=True)
     hidden = torch.cat([said.hidden_states[-1][0], torch.ones(len(tokens), 1)], 1)
@@ -67,18 +67,18 @@ def norm_after(values: ValueModel, model: Path, found: Group) -> float:
     return values.learn([found])["value_grad_norm"]
 
 
-def written(found: Group) -> list[Trajectory]:
-    return [attempt for attempt in found.trajectories if attempt.num_tokens]
+def written(found: Group) -> list[Rollout]:
+    return [rollout for rollout in found.rollouts if rollout.num_tokens]
 
 
 @pytest.mark.parametrize("learns_ends", [False, True])
 def test_a_critic_learns_the_mean_over_all_states(reader: torch.nn.Module, model: Path, learns_ends: bool) -> None:
     found, total = group(), torch.zeros(1)
-    for attempt in written(found):
-        before, after, _ = states(reader, attempt)
-        total = total - 2 * torch.from_numpy(attempt.returns) @ before  # type: ignore[arg-type]
+    for rollout in written(found):
+        before, after, _ = states(reader, rollout)
+        total = total - 2 * torch.from_numpy(rollout.returns) @ before  # type: ignore[arg-type]
         if learns_ends:
-            total = total - 2 * attempt.reward * after[-1]
+            total = total - 2 * rollout.reward * after[-1]
     count = 7 + (3 if learns_ends else 0)
     norm = norm_after(Critic(learns_ends=learns_ends), model, found)
     assert norm == pytest.approx(float(total.norm()) / count, rel=1e-4)
@@ -86,29 +86,29 @@ def test_a_critic_learns_the_mean_over_all_states(reader: torch.nn.Module, model
 
 def test_bins_learn_the_mean_cross_entropy(reader: torch.nn.Module, model: Path) -> None:
     found, critic, total = group(), BinnedCritic(bins=5), torch.zeros(1)
-    for attempt in written(found):
-        before, _, _ = states(reader, attempt)
-        gap = 1 / 5 - critic.target(torch.from_numpy(attempt.returns))  # softmax of zeros minus the target
+    for rollout in written(found):
+        before, _, _ = states(reader, rollout)
+        gap = 1 / 5 - critic.target(torch.from_numpy(rollout.returns))  # softmax of zeros minus the target
         total = total + gap.T @ before
     assert norm_after(critic, model, found) == pytest.approx(float(total.norm()) / 7, rel=1e-4)
 
 
-def test_success_is_the_mean_within_attempts_and_then_over_them(reader: torch.nn.Module, model: Path) -> None:
+def test_success_is_the_mean_within_rollouts_and_then_over_them(reader: torch.nn.Module, model: Path) -> None:
     found, total = group(), torch.zeros(1)
-    for attempt in written(found):
-        _, after, _ = states(reader, attempt)
-        total = total + (0.5 - attempt.reward) * after.mean(0)
+    for rollout in written(found):
+        _, after, _ = states(reader, rollout)
+        total = total + (0.5 - rollout.reward) * after.mean(0)
     assert norm_after(Success(steps=1), model, found) == pytest.approx(float(total.norm()) / 3, rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["digirl", "vsc_rl", "webrl"])
 def test_who_is_asked_before_turns_learns_what_to_say_there(reader: torch.nn.Module, model: Path, name: str) -> None:
-    """The mean over 4 turns of (0.5 - reward) * the state before each; the first attempt has two of them."""
+    """The mean over 4 turns of (0.5 - reward) * the state before each; the first rollout has two of them."""
     found, total = group(), torch.zeros(1)
     (first, *others) = written(found)
     (whole,) = first.turns
-    for attempt in others:
-        total = total + (0.5 - attempt.reward) * states(reader, attempt)[0][0]
+    for rollout in others:
+        total = total + (0.5 - rollout.reward) * states(reader, rollout)[0][0]
     tokens = np.concatenate([whole.tokens[:3], [5, 6], whole.tokens[3:]])
     before, _, _ = states(reader, replace(first, turns=(replace(whole, tokens=tokens),)))
     total = total + (0.5 - first.reward) * (before[0] + before[5])
@@ -120,13 +120,13 @@ def test_who_is_asked_before_turns_learns_what_to_say_there(reader: torch.nn.Mod
     assert norm == pytest.approx(float(total.norm()) / 4, rel=1e-4)
 
 
-def test_a_turns_chance_is_said_at_all_its_tokens_and_compared_turn_by_turn(model: Path) -> None:
+def test_a_turns_probability_is_said_at_all_its_tokens_and_compared_turn_by_turn(model: Path) -> None:
     found, values = group(), TurnSuccess()
     values.open(model, 0)
     values.predict([found])
-    assert [t.values.tolist() for t in found.trajectories if t.values is not None] == [[0.5] * n for n in (4, 2, 1, 0)]
+    assert [t.values.tolist() for t in found.rollouts if t.values is not None] == [[0.5] * n for n in (4, 2, 1, 0)]
     told = values.learn([found])
-    # three turns with rewards 1, .25 and 0, all foreseen at .5
+    # three turns with rewards 1, .25 and 0, all predicted at .5
     assert told["value_loss"] == pytest.approx((0.25 + 0.0625 + 0.25) / 3)
     assert told["value_bias"] == pytest.approx(0.5 - 1.25 / 3)
     with pytest.raises(ConfigurationError, match="from 0 to 1, got 2"):
@@ -136,11 +136,11 @@ def test_a_turns_chance_is_said_at_all_its_tokens_and_compared_turn_by_turn(mode
 def test_a_conservative_value_starts_from_reward_and_gap(reader: torch.nn.Module, model: Path) -> None:
     """V = 0 with slope -tanh(c / 2) / 2 there; goals are 0 but at the end."""
     found, total, slope = group(), torch.zeros(1), -math.tanh(math.acosh(math.e)) / 2
-    for attempt in written(found):
-        before, _, logits = states(reader, attempt)
-        gaps = logits.gather(1, torch.from_numpy(attempt.turns[0].tokens).unsqueeze(1))[:, 0] - logits.max(1).values
-        goals = torch.zeros(attempt.num_tokens)
-        goals[-1] = attempt.reward
+    for rollout in written(found):
+        before, _, logits = states(reader, rollout)
+        gaps = logits.gather(1, torch.from_numpy(rollout.turns[0].tokens).unsqueeze(1))[:, 0] - logits.max(1).values
+        goals = torch.zeros(rollout.num_tokens)
+        goals[-1] = rollout.reward
         total = total - 2 * slope * (goals - 0.5 * gaps) @ before
     assert norm_after(Conservative(alpha=0.5), model, found) == pytest.approx(float(total.norm()) / 7, rel=1e-4)
 
@@ -148,9 +148,9 @@ def test_a_conservative_value_starts_from_reward_and_gap(reader: torch.nn.Module
 def test_twins_of_a_turn_learn_its_reward_after_its_last_token(reader: torch.nn.Module, model: Path) -> None:
     """Heads set to zero: both Q have the gradient -2 r of the state after the turn, both V none."""
     found, total, critic = group(), torch.zeros(1), TurnCritic(steps=1)
-    for attempt in written(found):
-        _, after, _ = states(reader, attempt)
-        total = total - 2 * attempt.reward * after[-1]
+    for rollout in written(found):
+        _, after, _ = states(reader, rollout)
+        total = total - 2 * rollout.reward * after[-1]
     critic.open(model, 0)
     assert critic._body is not None and critic._target is not None
     with torch.no_grad():
@@ -166,14 +166,14 @@ def test_twins_of_a_turn_learn_its_reward_after_its_last_token(reader: torch.nn.
     [Critic(), BinnedCritic(), Success(), TurnSuccess(), TurnCritic(), Conservative()],
     ids=lambda each: type(each).__name__,
 )
-def test_an_attempt_that_wrote_nothing_has_no_values(values: ValueModel, model: Path, tmp_path: Path) -> None:
+def test_an_rollout_that_wrote_nothing_has_no_values(values: ValueModel, model: Path, tmp_path: Path) -> None:
     found = group()
     values.open(model, 0)
     values.predict([found])
-    assert [None if t.values is None else len(t.values) for t in found.trajectories] == [4, 2, 1, 0]
+    assert [None if t.values is None else len(t.values) for t in found.rollouts] == [4, 2, 1, 0]
     if isinstance(values, Critic):
         values.save(tmp_path)
         frozen = FrozenCritic(str(tmp_path))
         frozen.open(model, 0)
         frozen.predict([found])
-        assert [None if t.values is None else len(t.values) for t in found.trajectories] == [4, 2, 1, 0]
+        assert [None if t.values is None else len(t.values) for t in found.rollouts] == [4, 2, 1, 0]

@@ -39,10 +39,10 @@ def told_by_prompt(count: int = 8) -> list[Group]:
     groups = []
     for number in range(count):
         group = make_group([float(number % 2 == 0)] * 2, lengths=[3, 2], number=number)
-        for attempt in group.trajectories:
+        for rollout in group.rollouts:
             prompt = np.array([3, 5 if number % 2 == 0 else 9])
-            attempt.turns = tuple(
-                replace(each, prompt=prompt, tokens=np.array([4, 6, 7])[: len(each.tokens)]) for each in attempt.turns
+            rollout.turns = tuple(
+                replace(each, prompt=prompt, tokens=np.array([4, 6, 7])[: len(each.tokens)]) for each in rollout.turns
             )
         groups.append(group)
     return groups
@@ -65,8 +65,8 @@ def test_each_learns_what_a_prompt_promises_and_says_how_well(values: ValueModel
     for step in range(40):
         groups = told_by_prompt()
         values.predict(groups)
-        for attempt in (attempt for group in groups for attempt in group.trajectories):
-            attempt.returns = np.full(attempt.num_tokens, attempt.reward, dtype=np.float32)
+        for rollout in (rollout for group in groups for rollout in group.rollouts):
+            rollout.returns = np.full(rollout.num_tokens, rollout.reward, dtype=np.float32)
         last = values.learn(groups)
         first = last if step == 0 else first
     assert {"value_loss", "value_bias", "explained_variance"} <= set(last)
@@ -80,7 +80,7 @@ def test_each_learns_what_a_prompt_promises_and_says_how_well(values: ValueModel
     for each in (values, again):
         groups = told_by_prompt()
         each.predict(groups)
-        found.append([t.values.tolist() for g in groups for t in g.trajectories if t.values is not None])
+        found.append([t.values.tolist() for g in groups for t in g.rollouts if t.values is not None])
     assert found[0] == found[1]
 
 
@@ -115,43 +115,43 @@ def test_bins_gradient_and_sharp_limit() -> None:
 )
 def test_a_frozen_values_credit(trace: float, expected: list[float]) -> None:
     group = make_group([0.0], lengths=[3])
-    group.trajectories[0].values = np.array([1.0, 2.0, 3.0], dtype=np.float32)
-    attempt = group.trajectories[0]
-    found = ValueGuided(trace=trace)._credit(attempt, np.array([1.0, 2.0, 3.0]))
+    group.rollouts[0].values = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    rollout = group.rollouts[0]
+    found = ValueGuided(trace=trace)._advantage(rollout, np.array([1.0, 2.0, 3.0]))
     assert found.tolist() == pytest.approx(expected)
     ValueGuided(trace=trace)([group])
     white = (found - found.mean()) / found.std()
-    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
+    assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
 
 
 def test_a_frozen_value_may_be_whitened_first_and_tokens_may_pay_the_kl() -> None:
     """V = (1, 2, 3) is (-1, 0, 1) * sqrt(3 / 2); the second token pays .2 of a log-ratio of 1; trace 1 telescopes."""
     group = make_group([9.0], lengths=[3])
-    attempt = group.trajectories[0]
-    attempt.values = np.array([1.0, 2.0, 3.0], dtype=np.float32)
-    attempt.notes["logprobs"] = np.full(3, -1.0, dtype=np.float32)
-    attempt.notes["reference_logprobs"] = np.array([-1.0, -2.0, -1.0], dtype=np.float32)
+    rollout = group.rollouts[0]
+    rollout.values = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    rollout.policy_statistics["logprobs"] = np.full(3, -1.0, dtype=np.float32)
+    rollout.policy_statistics["reference_logprobs"] = np.array([-1.0, -2.0, -1.0], dtype=np.float32)
     advantage, root = ValueGuided(trace=1.0, kl=0.2, whiten_values=True), np.sqrt(1.5)
     assert advantage.needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ValueGuided().needs
     advantage([group])
     worth = np.array([2 * root - 0.2, root - 0.2, 0.0])
     white = (worth - worth.mean()) / worth.std()
-    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
+    assert rollout.advantages is not None and rollout.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
 
 
 def test_a_constant_value_credits_nobody_and_rewards_are_not_read() -> None:
     group = make_group([5.0, -5.0], lengths=[3, 2])
-    for attempt in group.trajectories:
-        attempt.values = np.full(attempt.num_tokens, 0.7, dtype=np.float32)
+    for rollout in group.rollouts:
+        rollout.values = np.full(rollout.num_tokens, 0.7, dtype=np.float32)
     ValueGuided()([group])
-    assert all(float(np.abs(t.advantages).max()) == 0 for t in group.trajectories if t.advantages is not None)
+    assert all(float(np.abs(t.advantages).max()) == 0 for t in group.rollouts if t.advantages is not None)
 
 
 def test_phase_one_of_dvpo_regresses_on_the_terminal_reward() -> None:
     group = make_group([1.0], lengths=[3])
-    group.trajectories[0].values = np.array([0.3, 0.5, 0.1], dtype=np.float32)
+    group.rollouts[0].values = np.array([0.3, 0.5, 0.1], dtype=np.float32)
     Gae(trace=1.0, whiten=False)([group])
-    found = group.trajectories[0].returns
+    found = group.rollouts[0].returns
     assert found is not None and found.tolist() == pytest.approx([1.0] * 3)
 
 
@@ -164,12 +164,12 @@ def test_a_frozen_critic_says_what_it_was_saved_with_and_never_learns(model: Pat
     critic.learn(groups)
     critic.save(tmp_path)
     critic.predict(groups)
-    expected = [t.values.tolist() for g in groups for t in g.trajectories if t.values is not None]
+    expected = [t.values.tolist() for g in groups for t in g.rollouts if t.values is not None]
     frozen = FrozenCritic(str(tmp_path))
     frozen.open(model, 0)
     for _ in range(2):
         frozen.predict(groups)
-        found = [t.values.tolist() for g in groups for t in g.trajectories if t.values is not None]
+        found = [t.values.tolist() for g in groups for t in g.rollouts if t.values is not None]
         assert [x for row in found for x in row] == pytest.approx([x for row in expected for x in row], abs=1e-6)
         assert "explained_variance" in frozen.learn(groups)
     with pytest.raises(CheckpointError, match="cannot read the value model"):
@@ -183,16 +183,16 @@ def test_turn_targets_by_hand() -> None:
 
 
 def bandit() -> Group:
-    """pi = (.25, .75) of two one-token actions, 5 and 9, of which the first pays 1: four attempts are the policy."""
+    """pi = (.25, .75) of two one-token actions, 5 and 9, of which the first pays 1: four rollouts are the policy."""
     group = make_group([1.0, 0.0, 0.0, 0.0])
-    for attempt, action in zip(group.trajectories, (5, 9, 9, 9), strict=True):
-        attempt.turns = (replace(attempt.turns[0], prompt=np.array([3, 4]), tokens=np.array([action])),)
+    for rollout, action in zip(group.rollouts, (5, 9, 9, 9), strict=True):
+        rollout.turns = (replace(rollout.turns[0], prompt=np.array([3, 4]), tokens=np.array([action])),)
     return group
 
 
 def test_a_turn_critic_learns_the_bandit_and_its_credit_is_the_exact_gradient(model: Path) -> None:
     """Q = (1, 0), V = .25: A = (.75, -.25), and E[A grad log pi] is (.1875, -.1875), from what was learned alone."""
-    critic, chance = TurnCritic(learning_rate=1e-3, rate=0.2), np.array([0.25, 0.75])
+    critic, probability = TurnCritic(learning_rate=1e-3, rate=0.2), np.array([0.25, 0.75])
     critic.open(model, 0)
     for _ in range(60):
         group = bandit()
@@ -200,9 +200,9 @@ def test_a_turn_critic_learns_the_bandit_and_its_credit_is_the_exact_gradient(mo
         critic.learn([group])
     critic.predict([group])
     TurnAdvantage()([group])
-    credits = np.array([float(each.advantages[0]) for each in group.trajectories if each.advantages is not None])
-    assert credits == pytest.approx([0.75, -0.25, -0.25, -0.25], abs=0.08)
-    gradient = sum(chance[a] * credits[a] * (np.eye(2)[a] - chance) for a in range(2))
+    advantages = np.array([float(each.advantages[0]) for each in group.rollouts if each.advantages is not None])
+    assert advantages == pytest.approx([0.75, -0.25, -0.25, -0.25], abs=0.08)
+    gradient = sum(probability[a] * advantages[a] * (np.eye(2)[a] - probability) for a in range(2))
     assert gradient == pytest.approx([0.1875, -0.1875], abs=0.02)
 
 
@@ -237,25 +237,25 @@ def test_credit_is_the_smaller_q_minus_the_smaller_v(model: Path) -> None:
         critic._body.head.bias.copy_(torch.tensor([0.9, 0.6, 0.5, 0.3]))
     group = bandit()
     critic.predict([group])
-    for attempt in group.trajectories:
-        assert attempt.notes["turn_advantages"].tolist() == pytest.approx([0.3])
-        assert attempt.values is not None and attempt.values.tolist() == pytest.approx([0.3])
+    for rollout in group.rollouts:
+        assert rollout.policy_statistics["turn_advantages"].tolist() == pytest.approx([0.3])
+        assert rollout.values is not None and rollout.values.tolist() == pytest.approx([0.3])
 
 
 def test_pay_for_a_silent_turn_belongs_to_the_one_before_it() -> None:
-    attempt = make_group([1.75], turn_rewards=[(0.25, 0.0, 1.0, 0.5)]).trajectories[0]
-    attempt.turns = (turn(0), turn(2), turn(0), turn(1))
-    assert on_written(attempt, turn_payments(attempt)) == [1.25, 0.5]
+    rollout = make_group([1.75], turn_rewards=[(0.25, 0.0, 1.0, 0.5)]).rollouts[0]
+    rollout.turns = (turn(0), turn(2), turn(0), turn(1))
+    assert on_written(rollout, turn_payments(rollout)) == [1.25, 0.5]
 
 
-def replies(rewards: dict[int, float]) -> list[Group]:
-    """Reply 5 5 END or 6 6 END, by its first token."""
+def completions(rewards: dict[int, float]) -> list[Group]:
+    """Completion 5 5 END or 6 6 END, by its first token."""
     groups = []
     for number, (first, reward) in enumerate(rewards.items()):
         group = make_group([reward] * 2, lengths=[3, 3], number=number)
-        for attempt in group.trajectories:
+        for rollout in group.rollouts:
             said = np.array([first, first, 2])
-            attempt.turns = (replace(attempt.turns[0], prompt=np.array([3, 4]), tokens=said),)
+            rollout.turns = (replace(rollout.turns[0], prompt=np.array([3, 4]), tokens=said),)
         groups.append(group)
     return groups
 
@@ -264,10 +264,10 @@ def replies(rewards: dict[int, float]) -> list[Group]:
 def test_the_state_after_the_end_is_learned_as_guidance_will_ask_for_it(
     values: Success | Critic, model: Path, tmp_path: Path
 ) -> None:
-    """Right iff the reply says 5: after 5 5 END success is certain, after 6 6 END failure."""
+    """Right iff the completion says 5: after 5 5 END success is certain, after 6 6 END failure."""
     values.open(model, 0)
     for _ in range(40):
-        groups = replies({5: 1.0, 6: 0.0})
+        groups = completions({5: 1.0, 6: 0.0})
         values.predict(groups)
         Gae(whiten=False)(groups)
         values.learn(groups)
@@ -282,13 +282,13 @@ def test_the_state_after_the_end_is_learned_as_guidance_will_ask_for_it(
             assert found == pytest.approx(expected, abs=0.15), (first, said)
 
 
-def test_every_attempt_weighs_the_same_in_a_success_model(model: Path) -> None:
-    """Heads of zeros: the gradient of the bias is the mean over attempts of (0.5 - reward), whatever their lengths."""
+def test_every_rollout_weighs_the_same_in_a_success_model(model: Path) -> None:
+    """Heads of zeros: the gradient of the bias is the mean over rollouts of (0.5 - reward), whatever their lengths."""
     values = Success()
     values.open(model, 0)
-    attempts = make_group([1.0, 0.0, 0.0], lengths=[9, 1, 2]).trajectories
+    rollouts = make_group([1.0, 0.0, 0.0], lengths=[9, 1, 2]).rollouts
     assert values._body is not None
-    (part,) = values._body.parts(attempts)
+    (part,) = values._body.parts(rollouts)
     (_loss(values._body.read(part), part) / 3).backward()  # type: ignore[no-untyped-call]
     assert values._body.head.bias.grad is not None
     assert float(values._body.head.bias.grad) == pytest.approx((-0.5 + 0.5 + 0.5) / 3, abs=1e-6)
@@ -296,10 +296,10 @@ def test_every_attempt_weighs_the_same_in_a_success_model(model: Path) -> None:
 
 def test_values_of_turns_are_read_where_turns_begin_and_end() -> None:
     group = make_group([1.0])
-    attempt = group.trajectories[0]
-    attempt.turns = (turn(2), turn(3))
+    rollout = group.rollouts[0]
+    rollout.turns = (turn(2), turn(3))
     before, after = np.arange(20, dtype=np.float32).reshape(5, 4), -np.arange(20, dtype=np.float32).reshape(5, 4)
-    actions, states = by_turn(np.stack([before, after], 1), attempt)
+    actions, states = by_turn(np.stack([before, after], 1), rollout)
     assert actions.tolist() == [[-4, -5], [-16, -17]] and states.tolist() == [[2, 3], [10, 11]]
     for unnoted in (group, make_group([1.0])):
         with pytest.raises(ConfigurationError, match="set values=TurnCritic"):
@@ -322,15 +322,15 @@ def test_a_conservative_value_makes_up_for_the_gap(model: Path) -> None:
     values, group = Conservative(alpha=0.5, learning_rate=3e-3), make_group([-1.0])
     values.open(model, 0)
     assert values._body is not None
-    (part,) = values._body.parts(group.trajectories)
+    (part,) = values._body.parts(group.rollouts)
     gap = float(values._gaps(part))
     assert gap < -0.2, "a gap of nothing would prove nothing"
     for _ in range(80):
         values.predict([group])
         values.learn([group])
     values.predict([group])
-    (attempt,) = group.trajectories
-    assert attempt.values is not None and float(attempt.values[0]) == pytest.approx(-1 - 0.5 * gap, abs=0.03)
+    (rollout,) = group.rollouts
+    assert rollout.values is not None and float(rollout.values[0]) == pytest.approx(-1 - 0.5 * gap, abs=0.03)
 
 
 def test_a_conservative_value_of_another_run_stands_still(model: Path, tmp_path: Path) -> None:
@@ -343,8 +343,8 @@ def test_a_conservative_value_of_another_run_stands_still(model: Path, tmp_path:
     frozen.open(model, 0)
     for each in (values, frozen, frozen):
         each.predict([group])
-        assert group.trajectories[0].values is not None
-        found.append(group.trajectories[0].values.tolist())
+        assert group.rollouts[0].values is not None
+        found.append(group.rollouts[0].values.tolist())
         if each is frozen:
             assert "value_grad_norm" not in frozen.learn([group])
     assert found[0] == found[1] == found[2] != [0.0]
@@ -367,6 +367,6 @@ def test_success_needs_probabilities(model: Path) -> None:
 
 def test_returns_of_turns_are_discounted() -> None:
     """Paid 1, 2 and 4 at a discount of one half: 4, 2 + 2 and 1 + 2."""
-    attempt = make_group([7.0]).trajectories[0]
-    attempt.turns, attempt.turn_rewards = attempt.turns * 3, (1.0, 2.0, 4.0)
-    assert turn_returns(attempt, 0.5) == [3.0, 4.0, 4.0]
+    rollout = make_group([7.0]).rollouts[0]
+    rollout.turns, rollout.turn_rewards = rollout.turns * 3, (1.0, 2.0, 4.0)
+    assert turn_returns(rollout, 0.5) == [3.0, 4.0, 4.0]

@@ -99,16 +99,19 @@ def test_canvases_of_a_batch() -> None:
     assert orders[1][:8] == [0] * 8 and orders[3] == [0] * 5
 
 
-def test_a_reply_that_is_not_one_canvas_is_refused() -> None:
-    """Cut, put together or without its notes, nobody can say beside what its tokens were drawn."""
+def test_a_completion_that_is_not_one_canvas_is_refused() -> None:
+    """Cut, put together or without its policy statistics, nobody can say beside what its tokens were drawn."""
     whole = filled_turn([5, 6], [7, 8, 9, 10], [2, 1, 1, 3])
     parts = filled_turn([5, 6], [7, 8, 9, 10], [1, 2, 3, 3])
-    notes = parts.aux[ORDER].copy()
-    notes[2:4, 1], notes[4:, 1] = 5, 3  # ended early after two of seven places, then gone on with
-    again = replace(parts, aux={ORDER: notes})
-    more = notes.copy()
+    policy_statistics = parts.aux[ORDER].copy()
+    policy_statistics[2:4, 1], policy_statistics[4:, 1] = (
+        5,
+        3,
+    )  # ended early after two of seven places, then gone on with
+    again = replace(parts, aux={ORDER: policy_statistics})
+    more = policy_statistics.copy()
     more[4:, 1] = 4  # in a larger canvas
-    mixed = notes.copy()
+    mixed = policy_statistics.copy()
     mixed[5] = 0  # somebody else's word
 
     def read(turn: Turn) -> list[int]:
@@ -136,14 +139,14 @@ def test_a_reply_that_is_not_one_canvas_is_refused() -> None:
 def by_hand(reference: Any, step_of: Any) -> list[float]:
     """Logprobs of talks() in order, by plain loops: `step_of(orders)` says which steps share a glance."""
     found: list[float] = []
-    replies = [
+    completions = [
         ([5, 6], [7, 8, END], [1, 2, 1], 3, True),
         ([5, 6, 7, 8, END, 9, 10, 11], [12, 13, 14, 15], [1, 3, 2, 3], 0, False),
         ([5, 6], [20, 21, 22, 23], [2, 1, 1, 3], 4, False),
         ([5, 6], [16, 17, END], [0, 0, 0], 0, False),
         ([30, 31, 32, 33], [8, END, END], [3, 1, 2], 1, True),
     ]
-    for context, tokens, orders, behind, is_ended in replies:
+    for context, tokens, orders, behind, is_ended in completions:
         steps = step_of(orders)
         for place, token in enumerate(tokens):
             seen = [t if s < steps[place] else MASK for t, s in zip(tokens, steps, strict=True)]
@@ -187,12 +190,12 @@ def test_steps_three_nought_one_two_in_pairs() -> None:
 
 
 @pytest.mark.parametrize("merged", [1, 2, 3, 8])
-def test_glances_share_out_the_tokens_of_a_reply(merged: int) -> None:
+def test_glances_share_out_the_tokens_of_a_completion(merged: int) -> None:
     random = np.random.default_rng(merged)
     for _ in range(20):
         it = canvas_of(random.integers(1, 7, 9).tolist(), behind=3)
         glances = InOrder(merged)(it)
-        assert sum(glance.judged.astype(int) for glance in glances).tolist() == it.is_reply.astype(int).tolist()
+        assert sum(glance.judged.astype(int) for glance in glances).tolist() == it.is_completion.astype(int).tolist()
         assert all((glance.hidden | ~glance.judged).all() and not glance.hidden[:2].any() for glance in glances)
     if merged >= 6:  # one glance of all: what AllHidden shows where it hides nothing of the prompt
         (only,), (same,) = glances, AllHidden(0.0)(it)
@@ -203,14 +206,14 @@ def test_all_hidden_is_a_product_of_marginals(folder: Path, reference: Any) -> N
     expected = torch.tensor(by_hand(reference, lambda orders: [0] * len(orders)))
     found = logprobs(trainer(folder, AllHidden(0.0)), packed(talks()))
     assert (found - expected).abs().max() < 1e-4
-    for seed in (1, 2):  # without hidden words of the prompt there is nothing left to chance
+    for seed in (1, 2):  # without hidden words of the prompt there is nothing left to probability
         other = TorchTrainer(view=AllHidden(0.0))
         other.open(folder, seed)
         batches = [replace(batch, view=seed) for batch in packed(talks())]
         assert torch.equal(logprobs(other, batches), found)
 
 
-def test_an_estimate_does_not_depend_on_the_reply_around_a_token(folder: Path) -> None:
+def test_an_estimate_does_not_depend_on_the_completion_around_a_token(folder: Path) -> None:
     def of(tokens: list[int]) -> torch.Tensor:
         turn = filled_turn([5, 6, 7], tokens, [1, 2, 3], behind=2)
         return logprobs(trainer(folder, AllHidden(0.3)), packed([group_of(filled("a", turn))]))
@@ -219,7 +222,7 @@ def test_an_estimate_does_not_depend_on_the_reply_around_a_token(folder: Path) -
     assert first[1] == second[1] and first[0] != second[0]
 
 
-def test_words_of_the_prompt_are_hidden_by_chance_anew_in_every_epoch() -> None:
+def test_words_of_the_prompt_are_hidden_by_probability_anew_in_every_epoch() -> None:
     shares = []
     hidden = []
     for key in range(400):
@@ -245,7 +248,7 @@ def test_micro_batches_change_nothing(folder: Path) -> None:
 
 
 def test_corrupted_tokens_weigh_one_in_the_mean() -> None:
-    """E[1[hidden] / t] = 1 for t from `least` on: hence the bound is one of the whole reply's log-likelihood."""
+    """E[1[hidden] / t] = 1 for t from `least` on: hence the bound is one of the whole completion's log-likelihood."""
     least, weights, shares = 0.05, [], []
     for key in range(4000):
         canvas = WrittenCanvas(np.arange(12), np.zeros(12, np.int64), 4, 10, key)
@@ -298,13 +301,13 @@ def test_every_epoch_has_its_own_estimate_and_ratios_begin_at_one(folder: Path) 
         assert metrics["kl"] == pytest.approx(0, abs=1e-6) and metrics["clipped_share"] == 0.0
 
 
-def test_without_chance_epochs_share_their_batches(folder: Path) -> None:
+def test_without_probability_epochs_share_their_batches(folder: Path) -> None:
     steps = steps_of(trainer(folder, InOrder(1)), Objective((Clip(anchor="proximal"),)), epochs=3)
     assert len(steps) == 3 and steps[0] is steps[1] is steps[2]
 
 
 def test_same_glances_are_computed_once(folder: Path) -> None:
-    """Siblings read the same prompt before the same masks: without chance, one glance serves all."""
+    """Siblings read the same prompt before the same masks: without probability, one glance serves all."""
     turns = [filled_turn([5, 6, 7], [8 + i, 9, 10], [1, 2, 3], behind=2) for i in range(4)]
     groups = [group_of(*(filled(str(i), turn) for i, turn in enumerate(turns)))]
     opened = [trainer(folder, view) for view in (AllHidden(0.0), AllHidden(0.5), InOrder(1))]
@@ -317,7 +320,7 @@ def test_same_glances_are_computed_once(folder: Path) -> None:
 
 
 def test_gradients_move_what_was_judged(folder: Path, reference: Any) -> None:
-    """Against autograd through transformers' own model, at one step of one reply."""
+    """Against autograd through transformers' own model, at one step of one completion."""
     it = trainer(folder, InOrder(1), clip_norm=None)
     turn = filled_turn([5, 6], [7, 8], [1, 1], behind=2)
     (batch,) = packed([group_of(filled("a", turn, advantage=2.0))])
@@ -334,14 +337,14 @@ def test_gradients_move_what_was_judged(folder: Path, reference: Any) -> None:
 def test_what_has_no_meaning_is_refused(folder: Path) -> None:
     it = trainer(folder, InOrder(1))
     with pytest.raises(ConfigurationError, match="no state of a token"):
-        it.note(talks(), frozenset({HIDDEN_AFTER}))
+        it.policy_statistic(talks(), frozenset({HIDDEN_AFTER}))
     for make in (lambda: InOrder(0), lambda: AllHidden(1.0), lambda: AllHidden(-0.1), lambda: Corrupted(0.0)):
         with pytest.raises(ConfigurationError):
             make()
 
 
 def test_only_what_was_hidden_can_be_asked_about(folder: Path) -> None:
-    """Of what the world said, and of tokens that a view left visible, there is no distribution to learn from."""
+    """Of what the environment said, and of tokens that a view left visible, there is no distribution to learn from."""
     for view, loss, why in ((InOrder(1), Echo(), "only read"), (Corrupted(), ExactKl(), "no distributions")):
         it, objective = trainer(folder, view), Objective((loss,))
         (batch,) = packed(talks())
@@ -354,7 +357,7 @@ def test_only_what_was_hidden_can_be_asked_about(folder: Path) -> None:
     assert it.step([batch], objective)["loss"] == pytest.approx(0, abs=1e-5)
 
 
-def test_a_batch_without_replies_can_be_read(folder: Path) -> None:
+def test_a_batch_without_completions_can_be_read(folder: Path) -> None:
     """A rank that has nothing to train must keep step."""
     it = trainer(folder, InOrder(1))
     (batch,) = packed(talks())

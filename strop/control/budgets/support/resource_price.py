@@ -1,6 +1,6 @@
-"""What an attempt costs: one price for all tasks, so that attempts are allotted over them without a barrier.
+"""What a rollout costs: one price for all tasks, so that rollouts are allotted over them without a barrier.
 
-To spend a fixed mean over a draw one would have to see the whole draw first. With a price nobody waits: each group
+To spend a fixed mean over a batch one would have to see the whole batch first. With a price nobody waits: each group
 buys what is worth it to itself, and the price is moved by dual ascent, up after a group that spent more than the mean
 and down after one that spent less. At any lag groups pay when they are done; what was paid is a sum, so the price does
 not depend on who was done first.
@@ -17,16 +17,16 @@ from strop.errors import ConfigurationError
 
 @dataclass
 class Price:
-    """first * exp(rate * (attempts paid for / mean - groups that paid)).
+    """first * exp(rate * (rollouts paid for / mean - groups that paid)).
 
     Over groups that paid, the mean spent differs from `mean` by mean * |ln(value / first)| / (rate * groups): as long
     as there is a price at which too little is bought and one at which too much is, that goes to 0.
     """
 
-    mean: float  # attempts that a group may have, on average
+    mean: float  # rollouts that a group may have, on average
     rate: float = 0.05  # how far the price moves, in logarithms, for a group that spent twice the mean
     first: float = 1.0  # before anything was paid
-    _paid: int = field(default=0, init=False, repr=False, compare=False)  # attempts
+    _paid: int = field(default=0, init=False, repr=False, compare=False)  # rollouts
     _groups: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -39,9 +39,9 @@ class Price:
     def value(self) -> float:
         return self.first * math.exp(self.rate * (self._paid / self.mean - self._groups))
 
-    def pay(self, attempts: int) -> None:
+    def pay(self, rollouts: int) -> None:
         """A group is done and had so many; 0 is an answer, too."""
-        self._paid += attempts
+        self._paid += rollouts
         self._groups += 1
 
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Beliefs that read a task's chance off what came of the tasks that were tried last."""
+"""Pass-rate estimators that read a task's probability off what came of the tasks that were tried last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from strop.control.estimators.support.prompt_embeddings import PromptStates
 from strop.control.estimators.support.recent_outcomes import Support
 from strop.errors import ConfigurationError
-from strop.roles import Belief
+from strop.roles import PassRateEstimator
 from strop.types import Group
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ByTried(Belief):
+class ByTried(PassRateEstimator):
     """Tried tasks, and what the run's first model makes of prompts; what follows from both a subclass says."""
 
     _states: PromptStates | None = field(default=None, init=False, repr=False, compare=False)

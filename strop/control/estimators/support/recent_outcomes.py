@@ -1,4 +1,4 @@
-"""The tasks that were tried last, and what came of it: from them beliefs read off what others will do."""
+"""The tasks that were tried last, and what came of it: from them pass-rate estimators read off what others will do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Group, IntArray
 
 
 class Tried(NamedTuple):
-    """A task's newest group: admitted when, its prompt, right attempts and all."""
+    """A task's newest group: admitted when, its prompt, right rollouts and all."""
 
     version: int
     number: int

@@ -20,7 +20,7 @@ _AT_ONCE = 2**16  # rows that are moved together, which bounds memory while it g
 
 
 def keys_of(names: Sequence[str]) -> Keys:
-    """64 bits for each name, never 0: among 10 million two are the same with a chance of 3 in a million. [N]"""
+    """64 bits for each name, never 0: among 10 million two are the same with a probability of 3 in a million. [N]"""
     digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
     return np.maximum(np.frombuffer(digests, dtype="<u8").astype(np.uint64), np.uint64(1))
 

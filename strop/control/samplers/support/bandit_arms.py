@@ -1,40 +1,40 @@
-"""Worlds as arms: which one is a sampler's choice, its next task is not."""
+"""Environments as arms: which one is a sampler's choice, its next task is not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.environments.data.lookup import world_of
+from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.stats.task_lineage import is_written
 from strop.types import Task
 
 
 @dataclass
 class Shelves:
-    """The next task of each world, in the world's order."""
+    """The next task of each environment, in the environment's order."""
 
-    worlds: tuple[World, ...]
-    _taken: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # tasks of each world
+    envs: tuple[Environment, ...]
+    _taken: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # tasks of each environment
 
     def __post_init__(self) -> None:
-        kinds = [(world.name, world.level) for world in self.worlds]
+        kinds = [(env.name, env.level) for env in self.envs]
         if not kinds or len(set(kinds)) < len(kinds):
-            raise ConfigurationError(f"Arms need worlds that differ in name or level, got {kinds}")
-        self._taken = [0] * len(self.worlds)
+            raise ConfigurationError(f"Arms need environments that differ in name or level, got {kinds}")
+        self._taken = [0] * len(self.envs)
 
     def take(self, arm: int) -> Task:
         self._taken[arm] += 1
-        return self.worlds[arm].task(self._taken[arm] - 1)
+        return self.envs[arm].task(self._taken[arm] - 1)
 
     def arm(self, task: Task) -> int | None:
-        """Which world a task is from, as everywhere (`world_of`); None: none of these, or a writer's."""
-        if is_written(task) or all(world.name != task.source for world in self.worlds):
+        """Which environment a task is from, as everywhere (`env_of`); None: none of these, or a task generator's."""
+        if is_written(task) or all(env.name != task.source for env in self.envs):
             return None
-        home = world_of(self.worlds, task)
-        return next(arm for arm, world in enumerate(self.worlds) if world is home)
+        home = env_of(self.envs, task)
+        return next(arm for arm, env in enumerate(self.envs) if env is home)
 
     def state(self) -> dict[str, Any]:
         return {"taken": list(self._taken)}

@@ -12,7 +12,7 @@ class Hand:
     """Places chosen for one version of the weights; chosen anew when weights moved or all of them were tried."""
 
     step: int = -1
-    choices: int = 0  # made so far: the key of what chance decides in the next one
+    choices: int = 0  # made so far: the key of what probability decides in the next one
     places: list[int] = field(default_factory=list)  # in the order in which they are tried
 
     def next(self, step: int, choose: Callable[[int], Sequence[int]]) -> int:

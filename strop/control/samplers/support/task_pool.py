@@ -6,48 +6,52 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
 
 @dataclass
 class Pool:
-    """All tasks of worlds that have an end, the first `size` of those that have none; each is made when asked for."""
+    """All tasks of environments that have an end, the first `size` of those that have none; each is made when asked
+    for.
+    """
 
-    worlds: tuple[World, ...]
-    size: int  # most tasks of each world
-    _starts: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # of each world, then all
+    envs: tuple[Environment, ...]
+    size: int  # most tasks of each environment
+    _starts: list[int] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )  # of each environment, then all
     _tasks: dict[int, Task] = field(default_factory=dict, init=False, repr=False, compare=False)
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # by id, once asked
 
     def __post_init__(self) -> None:
-        if not self.worlds or self.size < 1:
-            raise ConfigurationError(f"A pool needs worlds and size >= 1, got {len(self.worlds)} and {self.size}")
+        if not self.envs or self.size < 1:
+            raise ConfigurationError(f"A pool needs environments and size >= 1, got {len(self.envs)} and {self.size}")
         self._starts = [0]
-        for world in self.worlds:
-            known = world.num_tasks()
+        for env in self.envs:
+            known = env.num_tasks()
             if known == 0:
-                raise ConfigurationError(f"{world.name}:{world.level} has no tasks to train on")
+                raise ConfigurationError(f"{env.name}:{env.level} has no tasks to train on")
             self._starts.append(self._starts[-1] + (self.size if known is None else min(known, self.size)))
 
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def world(self, place: int) -> int:
-        """Which of the worlds the task of a place comes from."""
-        return next(world for world in range(len(self.worlds)) if place < self._starts[world + 1])
+    def env(self, place: int) -> int:
+        """Which of the environments the task of a place comes from."""
+        return next(env for env in range(len(self.envs)) if place < self._starts[env + 1])
 
     def task(self, place: int) -> Task:
         if place not in self._tasks:
-            world = self.world(place)
-            self._tasks[place] = self.worlds[world].task(place - self._starts[world])
+            env = self.env(place)
+            self._tasks[place] = self.envs[env].task(place - self._starts[env])
         return self._tasks[place]
 
     def tasks(self, places: Sequence[int]) -> list[Task]:
         return [self.task(place) for place in places]
 
     def place(self, task: Task) -> int | None:
-        """Where a task stands, None: not here; a world that repeats itself has it once, at its first place.
+        """Where a task stands, None: not here; an environment that repeats itself has it once, at its first place.
 
         All are made for it, once: which place is the first must not depend on who was chosen before.
         """

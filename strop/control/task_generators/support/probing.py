@@ -1,4 +1,4 @@
-"""How well the policy does at a task that is not in the run yet: a few attempts that count and are never trained on."""
+"""How well the policy does at a task that is not in the run yet: a few rollouts that count and are never trained on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-async def probed(task: Task, attempts: int, play: Player) -> float | None:
-    """Mean reward of so many attempts; None: the world failed them all, or its prompt leaves no room for a reply."""
+async def probed(task: Task, rollouts: int, play: Player) -> float | None:
+    """Mean reward of so many rollouts; None: the environment failed them all, or its prompt leaves no room for a
+    completion.
+    """
     try:
-        made = await asyncio.gather(*(play(play.another(), task=task) for _ in range(attempts)))
+        made = await asyncio.gather(*(play(play.another(), task=task) for _ in range(rollouts)))
     except ConfigurationError:
         return None
-    marks = [mark for mark in await play.score(made) if mark is not None]
-    return sum(marks) / len(marks) if marks else None
+    scores = [score for score in await play.score(made) if score is not None]
+    return sum(scores) / len(scores) if scores else None

@@ -1,4 +1,4 @@
-"""How writers ask for tasks: of an adviser, or of the policy itself; and how an answer becomes a task."""
+"""How task generators ask for tasks: of an LLM client, or of the policy itself; and how an answer becomes a task."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
-from strop.errors import AdviserError
-from strop.roles import Adviser, Agent, Environment
+from strop.errors import LLMClientError
+from strop.roles import Agent, Episode, LLMClient
 from strop.stats.task_lineage import child
 from strop.text.llm_prompt import question, told
 from strop.types import Message, Sampling, Task
@@ -35,47 +35,51 @@ REQUESTS: Mapping[str, str] = {
     "reasoning": "Rewrite the problem so that it needs several more steps." + _FORM,
     "complicate": "Give the problem data that are harder to read." + _FORM,
     "compared": "Are the two problems equivalent? Write Equal or Not Equal and nothing else.",
-    "mended": "The reply is wrong. Write a new problem that trains what it got wrong." + _FORM,
+    "mended": "The completion is wrong. Write a new problem that trains what it got wrong." + _FORM,
 }
 _ADVISED = Sampling(max_tokens=512)
 
 
 @dataclass(frozen=True)
 class _Once(Agent):
-    """Reads this in place of the task and replies once; the world is not asked."""
+    """Reads this in place of the task and completions once; the environment is not asked."""
 
     text: str
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         dialogue.restart([Message("user", self.text)])
         if not dialogue.is_cut:
-            await dialogue.reply()
+            await dialogue.completion()
         return ()
 
 
-async def asked(adviser: Adviser | None, text: str, play: Player) -> str:
-    """What an adviser says; without one, what the policy itself says, whose tokens count and are never trained on."""
+async def asked(llm_client: LLMClient | None, text: str, play: Player) -> str:
+    """What an LLM client says; without one, what the policy itself says, whose tokens count and are never trained
+    on.
+    """
     start = play.another()
-    if adviser is not None:
-        return await adviser.ask([Message("user", text)], _ADVISED, start.key)
-    return final_answer((await play(start, _Once(text))).reply)
+    if llm_client is not None:
+        return await llm_client.ask([Message("user", text)], _ADVISED, start.key)
+    return final_answer((await play(start, _Once(text))).completion)
 
 
-async def asked_for(adviser: Adviser | None, wanted: str, play: Player, **parts: str) -> str:
+async def asked_for(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> str:
     """The answer to one of the requests."""
-    return await asked(adviser, question(REQUESTS[wanted], wanted=wanted, **parts), play)
+    return await asked(llm_client, question(REQUESTS[wanted], wanted=wanted, **parts), play)
 
 
-async def advice(adviser: Adviser | None, wanted: str, play: Player, **parts: str) -> dict[str, str]:
+async def advice(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> dict[str, str]:
     """The same in parts."""
-    return told(await asked_for(adviser, wanted, play, **parts))
+    return told(await asked_for(llm_client, wanted, play, **parts))
 
 
-async def rewritten(adviser: Adviser | None, wanted: str, parent: Task, play: Player, **parts: str) -> Task:
+async def rewritten(llm_client: LLMClient | None, wanted: str, parent: Task, play: Player, **parts: str) -> Task:
     """The task that the answer holds, with its own answer."""
-    said = await advice(adviser, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
+    said = await advice(llm_client, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
     if not said.get("task") or not said.get("answer"):
-        raise AdviserError(f"asked for a problem and its answer ({wanted}), there is no {missing(said)} in the reply")
+        raise LLMClientError(
+            f"asked for a problem and its answer ({wanted}), there is no {missing(said)} in the completion"
+        )
     return child(parent, said["task"], said["answer"])
 
 

@@ -1,4 +1,4 @@
-"""What writers write, checked in this one place before a sampler may have it."""
+"""What task generators write, checked in this one place before a sampler may have it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from strop.capabilities import TakesOffers, outermost
 from strop.environments.data.heldout_split import is_heldout, prompt_of
-from strop.environments.data.lookup import world_of
-from strop.errors import AdviserError
-from strop.roles import World
+from strop.environments.data.lookup import env_of
+from strop.errors import LLMClientError
+from strop.roles import Environment
 from strop.types import Group, Task
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from strop.observe.metrics.step_metrics import Tally
     from strop.run import Run
 
-_LOOKED_AT = 16  # tasks of a world that show whether its questions say their answers
+_LOOKED_AT = 16  # tasks of an environment that show whether its questions say their answers
 
 
 @dataclass
 class Offers:
-    """Between the run's writer and its sampler; what is taken and what is refused, and why, is counted."""
+    """Between the run's task generator and its sampler; what is taken and what is refused, and why, is counted."""
 
     run: Run
     policy: Policy
@@ -35,12 +35,12 @@ class Offers:
 
     async def written(self, group: Group, play: Player) -> list[Task]:
         """What follows from a group; nothing where whoever was asked did not answer."""
-        if self.run.writer is None or not group.trajectories:
+        if self.run.task_generator is None or not group.rollouts:
             return []
         try:
-            return await self.run.writer(group, play)
-        except AdviserError:
-            self.tally.offered("adviser_failed")
+            return await self.run.task_generator(group, play)
+        except LLMClientError:
+            self.tally.offered("llm_client_failed")
             return []
 
     def hand(self, tasks: Sequence[Task]) -> None:
@@ -53,57 +53,60 @@ class Offers:
 
     def refusal(self, task: Task) -> str:
         """Why a written task may not be trained on; empty where it may."""
-        asked, world = prompt_of(task).strip(), world_of(self.run.worlds, task)
+        asked, env = prompt_of(task).strip(), env_of(self.run.envs, task)
         if not asked:
             return "empty"
         if asked in self._kept or (self._is_split and is_heldout(asked)):
             return "held_out"
         if not self.policy.fits(task):
             return "too_long"
-        if world.is_inline and not _is_readable(world, task):
+        if env.is_inline and not _is_readable(env, task):
             return "unreadable"
-        return "holds_answer" if self._leaks(world, task) else ""
+        return "holds_answer" if self._leaks(env, task) else ""
 
-    def _leaks(self, world: World, task: Task) -> bool:
-        """Whether its text says the answer, raw or as its world spells it, where most of the world's own do not.
+    def _leaks(self, env: Environment, task: Task) -> bool:
+        """Whether its text says the answer, raw or as its environment spells it, where most of the environment's own do
+        not.
 
         The choices of a question and the numbers of `make 23 from 2 3 7` say it in every task.
         """
-        name = (world.name, world.level)
+        name = (env.name, env.level)
         if name not in self._telling:
-            count = world.num_tasks()
-            own = [_says(world, world.task(index)) for index in range(min(count or _LOOKED_AT, _LOOKED_AT))]
+            count = env.num_tasks()
+            own = [_says(env, env.task(index)) for index in range(min(count or _LOOKED_AT, _LOOKED_AT))]
             self._telling[name] = [2 * sum(each) > len(own) for each in zip(*own, strict=True)]
-        return any(says and not usual for says, usual in zip(_says(world, task), self._telling[name], strict=True))
+        return any(says and not usual for says, usual in zip(_says(env, task), self._telling[name], strict=True))
 
     @cached_property
-    def _worlds(self) -> tuple[World, ...]:
-        return (*self.run.worlds, *self.run.evaluation.unseen)
+    def _envs(self) -> tuple[Environment, ...]:
+        return (*self.run.envs, *self.run.evaluation.unseen)
 
     @cached_property
     def _is_split(self) -> bool:
-        """Whether a world without an end is measured on, where the text itself decides its side."""
-        return any(world.num_tasks(heldout=True) is None for world in self._worlds)
+        """Whether an environment without an end is measured on, where the text itself decides its side."""
+        return any(env.num_tasks(heldout=True) is None for env in self._envs)
 
     @cached_property
     def _kept(self) -> frozenset[str]:
-        """What finite worlds keep for measuring; looked up once, since there may be as many as there are tasks."""
-        places = ((world, place) for world in self._worlds for place in range(world.num_tasks(heldout=True) or 0))
-        return frozenset(prompt_of(world.task(place, heldout=True)).strip() for world, place in places)
+        """What finite environments keep for measuring; looked up once, since there may be as many as there are
+        tasks.
+        """
+        places = ((env, place) for env in self._envs for place in range(env.num_tasks(heldout=True) or 0))
+        return frozenset(prompt_of(env.task(place, heldout=True)).strip() for env, place in places)
 
 
-def _is_readable(world: World, task: Task) -> bool:
-    """Whether its world can judge replies to it; one whose answer it cannot read would fail every attempt."""
+def _is_readable(env: Environment, task: Task) -> bool:
+    """Whether its environment can judge completions to it; one whose answer it cannot read would fail every rollout."""
     try:
-        world.check(task, "")
-    except Exception:  # whatever a world does with an answer that is none of its own
+        env.check(task, "")
+    except Exception:  # whatever an environment does with an answer that is none of its own
         return False
     return True
 
 
-def _says(world: World, task: Task) -> list[bool]:
+def _says(env: Environment, task: Task) -> list[bool]:
     """Whether a text says the answer, in each spelling."""
-    spellings: list[Callable[[str], str]] = [str.strip, *([world.answer] if world.is_inline else [])]
+    spellings: list[Callable[[str], str]] = [str.strip, *([env.answer] if env.is_inline else [])]
     return [holds(prompt_of(task), spell(task.answer)) for spell in spellings]
 
 

@@ -1,6 +1,6 @@
 """Successes that a task lends to its later groups: the newest of each task, for gates that put one into a group.
 
-What is lent is an attempt of its own, REPLAYED, with the tokens and logprobs it was sampled with, in no pass rate.
+What is lent is a rollout of its own, REPLAYED, with the tokens and logprobs it was sampled with, in no pass rate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strop.storage.turn_bytes import decode_turns, encode_turns
-from strop.types import Group, Origin, Outcome, Task, Trajectory
+from strop.types import Group, Origin, Outcome, Rollout, Task
 
 _KNOWN = 1000  # tasks whose successes are kept, those solved last
 _NOBODYS = Task((), "", "")
@@ -22,16 +22,16 @@ class Lending:
     """The last `size` successes of each task, the oldest first."""
 
     size: int = 1
-    by_task: dict[str, list[Trajectory]] = field(default_factory=dict)
+    by_task: dict[str, list[Rollout]] = field(default_factory=dict)
 
-    def keep(self, task: str, successes: Sequence[Trajectory]) -> None:
+    def keep(self, task: str, successes: Sequence[Rollout]) -> None:
         """Nothing of their first group and training is kept."""
         kept = [*self.by_task.pop(task, []), *map(_untrained, successes)][-self.size :]
         self.by_task |= {task: kept} if kept else {}
         while len(self.by_task) > _KNOWN:
             del self.by_task[next(iter(self.by_task))]
 
-    def known(self, task: str) -> list[Trajectory]:
+    def known(self, task: str) -> list[Rollout]:
         return self.by_task.get(task, [])
 
     def state(self) -> dict[str, Any]:
@@ -41,25 +41,27 @@ class Lending:
         self.by_task = {task: [_success(plain) for plain in kept] for task, kept in state.items()}
 
 
-def lent(success: Trajectory, group: Group) -> Trajectory:
+def lent(success: Rollout, group: Group) -> Rollout:
     """A copy for this group."""
     return replace(success, id=f"{group.number}/borrowed", task=group.task, origin=Origin.REPLAYED)
 
 
-def _untrained(success: Trajectory) -> Trajectory:
-    return replace(success, parent="", family="", advantages=None, returns=None, values=None, notes={})
+def _untrained(success: Rollout) -> Rollout:
+    return replace(
+        success, parent="", comparison_group="", advantages=None, returns=None, values=None, policy_statistics={}
+    )
 
 
-def _plain(success: Trajectory) -> dict[str, Any]:
+def _plain(success: Rollout) -> dict[str, Any]:
     turns = base64.b64encode(encode_turns(success.turns)).decode()
     kept = {name: getattr(success, name) for name in ("id", "reward", "rewards", "facts", "turn_rewards")}
     return {**kept, "outcome": success.outcome.value, "turns": turns}
 
 
-def _success(plain: dict[str, Any]) -> Trajectory:
+def _success(plain: dict[str, Any]) -> Rollout:
     """Without its task, which comes with the group that borrows it."""
     turns = decode_turns(base64.b64decode(plain["turns"]))
-    return Trajectory(
+    return Rollout(
         plain["id"],
         _NOBODYS,
         turns,

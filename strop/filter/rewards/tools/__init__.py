@@ -1,1 +1,1 @@
-"""Rewards of attempts that used tools."""
+"""Rewards of rollouts that used tools."""

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
 from strop.types import Group
 
@@ -36,8 +36,8 @@ class CosineShift(Reward):
         return (1 + math.cos(math.pi * min(version / self.total, 1.0))) / 2
 
     def __call__(self, group: Group) -> list[float]:
-        first, second = (plain_marks(self, reward, group) for reward in (self.first, self.second))
+        first, second = (plain_scores(self, reward, group) for reward in (self.first, self.second))
         share = self.share(group.version)
-        for attempt in group.trajectories:
-            attempt.facts["first_share"] = share
+        for rollout in group.rollouts:
+            rollout.facts["first_share"] = share
         return [share * one + (1 - share) * other for one, other in zip(first, second, strict=True)]

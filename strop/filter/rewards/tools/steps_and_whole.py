@@ -1,7 +1,7 @@
-"""Datarus-R1's hierarchy (2508.13382): each step that was carried out is judged, and the attempt as a whole.
+"""Datarus-R1's hierarchy (2508.13382): each step that was carried out is judged, and the rollout as a whole.
 
 Reading: rules stand for the paper's reward model. A step is good where no answer of its tools begins with an error, and
-`whole` judges the end; an attempt without a step has 0 for its steps.
+`whole` judges the end; a rollout without a step has 0 for its steps.
 Papers: datarus-r1
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from strop.filter.reward_values import plain_marks
+from strop.filter.reward_values import plain_scores
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 _ERROR = "error"
 
@@ -21,23 +21,23 @@ _ERROR = "error"
 class StepsAndWhole(Reward):
     """(mean over steps + whole) / 2."""
 
-    whole: Reward  # of an attempt, from 0 to 1
+    whole: Reward  # of a rollout, from 0 to 1
 
     @property
     def is_inline(self) -> bool:
         return self.whole.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self, self.whole, group)
-        return [(_steps(attempt) + mark) / 2 for attempt, mark in zip(group.trajectories, marks, strict=True)]
+        scores = plain_scores(self, self.whole, group)
+        return [(_steps(rollout) + score) / 2 for rollout, score in zip(group.rollouts, scores, strict=True)]
 
 
-def _steps(attempt: Trajectory) -> float:
+def _steps(rollout: Rollout) -> float:
     """The share of good steps; one whose answers were never read was not carried out."""
     scores = [
         not any(message.content.startswith(_ERROR) for message in after.told)
-        for before, after in itertools.pairwise(attempt.turns)
+        for before, after in itertools.pairwise(rollout.turns)
         if before.message.tool_calls
     ]
-    attempt.facts |= {"steps": float(len(scores)), "good_steps": sum(scores) / max(len(scores), 1)}
-    return attempt.facts["good_steps"]
+    rollout.facts |= {"steps": float(len(scores)), "good_steps": sum(scores) / max(len(scores), 1)}
+    return rollout.facts["good_steps"]

@@ -1,4 +1,4 @@
-"""A question with what others said about it behind: how roles of one attempt hear of each other."""
+"""A question with what others said about it behind: how roles of one rollout hear of each other."""
 
 from __future__ import annotations
 

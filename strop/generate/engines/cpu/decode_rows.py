@@ -24,7 +24,7 @@ _PER_ROW = (
     "has_strings",
     "is_truncated",
     "lender",
-    "lent",
+    "shared",
 )
 
 
@@ -54,7 +54,7 @@ class Rows:
         self.has_strings: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
         self.is_truncated: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)  # by top-k or top-p
         self.lender: IntArray = np.arange(count)  # the row that has the same first keys,
-        self.lent: IntArray = np.zeros(count, dtype=np.int64)  # this many
+        self.shared: IntArray = np.zeros(count, dtype=np.int64)  # this many
 
     @property
     def active(self) -> IntArray:
@@ -111,11 +111,11 @@ class Rows:
         """A row begins with the first keys of another, or goes on behind its own; what others had beyond is gone."""
         kept = length if source == row else 0
         borrowers = self.lender == row
-        self.lent[borrowers] = np.minimum(self.lent[borrowers], kept)
+        self.shared[borrowers] = np.minimum(self.shared[borrowers], kept)
         if source != row:
             # siblings all read the first one's, which is then in the cache
-            self.lender[row] = self.lender[source] if length <= self.lent[source] else source
-        self.lent[row] = min(int(self.lent[row]), length) if source == row else length
+            self.lender[row] = self.lender[source] if length <= self.shared[source] else source
+        self.shared[row] = min(int(self.shared[row]), length) if source == row else length
 
     def append(self, rows: IntArray, tokens: IntArray, logprobs: FloatArray, version: int) -> None:
         """One more token for each of these rows."""

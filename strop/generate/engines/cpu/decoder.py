@@ -249,8 +249,8 @@ class Decoder(Generic[Request]):
 
     def _draw(self, rows: IntArray, scores: Tensor, version: int) -> None:
         table = self.rows
-        chance = uniforms(table.key[rows], table.length[rows])
-        tokens, logprobs = draw(scores, table.temperature[rows], table.top_k[rows], table.top_p[rows], chance)
+        probability = uniforms(table.key[rows], table.length[rows])
+        tokens, logprobs = draw(scores, table.temperature[rows], table.top_k[rows], table.top_p[rows], probability)
         self._check_finite(int((~np.isfinite(logprobs)).sum()), len(rows), version)
         table.append(rows, tokens, logprobs, version)
 

@@ -69,8 +69,8 @@ class WholeStep(CompiledLlama):
     def write(self, table: Rows, memory: KeyValues, rows: IntArray, steps: int, version: int) -> tuple[int, int]:
         """Up to `steps` tokens for each row, until one ends: how many it were, and how many rows are not finite."""
         self._prepare(memory)
-        lenders, lent = table.lender[rows], table.lent[rows]
-        work = StepWork(len(rows), None, rows.ctypes.data, None, lenders.ctypes.data, lent.ctypes.data, 0, None)
+        lenders, shared = table.lender[rows], table.shared[rows]
+        work = StepWork(len(rows), None, rows.ctypes.data, None, lenders.ctypes.data, shared.ctypes.data, 0, None)
         return self._steps.write(self._model, self._table(table, version), work, steps)
 
     # ---- where things lie

@@ -50,7 +50,7 @@ class TorchRequest:
 class TorchEngine(Engine):
     """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
 
-    rows: int = 64  # replies decoded together
+    rows: int = 64  # completions decoded together
     device: str = "cpu"  # cpu or cuda
     dtype: str = "float32"  # of the weights
     keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
@@ -171,8 +171,8 @@ class TorchEngine(Engine):
         table, owner = self._decoder.rows, self._decoder.owners[row]
         if owner is None:
             return False
-        reply = table.tokens[row, table.prompt[row] - owner.sampling.num_prefix : table.length[row]]
-        return self._strings.is_complete(reply, owner.sampling.stop, owner.sampling.num_prefix)
+        completion = table.tokens[row, table.prompt[row] - owner.sampling.num_prefix : table.length[row]]
+        return self._strings.is_complete(completion, owner.sampling.stop, owner.sampling.num_prefix)
 
     def _finish(self, row: int, stop: Stop) -> None:
         """Hand a row's completion over and free the row."""

@@ -1,4 +1,5 @@
-"""Masked diffusion (LLaDA, 2502.09992): a reply is a canvas of masks, and each step keeps the tokens that are surest.
+"""Masked diffusion (LLaDA, 2502.09992): a completion is a canvas of masks, and each step keeps the tokens that are
+surest.
 
 Blocks are filled from left to right, the places of a block in any order: a token is drawn for every open place of it,
 and those that are likeliest stay. Each look of the model reads the whole canvas, in both directions.
@@ -38,7 +39,7 @@ _LOOK = np.int64(1) << 32  # a place is drawn anew in every look, with a random 
 class DiffusionEngine(Engine):
     """Fills up to `rows` canvases together; a canvas has `max_tokens` places, as far as the context goes."""
 
-    rows: int = 64  # replies filled together
+    rows: int = 64  # completions filled together
     block: int = 32  # places that are filled before any behind them
     least: int = 1  # tokens that each step keeps, the surest
     sure: float = 1.0  # tokens of this probability are kept as well; 1: none
@@ -70,7 +71,9 @@ class DiffusionEngine(Engine):
         context = context_length(self._model)
         check_request(prompt, sampling, context, self._model.get_input_embeddings().weight.shape[0])
         if sampling.stop:
-            raise ConfigurationError(f"DiffusionEngine ends a reply with an end token alone, got stop={sampling.stop}")
+            raise ConfigurationError(
+                f"DiffusionEngine ends a completion with an end token alone, got stop={sampling.stop}"
+            )
         room = min(sampling.max_tokens, context - len(prompt))
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         canvas = Canvas(prompt, sampling, key, future, room, self.block, self._mask)
@@ -166,8 +169,8 @@ class DiffusionEngine(Engine):
         keys = np.repeat(np.array([as_key(canvas.key) for canvas in canvases]), counts)
         looks = np.repeat(np.array([canvas.looks for canvas in canvases], np.int64), counts)
         scores[torch.from_numpy(np.flatnonzero(temperature == 0)).to(scores.device), self._mask] = -torch.inf
-        chances = uniforms(keys, np.concatenate(places) + looks * _LOOK)
-        tokens, logprobs = draw(scores, temperature, top_k, top_p, chances)
+        probabilities = uniforms(keys, np.concatenate(places) + looks * _LOOK)
+        tokens, logprobs = draw(scores, temperature, top_k, top_p, probabilities)
         if not np.isfinite(logprobs).all():
             raise ConfigurationError("the model's logits are not finite")
         sureness = scores.softmax(-1).gather(1, torch.from_numpy(tokens).to(scores.device).unsqueeze(1)).squeeze(1)

@@ -1,4 +1,4 @@
-"""One reply of a diffusion model while it is written: a prompt, and behind it places that fill in any order."""
+"""One completion of a diffusion model while it is written: a prompt, and behind it places that fill in any order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from strop.types import FloatArray, IntArray, Sampling
 class Canvas:
     """Blocks are filled one after the other, each in any order.
 
-    A reply ends where an end token stands and nothing right of it: from then on everything behind it is that token, as
-    such models are taught. Steps are numbered from the prompt's length on, so that a reply that is gone on with later
-    counts on.
+    A completion ends where an end token stands and nothing right of it: from then on everything behind it is that
+    token, as
+    such models are taught. Steps are numbered from the prompt's length on, so that a completion that is gone on with
+    later counts on.
     """
 
     prompt: IntArray  # [P]
@@ -33,7 +34,7 @@ class Canvas:
     versions: IntArray = field(init=False)  # [P + room]
     order: IntArray = field(init=False)  # [P + room], the step that each token came in
     first: int = field(init=False)  # place of the block that is being filled
-    end: int = field(init=False)  # behind the last place of the reply, as far as is known
+    end: int = field(init=False)  # behind the last place of the completion, as far as is known
     is_ended: bool = field(default=False, init=False)
     looks: int = field(default=0, init=False)  # steps, those among them in which nothing was kept
     in_vain: int = field(default=0, init=False)  # of the last looks in a row

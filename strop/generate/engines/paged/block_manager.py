@@ -1,8 +1,8 @@
 """Who holds which page of keys: siblings share those of their prompt, and a prefix is kept until its room is needed.
 
 A page is known by the digest of everything up to its end, so a prefix is found whoever left it (vLLM's prefix caching,
-Kwon et al., 2309.06180). A digest names a whole page of one weight version; new weights clear them all. What an attempt
-wrote is digested only when somebody goes on from its prompt: for attempts of one turn that would be work in vain.
+Kwon et al., 2309.06180). A digest names a whole page of one weight version; new weights clear them all. What a rollout
+wrote is digested only when somebody goes on from its prompt: for rollouts of one turn that would be work in vain.
 """
 
 from __future__ import annotations

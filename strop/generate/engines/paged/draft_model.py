@@ -90,7 +90,7 @@ class Draft:
     _lessons: int = field(init=False, repr=False, compare=False, default=0)
     _ends: Ends = field(init=False, repr=False, compare=False)
     _optimizer: torch.optim.Optimizer = field(init=False, repr=False, compare=False)
-    _chance: torch.Generator = field(init=False, repr=False, compare=False)
+    _probability: torch.Generator = field(init=False, repr=False, compare=False)
     _traces: deque[Trace] = field(init=False, repr=False, compare=False, default_factory=deque)
     _missed: deque[Missed] = field(init=False, repr=False, compare=False, default_factory=deque)
     _new: int = field(init=False, repr=False, compare=False, default=0)  # completions since the last lesson
@@ -114,7 +114,7 @@ class Draft:
         self._rounded = [each.to(ends.embedding.dtype, copy=True) for each in self._mean]
         rate = min(_FASTEST, self.learning_rate / size)
         self._optimizer = torch.optim.Adam(self._next.parameters(), lr=rate, betas=_BETAS)
-        self._chance = torch.Generator(device).manual_seed(0)
+        self._probability = torch.Generator(device).manual_seed(0)
         self._counts = torch.zeros(2, dtype=torch.float64, device=device)  # float32 stops at 2^24
         self._traces, self._missed = deque(maxlen=self.pool), deque(maxlen=self.pool)
         self._new, self._lessons, self._seen = 0, 0, (0.0, 0.0)
@@ -186,7 +186,7 @@ class Draft:
         """Sum over depths of what is apart in the mean, from states of sampled tokens drawn at random."""
         states, tokens = (torch.cat(each) for each in zip(*traces, strict=True))
         ends = _ends_of([len(trace.tokens) for trace in traces], tokens.device)
-        at = torch.randint(len(tokens), (_POSITIONS,), generator=self._chance, device=tokens.device)
+        at = torch.randint(len(tokens), (_POSITIONS,), generator=self._probability, device=tokens.device)
         ends, state, last = ends[at], states[at], len(tokens) - 1
         length = state.float().square().sum(-1).mean()  # squared
         total = states.new_zeros((), dtype=torch.float32)

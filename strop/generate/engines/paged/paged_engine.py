@@ -35,7 +35,7 @@ from strop.models.eight_bits import load_held
 from strop.models.model import parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
-from strop.weights.shared_base_weights import Lent, Loan, readable
+from strop.weights.shared_base_weights import Loan, Shared, readable
 
 _PREFILL = 16384  # tokens of prompts between two looks
 _NAP = 3e-4  # seconds between two questions whether the device is done
@@ -63,7 +63,7 @@ class PagedEngine(Engine):
     num_reused: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts found computed
     _slow: TorchEngine | None = field(init=False, repr=False, compare=False, default=None)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
-    _lent: Lent | None = field(init=False, repr=False, compare=False, default=None)
+    _shared: Shared | None = field(init=False, repr=False, compare=False, default=None)
     _weights: dict[str, Tensor] = field(init=False, repr=False, compare=False)  # what a version brings anew
     _board: Board = field(init=False, repr=False, compare=False)
     _seating: Seating = field(init=False, repr=False, compare=False)
@@ -77,15 +77,15 @@ class PagedEngine(Engine):
         """Read the model from a Hugging Face folder and set the room for keys aside."""
         if self.rows < 1 or self.steps < 1:
             raise ConfigurationError(f"an engine needs rows >= 1 and steps >= 1, got {self.rows} and {self.steps}")
-        lent = self._lent
-        self._model = lent.model if lent else load_held(model, named_dtype(self.dtype), self.device, self.products)
+        shared = self._shared
+        self._model = shared.model if shared else load_held(model, named_dtype(self.dtype), self.device, self.products)
         if reason := why_not(self._model):
             print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
             self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache, self.products)
             return self._slow.open(model)
         operations, context = operations_on(self.device, self.races), context_of(self, self._model)
         llama = PagedLlama(self._model, operations, context)
-        self._weights = parameters(self._model) if lent is None else llama.adapters(self._model)
+        self._weights = parameters(self._model) if shared is None else llama.adapters(self._model)
         pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))
         ends = end_tokens(self._model)
         self._ends = frozenset(ends.tolist())
@@ -95,11 +95,11 @@ class PagedEngine(Engine):
         self._strings = StopStrings(model)
         self._seating = Seating(self.rows, pages, (2 * self.steps + 1) * self._board.most)  # two looks are under way
 
-    def borrow(self, lent: Loan | None) -> bool:
+    def borrow(self, shared: Loan | None) -> bool:
         """Read these weights in place, with adapters of its own, where they are what it would hold and it has none."""
-        found = readable(lent, self.device, named_dtype(self.dtype)) if self._model is None else None
-        self._lent = None if found is None or why_not(found.model) else found
-        return self._lent is not None
+        found = readable(shared, self.device, named_dtype(self.dtype)) if self._model is None else None
+        self._shared = None if found is None or why_not(found.model) else found
+        return self._shared is not None
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt`, together with whatever else is running."""
@@ -130,7 +130,7 @@ class PagedEngine(Engine):
             source = read_weights(version.location, self._model)
             with self._board.turn():
                 self._board.renew(source, weights, version.step)
-                answer = fingerprint(weights) if self._lent is None else self._lent.held(weights)
+                answer = fingerprint(weights) if self._shared is None else self._shared.held(weights)
             self._seating.forget()
             self.version = version.step
             return answer

@@ -32,7 +32,7 @@ _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequen
 
 
 def why_not(model: Any) -> str:
-    """Why this model cannot take the quick path; empty where it can."""
+    """Why this model cannot take the fast path; empty where it can."""
     if reason := why_undescribed(model):
         return reason
     kinds = getattr(model.base_model.rotary_emb, "rope_type", "default")

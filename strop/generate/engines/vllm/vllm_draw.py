@@ -3,7 +3,7 @@
 vLLM's sampler would draw from a generator that knows what a request drew before, and its logprobs would leave it open
 which truncation they belong to. Here a row leaves with one possible token, whose logit is the logprob it was drawn
 with: vLLM takes the likeliest and reports that logit (`logprobs_mode="processed_logits"`), so top-k and top-p are
-exact, and the same key goes on with the same tokens wherever a reply was cut.
+exact, and the same key goes on with the same tokens wherever a completion was cut.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""vLLM as an engine: for families that the quick paths do not know, and for models that need several GPUs.
+"""vLLM as an engine: for families that the fast paths do not know, and for models that need several GPUs.
 
 It runs in this process, without a server, and is asked for one step at a time, so that requests come, go and survive
 new weights between two steps as in the other engines. Tokens are drawn by strop's own rule (`vllm_draw`), so the same
@@ -43,7 +43,7 @@ _LONGEST = 8192  # tokens of a context, where the model allows more and nobody a
 class VllmEngine(Engine):
     """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
 
-    rows: int = 256  # replies decoded together
+    rows: int = 256  # completions decoded together
     device: str = "cuda"  # or cpu: what the installed vLLM is built for
     dtype: str = "bfloat16"  # of the weights
     keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
@@ -245,7 +245,7 @@ class VllmEngine(Engine):
         request.versions += [self.version] * len(logprobs)
         self.num_generated += len(logprobs)
         is_cut = bool(request.sampling.stop) and self._strings.is_complete(
-            request.reply, request.sampling.stop, request.sampling.num_prefix
+            request.completion, request.sampling.stop, request.sampling.num_prefix
         )
         if not output.finished and not is_cut:
             return False

@@ -32,8 +32,10 @@ class VllmRequest:
             self.future.set_result(Completion(*arrays, stop))
 
     @property
-    def reply(self) -> IntArray:
-        """What stop strings are looked for in: the end of the prompt that begins the reply, and what was written."""
+    def completion(self) -> IntArray:
+        """What stop strings are looked for in: the end of the prompt that begins the completion, and what was
+        written.
+        """
         begun = self.prompt[len(self.prompt) - self.sampling.num_prefix :]
         return np.concatenate([begun, np.array(self.tokens, np.int64)])
 

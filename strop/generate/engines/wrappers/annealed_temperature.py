@@ -1,7 +1,8 @@
-"""EAD's engine (2510.05251): within a reply the temperature falls from hot to cold, later the longer training lasts.
+"""EAD's engine (2510.05251): within a completion the temperature falls from hot to cold, later the longer training
+lasts.
 
-Reading: a temperature holds for a few tokens and not for one; logprobs are of what was really sampled from. Replies are
-counted from where they were asked for: one that is taken up in its middle begins hot again.
+Reading: a temperature holds for a few tokens and not for one; logprobs are of what was really sampled from. Completions
+are counted from where they were asked for: one that is taken up in its middle begins hot again.
 Papers: ead
 """
 
@@ -25,7 +26,7 @@ TEMPERATURE = "temperature"  # in `Turn.aux`: of each sampled token
 
 @dataclass
 class AnnealedTemperature(InPieces):
-    """Token t of a reply in the annealed voice is drawn at max(1 + hottest - exp(t / scale), coldest).
+    """Token t of a completion in the annealed policy name is drawn at max(1 + hottest - exp(t / scale), coldest).
 
     The first `plain` tokens are drawn at 1. scale = first + growth * version: 1 is crossed at t = scale * log(hottest).
     All is multiplied by the temperature asked for. Plain requests are passed on.
@@ -33,7 +34,7 @@ class AnnealedTemperature(InPieces):
 
     hottest: float = 1.2
     coldest: float = 0.1
-    plain: int = 10  # tokens of a reply before the heat begins
+    plain: int = 10  # tokens of a completion before the heat begins
     first: float = 500.0  # scale of the fall, in tokens, at version 0
     growth: float = 100.0  # of the scale with each version
     size: int = 4  # tokens that are drawn at one temperature
@@ -51,7 +52,7 @@ class AnnealedTemperature(InPieces):
             )
 
     def temperature(self, at: int, version: int) -> float:
-        """Of token number `at` of a reply."""
+        """Of token number `at` of a completion."""
         if at < self.plain:
             return 1.0
         scale = self.first + self.growth * version
@@ -61,13 +62,13 @@ class AnnealedTemperature(InPieces):
         return self.hottest + self.coldest - falling if self.is_late else falling
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        if not sampling.voice.startswith(ANNEALED):
+        if not sampling.policy_name.startswith(ANNEALED):
             return await self.inner.sample(prompt, sampling, key)
-        version = int(sampling.voice.removeprefix(ANNEALED))
+        version = int(sampling.policy_name.removeprefix(ANNEALED))
 
         def ask(at: int) -> Sampling:
             size, heat = self.size if at >= self.plain else self.plain - at, self.temperature(at, version)
-            return replace(sampling, voice="", max_tokens=size, temperature=sampling.temperature * heat)
+            return replace(sampling, policy_name="", max_tokens=size, temperature=sampling.temperature * heat)
 
         pieces, stop = await self.pieces(prompt, sampling, key, ask)
         return joined(list(self._told(pieces, version)), stop)

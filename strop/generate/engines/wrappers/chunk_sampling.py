@@ -1,4 +1,4 @@
-"""Engines that ask another one for a reply piece by piece."""
+"""Engines that ask another one for a completion piece by piece."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from strop.types import IntArray, Sampling
 
 
 def goes_on(engine: Engine) -> bool:
-    """Whether a reply asked for in pieces is the reply that one request gets, of an engine and all it is made of."""
+    """Whether a completion asked for in pieces is the completion that one request gets, of an engine and all it is made
+    of.
+    """
     return all(part.goes_on for part in inside(engine, Engine))
 
 
@@ -31,9 +33,9 @@ class InPieces(Engine):
     async def pieces(
         self, prompt: IntArray, sampling: Sampling, key: int, ask: Callable[[int], Sampling]
     ) -> tuple[list[Completion], Stop]:
-        """Piece after piece, each going on where the last one ended, and how the reply ended.
+        """Piece after piece, each going on where the last one ended, and how the completion ended.
 
-        `ask` says how the piece is drawn that begins at a token of the reply, and how long it may be.
+        `ask` says how the piece is drawn that begins at a token of the completion, and how long it may be.
         """
         self._aborted.discard(key)
         made: list[Completion] = []
@@ -41,7 +43,7 @@ class InPieces(Engine):
         while not is_whole and key not in self._aborted:
             asked = ask(at)
             size = min(asked.max_tokens, sampling.max_tokens - at)
-            # a text that ends the reply may begin in the piece before
+            # a text that ends the completion may begin in the piece before
             begun = sampling.num_prefix + at if sampling.stop else sampling.num_prefix
             piece = await self.inner.sample(prompt, replace(asked, max_tokens=size, num_prefix=begun), key)
             made.append(piece)
@@ -52,7 +54,7 @@ class InPieces(Engine):
         return made, made[-1].stop if is_whole else Stop.ABORTED
 
     def hear(self, piece: Completion) -> None:
-        """For whoever wants to know before the reply is whole."""
+        """For whoever wants to know before the completion is whole."""
 
     async def load(self, version: WeightVersion) -> str:
         return await self.inner.load(version)

@@ -1,8 +1,8 @@
-"""Chunked attempts, as in MiniCPM4's chunk-wise rollout (2506.07900): a reply is written a piece at a time.
+"""Chunked rollouts, as in MiniCPM4's chunk-wise rollout (2506.07900): a completion is written a piece at a time.
 
 After each piece the request goes to the back of the queue, or to another engine where several stand behind this one,
-so that one long reply never holds a place for its whole length. The random numbers of a token depend on its position
-and the attempt's key alone, so the pieces are what one request would have written under the same weights.
+so that one long completion never holds a place for its whole length. The random numbers of a token depend on its
+position and the rollout's key alone, so the pieces are what one request would have written under the same weights.
 """
 
 from __future__ import annotations

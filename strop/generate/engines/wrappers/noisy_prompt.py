@@ -1,6 +1,6 @@
 """NoisyGRPO's disturbed inputs (2510.21122): some requests are answered from a prompt in which tokens were exchanged.
 
-The attempt keeps the clean prompt, and training scores it there. Reading: the paper noises images; here tokens are
+The rollout keeps the clean prompt, and training scores it there. Reading: the paper noises images; here tokens are
 replaced by other tokens of the same prompt, which needs no knowledge of the vocabulary.
 Papers: noisygrpo
 """
@@ -21,12 +21,14 @@ from strop.types import IntArray, Sampling
 
 @dataclass
 class Noisy(Engine):
-    """A request in the voice of level w reads its prompt with a share `strength * levels[w]` of tokens exchanged."""
+    """A request in the policy name of level w reads its prompt with a share `strength * levels[w]` of tokens
+    exchanged.
+    """
 
     inner: Engine
     levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, by way
     strength: float = 0.5  # share of tokens exchanged at level 1
-    spared: int = 2  # tokens at the end, which open the reply
+    spared: int = 2  # tokens at the end, which open the completion
 
     def __post_init__(self) -> None:
         if not self.levels or self.levels[0] != 0 or not all(0 <= level <= 1 for level in self.levels):
@@ -36,9 +38,9 @@ class Noisy(Engine):
         self.inner.open(model)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        if not sampling.voice.startswith(NOISE):
+        if not sampling.policy_name.startswith(NOISE):
             return await self.inner.sample(prompt, sampling, key)
-        level = self.levels[int(sampling.voice.removeprefix(NOISE))]
+        level = self.levels[int(sampling.policy_name.removeprefix(NOISE))]
         return await self.inner.sample(self.disturbed(prompt, key, level), sampling, key)
 
     def disturbed(self, prompt: IntArray, key: int, level: float) -> IntArray:

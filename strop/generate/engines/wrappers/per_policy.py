@@ -1,4 +1,6 @@
-"""Several models that learn at once: requests in a voice go to the engine that holds this voice's weights."""
+"""Several models that learn at once: requests in a policy name go to the engine that holds this policy name's
+weights.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from strop.errors import DeliveryError
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.fingerprint import fingerprint
-from strop.weights.per_policy import LentByVoice, check_voices, part_of, place_of
+from strop.weights.per_policy import SharedByPolicy, check_policies, part_of, place_of
 from strop.weights.shared_base_weights import Loan
 
 if TYPE_CHECKING:
@@ -21,56 +23,62 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class EnginePerVoice(Engine, Refuses):
-    """Weights come under the prefix of a voice (`VOICE/`), from `TrainerPerVoice`; the first voice is everybody else's.
+class EnginePerPolicy(Engine, Refuses):
+    """Weights come under the prefix of a policy name (`POLICY/`), from `TrainerPerPolicy`; the first policy name is
+    everybody else's.
 
     Every engine begins with the run's model; where only adapters learn, all of them may read one copy of it.
     """
 
-    voices: tuple[str, ...]
+    policy_names: tuple[str, ...]
     engines: tuple[Engine, ...]  # one for each
 
-    _lent: LentByVoice | None = field(default=None, init=False, repr=False, compare=False)
+    _shared: SharedByPolicy | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_voices(self.voices, len(self.engines), "engines")
+        check_policies(self.policy_names, len(self.engines), "engines")
 
     def problems(self, run: Run) -> list[str]:
         is_near = isinstance(run.channel, Memory)
-        return [] if is_near else ["EnginePerVoice takes weights by name within one process: use channel=Memory()"]
+        return [] if is_near else ["EnginePerPolicy takes weights by name within one process: use channel=Memory()"]
 
-    def borrow(self, lent: Loan | None) -> bool:
-        """All engines read what is lent to their voices, or none does."""
-        found = lent if isinstance(lent, LentByVoice) else LentByVoice({})
-        pairs = zip(self.voices, self.engines, strict=True)
-        fits = [isinstance(engine, Borrows) and engine.borrow(found.parts.get(voice)) for voice, engine in pairs]
+    def borrow(self, shared: Loan | None) -> bool:
+        """All engines read what is shared to their policy names, or none does."""
+        found = shared if isinstance(shared, SharedByPolicy) else SharedByPolicy({})
+        pairs = zip(self.policy_names, self.engines, strict=True)
+        fits = [
+            isinstance(engine, Borrows) and engine.borrow(found.parts.get(policy_name)) for policy_name, engine in pairs
+        ]
         if not all(fits):
             for engine in self.engines:
                 if isinstance(engine, Borrows):
                     engine.borrow(None)
-        self._lent = found if all(fits) else None
-        return self._lent is not None
+        self._shared = found if all(fits) else None
+        return self._shared is not None
 
     def open(self, model: Path) -> None:
         for engine in self.engines:
             engine.open(model)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        return await self.engines[place_of(sampling.voice, self.voices)].sample(prompt, sampling, key)
+        return await self.engines[place_of(sampling.policy_name, self.policy_names)].sample(prompt, sampling, key)
 
     async def load(self, version: WeightVersion) -> str:
         """Each engine proves that it holds its own part; all parts together are the version."""
-        parts, lent = [part_of(version.location, voice) for voice in self.voices], self._lent
-        pairs = zip(self.voices, parts, strict=True)
-        names = [fingerprint(part) if lent is None else lent.parts[voice].published(part) for voice, part in pairs]
+        parts, shared = [part_of(version.location, policy_name) for policy_name in self.policy_names], self._shared
+        pairs = zip(self.policy_names, parts, strict=True)
+        names = [
+            fingerprint(part) if shared is None else shared.parts[policy_name].published(part)
+            for policy_name, part in pairs
+        ]
         asked = [WeightVersion(version.step, name, part) for name, part in zip(names, parts, strict=True)]
         told = await asyncio.gather(*(engine.load(part) for engine, part in zip(self.engines, asked, strict=True)))
-        for voice, name, answer in zip(self.voices, names, told, strict=True):
+        for policy_name, name, answer in zip(self.policy_names, names, told, strict=True):
             if answer != name:
                 raise DeliveryError(
-                    f"the engine of voice {voice!r} holds {answer} after step {version.step}, not {name}"
+                    f"the engine of policy name {policy_name!r} holds {answer} after step {version.step}, not {name}"
                 )
-        return fingerprint(version.location) if lent is None else lent.published(version.location)
+        return fingerprint(version.location) if shared is None else shared.published(version.location)
 
     def forget(self) -> None:
         for engine in self.engines:

@@ -1,4 +1,5 @@
-"""Two engines as one: the policy that learns, and the model it began as, or another, which answers in its own voice.
+"""Two engines as one: the policy that learns, and the model it began as, or another, which answers in its own policy
+name.
 
 Papers: aapo, rlgf
 """
@@ -19,7 +20,7 @@ from strop.types import FilePath, IntArray, Sampling
 
 @dataclass
 class WithReference(Engine):
-    """Requests in the reference's voice go to `reference`, which keeps its first weights; all others to `inner`.
+    """Requests in the reference's policy name go to `reference`, which keeps its first weights; all others to `inner`.
 
     What a model of another folder writes is of no version of this run.
     """
@@ -35,7 +36,7 @@ class WithReference(Engine):
         self.reference.open(Path(self.folder) if self.folder else model)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        if sampling.voice != REFERENCE:
+        if sampling.policy_name != REFERENCE:
             return await self.inner.sample(prompt, sampling, key)
         written = await self.reference.sample(prompt, sampling, key)
         return replace(written, versions=np.full_like(written.versions, NOBODY)) if self.folder else written

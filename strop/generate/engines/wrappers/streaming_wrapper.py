@@ -1,4 +1,4 @@
-"""A reply that somebody reads while it is written."""
+"""A completion that somebody reads while it is written."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import urllib.request
 from contextlib import suppress
 from typing import Any
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.generate.llm_clients.support.retry import LaterError
 
 _LONGEST = 1 << 20  # bytes of an answer that are read
@@ -28,7 +28,9 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 
 
 async def posted(url: str, body: bytes, headers: dict[str, str], seconds: float) -> bytes:
-    """What is answered; `LaterError` where somebody may answer later, `AdviserError` where asking again is in vain."""
+    """What is answered; `LaterError` where somebody may answer later, `LLMClientError` where asking again is in
+    vain.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bytes | Exception] = loop.create_future()
 
@@ -57,12 +59,12 @@ def _exchanged(request: urllib.request.Request, seconds: float) -> bytes | Excep
         with error:
             is_busy = error.code in _BUSY or error.code >= 500
             return (
-                LaterError(f"status {error.code}", _after(error)) if is_busy else AdviserError(f"status {error.code}")
+                LaterError(f"status {error.code}", _after(error)) if is_busy else LLMClientError(f"status {error.code}")
             )
     except (OSError, http.client.HTTPException) as error:  # nobody there, cut off, or too slow
         return LaterError(str(error) or type(error).__name__)
     except Exception as error:
-        return AdviserError(f"{type(error).__name__}: {error}")
+        return LLMClientError(f"{type(error).__name__}: {error}")
 
 
 def _read(answer: Any, until: float) -> bytes:
@@ -71,7 +73,7 @@ def _read(answer: Any, until: float) -> bytes:
     while piece := answer.read1(_PIECE):
         found += piece
         if len(found) > _LONGEST:
-            raise AdviserError(f"an answer of more than {_LONGEST} bytes")
+            raise LLMClientError(f"an answer of more than {_LONGEST} bytes")
         if time.monotonic() > until:
             raise TimeoutError("cut off at the deadline")
     return bytes(found)

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 
 Result = TypeVar("Result")
 
 
-class LaterError(AdviserError):
+class LaterError(LLMClientError):
     """Whoever was asked cannot answer now, and may be asked again; after so many seconds, where it says."""
 
     def __init__(self, problem: str, after: float | None = None) -> None:
@@ -28,12 +28,12 @@ async def patiently(ask: Callable[[float], Awaitable[Result]], seconds: float) -
             async with asyncio.timeout_at(until):
                 return await ask(until - clock())
         except TimeoutError:
-            raise AdviserError(f"no answer within {seconds:g} s{problem}") from None
+            raise LLMClientError(f"no answer within {seconds:g} s{problem}") from None
         except LaterError as error:
             # one who says "at once" each time is not asked without pause either
             wait = pause if error.after is None else max(error.after, pause / 16)
             problem = f", last: {error}"
         if clock() + wait >= until:
-            raise AdviserError(f"no answer within {seconds:g} s{problem}; the next try would be after {wait:g} s")
+            raise LLMClientError(f"no answer within {seconds:g} s{problem}; the next try would be after {wait:g} s")
         await asyncio.sleep(wait)
         pause *= 2

@@ -36,14 +36,17 @@ class ChatCompletions(Dialect):
             field_of(body, "stream", bool, False),
         )
 
-    def answer(self, reply: ServedCompletion, ask: Ask) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
-        if reply.thought:
-            message["reasoning_content"] = reply.thought
-        if reply.calls:
-            message["tool_calls"] = _calls(reply)
-        choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
-        return {**_head(reply.name, ask, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
+    def answer(self, completion: ServedCompletion, ask: Ask) -> dict[str, Any]:
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": completion.text or (None if completion.calls else ""),
+        }
+        if completion.thought:
+            message["reasoning_content"] = completion.thought
+        if completion.calls:
+            message["tool_calls"] = _calls(completion)
+        choice = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
+        return {**_head(completion.name, ask, "chat.completion"), "choices": [choice], "usage": _usage(completion)}
 
     def stream(self, ask: Ask, body: dict[str, Any], name: str) -> Events:
         options = field_of(body, "stream_options", dict, {})
@@ -71,14 +74,14 @@ class ChatEvents(Events):
         if text:
             yield self._chunk({"content": text})
 
-    def end(self, reply: ServedCompletion) -> Iterator[bytes]:
-        if reply.calls:
-            calls = [{"index": number, **call} for number, call in enumerate(_calls(reply))]
+    def end(self, completion: ServedCompletion) -> Iterator[bytes]:
+        if completion.calls:
+            calls = [{"index": number, **call} for number, call in enumerate(_calls(completion))]
             yield self._chunk({"tool_calls": calls})
-        yield self._chunk({}, _finish(reply))
+        yield self._chunk({}, _finish(completion))
         if self.wants_usage:
             head = _head(self.name, self.ask, "chat.completion.chunk")
-            yield event({**head, "choices": [], "usage": _usage(reply)})
+            yield event({**head, "choices": [], "usage": _usage(completion)})
         yield event("[DONE]")
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -111,10 +114,14 @@ def _tools(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [] if body.get("tool_choice") == "none" else tools
 
 
-def _calls(reply: ServedCompletion) -> list[dict[str, Any]]:
+def _calls(completion: ServedCompletion) -> list[dict[str, Any]]:
     return [
-        {"id": reply.call_id(number), "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for number, call in enumerate(reply.calls)
+        {
+            "id": completion.call_id(number),
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for number, call in enumerate(completion.calls)
     ]
 
 
@@ -122,12 +129,12 @@ def _head(name: str, ask: Ask, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{name}", "object": kind, "created": 0, "model": ask.model}
 
 
-def _finish(reply: ServedCompletion) -> str:
-    if reply.stop is Stop.STOP:
-        return "tool_calls" if reply.calls else "stop"
+def _finish(completion: ServedCompletion) -> str:
+    if completion.stop is Stop.STOP:
+        return "tool_calls" if completion.calls else "stop"
     return "length"
 
 
-def _usage(reply: ServedCompletion) -> dict[str, int]:
-    total = reply.num_read + reply.num_written
-    return {"prompt_tokens": reply.num_read, "completion_tokens": reply.num_written, "total_tokens": total}
+def _usage(completion: ServedCompletion) -> dict[str, int]:
+    total = completion.num_read + completion.num_written
+    return {"prompt_tokens": completion.num_read, "completion_tokens": completion.num_written, "total_tokens": total}

@@ -36,12 +36,12 @@ class Messages(Dialect):
             field_of(body, "stream", bool, False),
         )
 
-    def answer(self, reply: ServedCompletion, ask: Ask) -> dict[str, Any]:
-        blocks = [_thinking(reply)] if reply.thought else []
-        blocks += [{"type": "text", "text": reply.text}] if reply.text or not reply.calls else []
-        blocks += [_use(reply, number) | {"input": _input(call)} for number, call in enumerate(reply.calls)]
-        ending = {"stop_reason": _stop(reply), "stop_sequence": None, "usage": _usage(reply)}
-        return {**_head(reply.name, ask), "content": blocks, **ending}
+    def answer(self, completion: ServedCompletion, ask: Ask) -> dict[str, Any]:
+        blocks = [_thinking(completion)] if completion.thought else []
+        blocks += [{"type": "text", "text": completion.text}] if completion.text or not completion.calls else []
+        blocks += [_use(completion, number) | {"input": _input(call)} for number, call in enumerate(completion.calls)]
+        ending = {"stop_reason": _stop(completion), "stop_sequence": None, "usage": _usage(completion)}
+        return {**_head(completion.name, ask), "content": blocks, **ending}
 
     def stream(self, ask: Ask, body: dict[str, Any], name: str) -> Events:
         return MessageEvents(ask, name)
@@ -80,12 +80,14 @@ class MessageEvents(Events):
             yield from self._open("text", {"type": "text", "text": ""})
             yield self._delta({"type": "text_delta", "text": text})
 
-    def end(self, reply: ServedCompletion) -> Iterator[bytes]:
-        for number, call in enumerate(reply.calls):
-            yield from self._open(f"call{number}", _use(reply, number) | {"input": {}})
+    def end(self, completion: ServedCompletion) -> Iterator[bytes]:
+        for number, call in enumerate(completion.calls):
+            yield from self._open(f"call{number}", _use(completion, number) | {"input": {}})
             yield self._delta({"type": "input_json_delta", "partial_json": json.dumps(_input(call))})
         yield from self._close()
-        yield _event("message_delta", delta={"stop_reason": _stop(reply), "stop_sequence": None}, usage=_usage(reply))
+        yield _event(
+            "message_delta", delta={"stop_reason": _stop(completion), "stop_sequence": None}, usage=_usage(completion)
+        )
         yield _event("message_stop")
 
     def _open(self, kind: str, block: dict[str, Any]) -> Iterator[bytes]:
@@ -141,27 +143,27 @@ def _texts(content: Any) -> str:
     return text_of([each for each in content if not (isinstance(each, dict) and each.get("type") in others)])
 
 
-def _use(reply: ServedCompletion, number: int) -> dict[str, Any]:
-    return {"type": "tool_use", "id": reply.call_id(number), "name": reply.calls[number].name}
+def _use(completion: ServedCompletion, number: int) -> dict[str, Any]:
+    return {"type": "tool_use", "id": completion.call_id(number), "name": completion.calls[number].name}
 
 
 def _input(call: ToolCall) -> Any:
     return json.loads(call.arguments)
 
 
-def _thinking(reply: ServedCompletion) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": reply.thought, "signature": f"sig_{reply.name}"}
+def _thinking(completion: ServedCompletion) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": completion.thought, "signature": f"sig_{completion.name}"}
 
 
 def _head(name: str, ask: Ask) -> dict[str, Any]:
     return {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": ask.model}
 
 
-def _stop(reply: ServedCompletion) -> str:
-    if reply.stop is Stop.STOP:
-        return "tool_use" if reply.calls else "end_turn"
+def _stop(completion: ServedCompletion) -> str:
+    if completion.stop is Stop.STOP:
+        return "tool_use" if completion.calls else "end_turn"
     return "max_tokens"
 
 
-def _usage(reply: ServedCompletion) -> dict[str, int]:
-    return {"input_tokens": reply.num_read, "output_tokens": reply.num_written}
+def _usage(completion: ServedCompletion) -> dict[str, int]:
+    return {"input_tokens": completion.num_read, "output_tokens": completion.num_written}

@@ -73,7 +73,7 @@ def tool_of(about: Any, schema: str) -> Tool:
 def stops_of(value: Any) -> tuple[str, ...]:
     stops: Any = [value] if isinstance(value, str) else value or []
     if not isinstance(stops, list) or not all(isinstance(each, str) for each in stops):
-        raise Refusal(400, "texts that end a reply must be text")
+        raise Refusal(400, "texts that end a completion must be text")
     return tuple(each for each in stops if each)
 
 

@@ -39,8 +39,8 @@ class Responses(Dialect):
             field_of(body, "previous_response_id", str, ""),
         )
 
-    def answer(self, reply: ServedCompletion, ask: Ask) -> dict[str, Any]:
-        return _response(reply.name, ask, reply)
+    def answer(self, completion: ServedCompletion, ask: Ask) -> dict[str, Any]:
+        return _response(completion.name, ask, completion)
 
     def stream(self, ask: Ask, body: dict[str, Any], name: str) -> Events:
         return ResponseEvents(ask, name)
@@ -75,19 +75,19 @@ class ResponseEvents(Events):
             self._told += text
             yield self._event("response.output_text.delta", **self._part, delta=text, logprobs=[])
 
-    def end(self, reply: ServedCompletion) -> Iterator[bytes]:
+    def end(self, completion: ServedCompletion) -> Iterator[bytes]:
         yield from self._close()
-        for number, call in enumerate(reply.calls):
+        for number, call in enumerate(completion.calls):
             self._place += 1
-            item = _call(reply, number)
+            item = _call(completion, number)
             at = {"item_id": item["id"], "output_index": self._place}
             begun = item | {"arguments": "", "status": "in_progress"}
             yield self._event("response.output_item.added", output_index=self._place, item=begun)
             yield self._event("response.function_call_arguments.delta", **at, delta=call.arguments)
             yield self._event("response.function_call_arguments.done", **at, arguments=call.arguments, name=call.name)
             yield self._event("response.output_item.done", output_index=self._place, item=item)
-        kind = "response.completed" if reply.stop is Stop.STOP else "response.incomplete"
-        yield self._event(kind, response=_response(self.name, self.ask, reply))
+        kind = "response.completed" if completion.stop is Stop.STOP else "response.incomplete"
+        yield self._event(kind, response=_response(self.name, self.ask, completion))
 
     @property
     def _part(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _said(item: Any) -> Said:
 
 
 def _joined(said: list[Said]) -> list[Said]:
-    """Thought, text and calls of one reply come as items of their own: one message again."""
+    """Thought, text and calls of one completion come as items of their own: one message again."""
     whole: list[Said] = []
     for each in said:
         if whole and each.message.role == whole[-1].message.role == "assistant":
@@ -168,24 +168,29 @@ def _item(kind: str, name: str, text: str) -> dict[str, Any]:
     return item | more
 
 
-def _call(reply: ServedCompletion, number: int) -> dict[str, Any]:
-    call = reply.calls[number]
+def _call(completion: ServedCompletion, number: int) -> dict[str, Any]:
+    call = completion.calls[number]
     about = {"name": call.name, "arguments": call.arguments, "status": "completed"}
-    return {"id": f"fc_{reply.name}c{number}", "type": "function_call", "call_id": reply.call_id(number), **about}
+    return {
+        "id": f"fc_{completion.name}c{number}",
+        "type": "function_call",
+        "call_id": completion.call_id(number),
+        **about,
+    }
 
 
-def _response(name: str, ask: Ask, reply: ServedCompletion | None = None) -> dict[str, Any]:
-    output, is_whole = [], reply is None or reply.stop is Stop.STOP
-    if reply is not None:
-        output += [_item("reasoning", name, reply.thought)] if reply.thought else []
-        output += [_item("message", name, reply.text)] if reply.text or not reply.calls else []
-        output += [_call(reply, number) for number in range(len(reply.calls))]
+def _response(name: str, ask: Ask, completion: ServedCompletion | None = None) -> dict[str, Any]:
+    output, is_whole = [], completion is None or completion.stop is Stop.STOP
+    if completion is not None:
+        output += [_item("reasoning", name, completion.thought)] if completion.thought else []
+        output += [_item("message", name, completion.text)] if completion.text or not completion.calls else []
+        output += [_call(completion, number) for number in range(len(completion.calls))]
     return {
         "id": f"resp_{name}",
         "object": "response",
         "created_at": 0,
         "model": ask.model,
-        "status": "in_progress" if reply is None else "completed" if is_whole else "incomplete",
+        "status": "in_progress" if completion is None else "completed" if is_whole else "incomplete",
         "incomplete_details": None if is_whole else {"reason": "max_output_tokens"},
         "error": None,
         "instructions": None,
@@ -197,15 +202,15 @@ def _response(name: str, ask: Ask, reply: ServedCompletion | None = None) -> dic
         "tool_choice": "auto",
         "tools": [],
         "top_p": ask.top_p,
-        "usage": _usage(reply) if reply else None,
+        "usage": _usage(completion) if completion else None,
     }
 
 
-def _usage(reply: ServedCompletion) -> dict[str, Any]:
+def _usage(completion: ServedCompletion) -> dict[str, Any]:
     return {
-        "input_tokens": reply.num_read,
+        "input_tokens": completion.num_read,
         "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": reply.num_written,
+        "output_tokens": completion.num_written,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": reply.num_read + reply.num_written,
+        "total_tokens": completion.num_read + completion.num_written,
     }

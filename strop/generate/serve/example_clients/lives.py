@@ -1,6 +1,8 @@
-"""Somebody who uses the policy and says nothing of rewards: what he answers to a reply is all there is to learn from.
+"""Somebody who uses the policy and says nothing of rewards: what he answers to a completion is all there is to learn
+from.
 
-He asks, plays in the task's world, and says at the end whether he is content: he can add up, and believes the rest.
+He asks, plays in the task's environment, and says at the end whether he is content: he can add up, and believes the
+rest.
 """
 
 from __future__ import annotations
@@ -19,29 +21,29 @@ def _post(url: str, key: str, body: dict[str, Any]) -> Any:
         return json.load(answer)
 
 
-def _is_wrong(question: dict[str, str], reply: str) -> bool:
+def _is_wrong(question: dict[str, str], completion: str) -> bool:
     """A sum whose answer is another number."""
     found = re.search(r"([0-9]{1,9}(?:\+[0-9]{1,9})+)=", question["content"])
-    return found is not None and reply.rpartition(">")[2].strip() != str(sum(map(int, found.group(1).split("+"))))
+    return found is not None and completion.rpartition(">")[2].strip() != str(sum(map(int, found.group(1).split("+"))))
 
 
 def main() -> None:
     told = json.load(sys.stdin)
     messages = told["messages"]
     policy = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["OPENAI_API_KEY"]
-    world = os.environ["STROP_URL"] + "/attempt/step", told["environment_key"]
+    env = os.environ["STROP_URL"] + "/rollout/step", told["episode_key"]
     is_done = False
     while True:
         asked = {"model": "policy", "messages": messages} | ({"max_tokens": 1} if is_done else {})
-        reply = _post(*policy, asked)["choices"][0]["message"].get("content") or ""
+        completion = _post(*policy, asked)["choices"][0]["message"].get("content") or ""
         if is_done:
             return
-        answer = _post(*world, {"content": reply})
+        answer = _post(*env, {"content": completion})
         is_done = answer["done"]
         said = answer["messages"]
         if is_done:
-            said = [{"role": "user", "content": "that is wrong" if _is_wrong(messages[0], reply) else "thanks"}]
-        messages += [{"role": "assistant", "content": reply}, *said]
+            said = [{"role": "user", "content": "that is wrong" if _is_wrong(messages[0], completion) else "thanks"}]
+        messages += [{"role": "assistant", "content": completion}, *said]
 
 
 if __name__ == "__main__":

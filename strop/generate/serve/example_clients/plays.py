@@ -1,4 +1,4 @@
-"""A harness in the smallest sense: a loop around chat completions that plays in the task's world.
+"""A harness in the smallest sense: a loop around chat completions that plays in the task's environment.
 
 It knows nothing of strop but two addresses and their keys; write your own after it, with whatever client you like.
 """
@@ -22,14 +22,14 @@ def main() -> None:
     told = json.load(sys.stdin)
     messages = told["messages"]
     policy = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["OPENAI_API_KEY"]
-    world = os.environ["STROP_URL"] + "/attempt/step", told["environment_key"]
+    env = os.environ["STROP_URL"] + "/rollout/step", told["episode_key"]
     while True:
         made = _post(*policy, {"model": "policy", "messages": messages})
-        reply = made["choices"][0]["message"].get("content") or ""
-        answer = _post(*world, {"content": reply})
+        completion = made["choices"][0]["message"].get("content") or ""
+        answer = _post(*env, {"content": completion})
         if answer["done"]:
             return
-        messages += [{"role": "assistant", "content": reply}, *answer["messages"]]
+        messages += [{"role": "assistant", "content": completion}, *answer["messages"]]
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""A policy that is asked a question outside of any attempt: nothing of what it says is trained on."""
+"""A policy that is asked a question outside of any rollout: nothing of what it says is trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.generate.policy import Policy
 from strop.types import Message, Sampling
 
@@ -15,11 +15,11 @@ async def answer_of(
 ) -> tuple[str, int]:
     """What its engine answers, and in how many tokens; within the room that its context leaves."""
     if policy is None:
-        raise AdviserError("the policy is asked before it was met: it answers only where the run's engine is")
+        raise LLMClientError("the policy is asked before it was met: it answers only where the run's engine is")
     prompt = policy.template.opening(messages)
     room = policy.context - len(prompt)
     if room < 1:
-        raise AdviserError(f"a question of {len(prompt)} tokens, and context={policy.context}: set it higher")
+        raise LLMClientError(f"a question of {len(prompt)} tokens, and context={policy.context}: set it higher")
     with policy.busy:
         written = await policy.engine.sample(prompt, replace(sampling, max_tokens=min(sampling.max_tokens, room)), key)
     return policy.template.text(written.tokens), len(written.tokens)

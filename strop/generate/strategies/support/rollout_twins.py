@@ -1,4 +1,4 @@
-"""An attempt told again: the same replies behind other messages, for losses that read them both ways."""
+"""A rollout told again: the same completions behind other messages, for losses that read them both ways."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from strop.generate.interfaces import Player
 from strop.generate.turn_ops import by_nobody
-from strop.types import Message, Origin, Trajectory
+from strop.types import Message, Origin, Rollout
 
 
-def twin(attempt: Trajectory, messages: Sequence[Message], play: Player) -> Trajectory:
-    """A copy behind these messages, REPLAYED, with an id of its own and the attempt as its parent.
+def twin(rollout: Rollout, messages: Sequence[Message], play: Player) -> Rollout:
+    """A copy behind these messages, REPLAYED, with an id of its own and the rollout as its parent.
 
-    Its tokens were sampled in the attempt and are counted there: here no weights wrote them. The order of calls decides
-    its id, so make twins when all attempts are played.
+    Its tokens were sampled in the rollout and are counted there: here no weights wrote them. The order of calls decides
+    its id, so make twins when all rollouts are played.
     """
-    told = play.retold(attempt, messages)
+    told = play.retold(rollout, messages)
     turns = tuple(by_nobody(turn) for turn in told.turns)
-    copy = replace(told, id=play.another().id, turns=turns, origin=Origin.REPLAYED, parent=attempt.id)
-    return replace(copy, rewards={}, facts=dict(attempt.facts), notes={})
+    copy = replace(told, id=play.another().id, turns=turns, origin=Origin.REPLAYED, parent=rollout.id)
+    return replace(copy, rewards={}, facts=dict(rollout.facts), policy_statistics={})

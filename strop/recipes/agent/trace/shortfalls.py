@@ -1,4 +1,4 @@
-"""What failed attempts lack and successful ones do not: capabilities by how far both are apart."""
+"""What failed rollouts lack and successful ones do not: capabilities by how far both are apart."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass
 class Shortfalls:
-    """Counts of failed and of successful attempts, and of those among them that lack each capability."""
+    """Counts of failed and of successful rollouts, and of those among them that lack each capability."""
 
     seen: list[int] = field(default_factory=lambda: [0, 0])
     lacking: dict[str, list[int]] = field(default_factory=dict)
 
     def joined(self, labels: Sequence[tuple[bool, Sequence[str]]]) -> Shortfalls:
-        """The same with further attempts: whether each was successful, and what it lacks."""
+        """The same with further rollouts: whether each was successful, and what it lacks."""
         found = Shortfalls(**self.state())
         for is_successful, names in labels:
             found.seen[is_successful] += 1
@@ -24,7 +24,7 @@ class Shortfalls:
         return found
 
     def gap(self, name: str) -> float:
-        """The share of failed attempts that lack it, less that of successful ones; of none, the share is 0."""
+        """The share of failed rollouts that lack it, less that of successful ones; of none, the share is 0."""
         counts = zip(self.lacking.get(name, [0, 0]), self.seen, strict=True)
         failed, successful = (lack / seen if seen else 0.0 for lack, seen in counts)
         return failed - successful

@@ -1,6 +1,7 @@
-"""In some worlds another voice speaks than the policy's own: one adapter for each synthetic world (TRACE, 2604.05336).
+"""In some environments another policy name speaks than the policy's own: one adapter for each synthetic environment
+(TRACE, 2604.05336).
 
-Whose weights a voice has, `EnginePerVoice` and `TrainerPerVoice` say.
+Whose weights a policy name has, `EnginePerPolicy` and `TrainerPerPolicy` say.
 Papers: trace
 """
 
@@ -12,20 +13,26 @@ from dataclasses import dataclass, replace
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.roles import Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 
 @dataclass(frozen=True)
-class VoicePerWorld(Strategy):
-    """What `inner` does, begun in the voice of the task's world."""
+class PolicyPerEnvironment(Strategy):
+    """What `inner` does, begun in the policy name of the task's environment."""
 
     inner: Strategy
-    voices: tuple[tuple[str, str], ...]  # the name of a world, and who speaks there; elsewhere the policy does
+    policy_names: tuple[
+        tuple[str, str], ...
+    ]  # the name of an environment, and who speaks there; elsewhere the policy does
 
     def __post_init__(self) -> None:
-        if not self.voices or not all(world and voice for world, voice in self.voices):
-            raise ConfigurationError(f"VoicePerWorld needs pairs of a world's name and a voice, got {self.voices}")
+        if not self.policy_names or not all(env and policy_name for env, policy_name in self.policy_names):
+            raise ConfigurationError(
+                f"PolicyPerEnvironment needs pairs of an environment's name and a policy name, got {self.policy_names}"
+            )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        voice = dict(self.voices).get(group.task.source, "")
-        return await self.inner(group, [replace(start, voice=voice or start.voice) for start in starts], play)
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
+        policy_name = dict(self.policy_names).get(group.task.source, "")
+        return await self.inner(
+            group, [replace(start, policy_name=policy_name or start.policy_name) for start in starts], play
+        )

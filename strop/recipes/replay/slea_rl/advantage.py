@@ -1,4 +1,4 @@
-"""SLEA-RL's credit (2603.18079): an attempt against its siblings, and a step against those from the same observation.
+"""SLEA-RL's advantage (2603.18079): a rollout against its siblings, and a step against those from the same observation.
 
 Papers: slea-rl
 """
@@ -15,7 +15,7 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.recipes.replay.slea_rl.observed import observed
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_returns import credit_turns, turn_returns
+from strop.training.arithmetic.turn_returns import set_turn_advantages, turn_returns
 from strop.types import Group
 
 
@@ -24,11 +24,11 @@ class SameObservation(Advantage):
     """A of turn k = R - mean R + weight * (return of turn k - mean over turns of siblings that read the same).
 
     The return is the discounted sum of what was paid from the turn on. A turn whose observation nobody else had gets no
-    step credit; all first turns of a group read the same task. Experiences behind an observation are no part of it:
-    with lag they may change while a group is made. All tokens of a turn share its credit.
+    step advantage; all first turns of a group read the same task. Experiences behind an observation are no part of it:
+    with lag they may change while a group is made. All tokens of a turn share its advantage.
     """
 
-    weight: float = 1.0  # of step credit beside that of the whole attempt
+    weight: float = 1.0  # of step advantage beside that of the whole rollout
     discount: float = 0.95  # from turn to turn
 
     min_group: ClassVar[int] = 2
@@ -41,12 +41,12 @@ class SameObservation(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             mean = float(group.rewards.mean()) if group.scored else 0.0
-            returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
+            returns = [turn_returns(rollout, self.discount) for rollout in group.scored]
             seen = defaultdict[str, list[float]](list)
-            for attempt, own in zip(group.scored, returns, strict=True):
-                for turn, value in zip(attempt.turns, own, strict=True):
+            for rollout, own in zip(group.scored, returns, strict=True):
+                for turn, value in zip(rollout.turns, own, strict=True):
                     seen[observed(turn.told)].append(value)
             means = {observation: float(np.mean(values)) for observation, values in seen.items()}
-            for attempt, own in zip(group.scored, returns, strict=True):
-                steps = [value - means[observed(turn.told)] for turn, value in zip(attempt.turns, own, strict=True)]
-                credit_turns(attempt, [attempt.reward - mean + self.weight * step for step in steps])
+            for rollout, own in zip(group.scored, returns, strict=True):
+                steps = [value - means[observed(turn.told)] for turn, value in zip(rollout.turns, own, strict=True)]
+                set_turn_advantages(rollout, [rollout.reward - mean + self.weight * step for step in steps])

@@ -19,13 +19,13 @@ from strop.generate.memory.inject import fitting
 from strop.generate.memory.store import Lesson, Library
 from strop.recipes.replay.slea_rl.experiences import GOLDEN, WARNINGS
 from strop.recipes.replay.slea_rl.observed import MARK, observed
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Message, Observation, Origin, Task
 
 
 @dataclass
 class Reminded(Agent):
-    """Lets `inner` talk, in a world whose every word is followed by `golden` strategies and `warnings`."""
+    """Lets `inner` talk, in an environment whose every word is followed by `golden` strategies and `warnings`."""
 
     inner: Agent
     strategies: Library
@@ -44,14 +44,14 @@ class Reminded(Agent):
                 f"{self.near}"
             )
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         *before, last = task.messages
         if not dialogue.turns and (told := self._beside(prompt_of(task))):
             dialogue.restart([*before, replace(last, content=last.content + told)])
-        return await self.inner.attempt(task, dialogue, _Commented(environment, self))
+        return await self.inner.rollout(task, dialogue, _Commented(episode, self))
 
     def commented(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """What the world said, the last of it with experiences behind it."""
+        """What the environment said, the last of it with experiences behind it."""
         if not messages:
             return ()
         *before, last = messages
@@ -68,16 +68,16 @@ class Reminded(Agent):
 
 @dataclass
 class _Commented:
-    """An environment whose answers have experiences behind them."""
+    """An episode whose answers have experiences behind them."""
 
-    inner: Environment
+    inner: Episode
     agent: Reminded = field(repr=False)
 
     async def reset(self, task: Task) -> None:
         await self.inner.reset(task)
 
-    async def step(self, reply: Message) -> Observation:
-        answer = await self.inner.step(reply)
+    async def step(self, completion: Message) -> Observation:
+        answer = await self.inner.step(completion)
         return answer if answer.done else replace(answer, messages=self.agent.commented(answer.messages))
 
     async def close(self) -> None:

@@ -1,8 +1,8 @@
-"""SLEA-RL's library (2603.18079): what attempts did is kept as strategies and warnings, a few of each version.
+"""SLEA-RL's library (2603.18079): what rollouts did is kept as strategies and warnings, a few of each version.
 
-Of a version's attempts the best `top` that succeeded and the worst that failed are learned from, until so many lessons
+Of a version's rollouts the best `top` that succeeded and the worst that failed are learned from, until so many lessons
 were added. Readings: those that were merged do not count; experiences are taken by rules, as the release does where no
-model is given. Attempts are made as ever: who reads the library is the agent (`Reminded`). With lag, late groups are
+model is given. Rollouts are made as ever: who reads the library is the agent (`Reminded`). With lag, late groups are
 learned from with the next version.
 Papers: slea-rl
 """
@@ -18,26 +18,26 @@ from strop.generate.memory.store import Change, Lesson, Library
 from strop.recipes.replay.slea_rl.experiences import strategies_of, warnings_of
 from strop.roles import Strategy
 from strop.success import success
-from strop.types import Group, Metrics, Start, Trajectory
+from strop.types import Group, Metrics, Rollout, Start
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
-_SUCCESS = 0.5  # above it an attempt succeeded
-# version, group, score, and what an attempt taught
+_SUCCESS = 0.5  # above it a rollout succeeded
+# version, group, score, and what a rollout taught
 _Taught = tuple[int, int, float, list[Lesson]]
 
 
 @dataclass
 class Experienced(Strategy):
-    """Lets `inner` make the attempts; from version `start` on, what earlier versions taught is in the libraries."""
+    """Lets `inner` make the rollouts; from version `start` on, what earlier versions taught is in the libraries."""
 
     inner: Strategy
     strategies: Library
     pitfalls: Library
     golden: int = 10  # strategies that one version may add
     warnings: int = 5  # that one version may add
-    top: int = 5  # attempts of a version that succeeded, and as many that failed, that are learned from
+    top: int = 5  # rollouts of a version that succeeded, and as many that failed, that are learned from
     start: int = 5  # the version that first reads any
 
     _good: list[_Taught] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -50,19 +50,19 @@ class Experienced(Strategy):
                 f"{self.top}"
             )
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if group.version >= self.start:
             self._good = _learned(self._good, group.version, self.top, self.strategies, self.golden)
             self._bad = _learned(self._bad, group.version, self.top, self.pitfalls, self.warnings)
         return await self.inner(group, starts, play)
 
     def observe(self, group: Group) -> None:
-        for attempt in group.scored:
-            score = success(attempt)
+        for rollout in group.scored:
+            score = success(rollout)
             if score > _SUCCESS:
-                self._good.append((group.version, group.number, -score, strategies_of(attempt)))
+                self._good.append((group.version, group.number, -score, strategies_of(rollout)))
             else:
-                self._bad.append((group.version, group.number, score, warnings_of(attempt)))
+                self._bad.append((group.version, group.number, score, warnings_of(rollout)))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing: `observe` does; says what the libraries hold."""

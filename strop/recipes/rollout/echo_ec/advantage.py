@@ -1,7 +1,7 @@
-"""ECHO's shaped credit (2602.02150): tokens of high entropy and low confidence count a little more.
+"""ECHO's shaped advantage (2602.02150): tokens of high entropy and low confidence count a little more.
 
 Reading: entropy of the ten likeliest tokens among themselves, confidence as the mean probability of the five likeliest,
-both compared with all tokens of the draw, as released; the paper adds them as they are.
+both compared with all tokens of the batch, as released; the paper adds them as they are.
 Papers: echo-ec
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.training.requirements import Note
+from strop.training.requirements import PolicyStatistic
 from strop.training.top_k_stats import confidences, entropies, top
 from strop.types import Group, Metrics
 
@@ -30,28 +30,28 @@ class HybridShaped(Advantage):
     inner: Advantage
     weight: float = 0.1  # of S
 
-    needs: ClassVar[frozenset[Note]] = frozenset({_TOP})
+    needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({_TOP})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        if not attempts:
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        if not rollouts:
             return
-        ends = np.cumsum([attempt.num_tokens for attempt in attempts])[:-1]
-        for attempt, factor in zip(attempts, np.split(self._factors(groups), ends), strict=True):
-            assert attempt.advantages is not None
-            attempt.advantages = (attempt.advantages * factor).astype(np.float32)
+        ends = np.cumsum([rollout.num_tokens for rollout in rollouts])[:-1]
+        for rollout, factor in zip(rollouts, np.split(self._factors(groups), ends), strict=True):
+            assert rollout.advantages is not None
+            rollout.advantages = (rollout.advantages * factor).astype(np.float32)
 
     def _factors(self, groups: Sequence[Group]) -> NDArray[np.float64]:
-        """Of all written tokens of the draw: [T]."""
-        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
-        tops = np.concatenate([_TOP.of(attempt) for attempt in attempts])
+        """Of all written tokens of the batch: [T]."""
+        rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
+        tops = np.concatenate([_TOP.of(rollout) for rollout in rollouts])
         shape = _z(entropies(tops)) + _z(1 - confidences(tops))
         return np.asarray(1 + self.weight * np.clip(shape, -_BOUND, _BOUND))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """How far the factors are from 1 on average."""
-        is_there = any(attempt.num_tokens for group in groups for attempt in group.scored)
+        is_there = any(rollout.num_tokens for group in groups for rollout in group.scored)
         return {"shaped": float(np.abs(self._factors(groups) - 1).mean()) if is_there else 0.0}
 
 

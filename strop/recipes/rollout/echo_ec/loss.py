@@ -1,4 +1,4 @@
-"""ECHO's clip (2602.02150): replies whose end was written with more confidence may move less.
+"""ECHO's clip (2602.02150): completions whose end was written with more confidence may move less.
 
 Papers: echo-ec
 """
@@ -22,13 +22,13 @@ _TAIL = 16  # tokens
 
 @dataclass(frozen=True)
 class ConfidentClip(Loss):
-    """PPO's clip within 1 +- e, e = least + (most - least) * sigmoid(sharpness * (1 - C)), one e for each attempt.
+    """PPO's clip within 1 +- e, e = least + (most - least) * sigmoid(sharpness * (1 - C)), one e for each rollout.
 
     C is the mean over its last 16 written tokens of the mean probability of the five likeliest, under the policy at
     hand. It is 0.2 at most, so e hardly varies; that is the paper's formula.
     """
 
-    least: float = 0.05  # e of a reply of boundless confidence
+    least: float = 0.05  # e of a completion of boundless confidence
     most: float = 0.2  # e of one without any
     sharpness: float = 4.0  # of the way between them
     weight: float = 1.0  # of this loss beside others
@@ -46,17 +46,17 @@ class ConfidentClip(Loss):
         held = torch.minimum(torch.maximum(ratio, 1 - width), 1 + width) * batch.advantages
         objective = torch.minimum(free, held)
         loss = torch.where(batch.trainable, -objective, 0.0)
-        figures = {"clipped_share": batch.figure((objective != free).to(loss.dtype)), "clip_width": batch.figure(width)}
-        return loss, figures
+        metrics = {"clipped_share": batch.metric((objective != free).to(loss.dtype)), "clip_width": batch.metric(width)}
+        return loss, metrics
 
     def _widths(self, confidences: Tensor, batch: Batch) -> Tensor:
         tail = _is_tail(batch).to(confidences.dtype)
-        sure = batch.per_attempt(confidences * tail) / batch.per_attempt(tail).clamp(min=1)  # [A]
+        sure = batch.per_rollout(confidences * tail) / batch.per_rollout(tail).clamp(min=1)  # [A]
         return batch.on_tokens(self.least + (self.most - self.least) * torch.sigmoid(self.sharpness * (1 - sure)))
 
 
 def _is_tail(batch: Batch) -> Tensor:
-    """The last written tokens of each attempt: [T] bool."""
+    """The last written tokens of each rollout: [T] bool."""
     before = batch.trainable.to(torch.int64).cumsum(0)  # [T], written up to here
-    last = before.new_zeros(batch.num_attempts).scatter_reduce(0, batch.attempts, before, "amax")  # [A]
+    last = before.new_zeros(batch.num_rollouts).scatter_reduce(0, batch.rollouts, before, "amax")  # [A]
     return batch.trainable & (batch.on_tokens(last) - before < _TAIL)

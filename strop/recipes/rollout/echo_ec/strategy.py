@@ -3,7 +3,7 @@
 At each token H is the entropy of the ten likeliest among themselves, C the mean probability of the five likeliest;
 group confidence is the mean of the last four C, tail confidence that of the last eight, and H rises by what it is above
 the mean of the four before. Readings: the release's thresholds (3.5 for H, 1.2 for group confidence) lie outside what
-these figures can be, so they are quantiles of what the group's paths have shown so far, and its other thresholds keep
+these metrics can be, so they are quantiles of what the group's paths have shown so far, and its other thresholds keep
 their proportion to these two: H rose by 0.2 / 3.5 to branch, by 0.5 / 3.5 three times in a row to be given up; group
 confidence below a third, or tail confidence three times lower in a row and below 1 / 1.2. A path branches at the first
 such place, no more than once; it is itself one of the fan, the others begin with the likeliest other tokens.
@@ -26,7 +26,7 @@ from strop.generate.policy import Policy
 from strop.generate.tree_search.parallel_decode import LivePath
 from strop.roles import Strategy
 from strop.training.top_k_stats import confidences, entropies, top
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Rollout, Start
 
 _TOP = top(10)
 _GROUP, _TAIL, _BEFORE, _RUNNING = 4, 8, 4, 3  # tokens
@@ -36,7 +36,7 @@ GIVEN_UP = "given_up"  # the fact of how many paths of its tree were
 
 @dataclass(eq=False)
 class _Watched:
-    """A path, and H and C at each token of its replies."""
+    """A path, and H and C at each token of its completions."""
 
     path: LivePath
     entropy: NDArray[np.float64]  # [L]
@@ -102,7 +102,7 @@ class ConfidentTree(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         spare, size, dropped = list(starts[self.roots :]), 0, 0
         nothing = np.zeros(0)
         live = [_Watched(LivePath(start), nothing, nothing) for start in starts[: self.roots]]
@@ -119,9 +119,9 @@ class ConfidentTree(Strategy):
         return [*made, *await together(play(start) for start in spare)]
 
     async def _look(self, live: Sequence[_Watched], play: Player) -> None:
-        open_ = [each for each in live if each.path.attempt is not None and each.path.attempt.num_tokens]
-        attempts = [each.path.attempt for each in open_ if each.path.attempt is not None]
-        looks = await play.look(attempts, frozenset({_TOP})) if attempts else []
+        open_ = [each for each in live if each.path.rollout is not None and each.path.rollout.num_tokens]
+        rollouts = [each.path.rollout for each in open_ if each.path.rollout is not None]
+        looks = await play.look(rollouts, frozenset({_TOP})) if rollouts else []
         for each, look in zip(open_, looks, strict=True):
             each.tops = look[_TOP.name].astype(np.float64)
             given = each.path.num_given
@@ -141,9 +141,9 @@ class ConfidentTree(Strategy):
         """The other paths that leave the first place where this one should branch."""
         if each.fan or not spare or self._policy is None:
             return []
-        figures = (each.entropy, each.group_confidence, each.rises)
+        metrics = (each.entropy, each.group_confidence, each.rises)
         places = [int(place) for place in each.path.places if place >= max(since, _BEFORE, each.path.born + 1)]
-        place = next((p for p in places if known.branches(*(float(column[p]) for column in figures))), None)
+        place = next((p for p in places if known.branches(*(float(column[p]) for column in metrics))), None)
         if place is None:
             return []
         each.fan = known.fan(float(each.entropy[place]), float(each.group_confidence[place]))
@@ -156,10 +156,10 @@ class ConfidentTree(Strategy):
         return found
 
 
-def _told(each: _Watched, dropped: int) -> Trajectory:
-    assert each.path.attempt is not None
+def _told(each: _Watched, dropped: int) -> Rollout:
+    assert each.path.rollout is not None
     facts = {GIVEN_UP: float(dropped)} | ({FAN: float(each.fan)} if each.fan else {})
-    return replace(each.path.attempt, facts=each.path.attempt.facts | facts)
+    return replace(each.path.rollout, facts=each.path.rollout.facts | facts)
 
 
 def _means(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:

@@ -1,1 +1,1 @@
-"""Credit for the steps of attempts that act in a world over several turns."""
+"""Advantage for the steps of rollouts that act in an environment over several turns."""

@@ -29,7 +29,7 @@ class Distillation(Loss):
     teacher: FilePath  # model folder
     weight: float = 1.0
 
-    scope: ClassVar[str] = "attempt"
+    scope: ClassVar[str] = "rollout"
     is_on_policy: ClassVar[bool] = True  # tokens of other weights bias it, unless a correction weighs them
 
     @property
@@ -39,4 +39,4 @@ class Distillation(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         distance = batch.log_ratio(output.logprobs.detach(), batch.logprobs_of(self.teacher))  # [T]
         loss = torch.where(batch.trainable, distance * output.logprobs, 0.0)
-        return loss, {"teacher_kl": batch.figure(distance)}
+        return loss, {"teacher_kl": batch.metric(distance)}

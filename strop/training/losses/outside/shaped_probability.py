@@ -34,4 +34,4 @@ class ShapedProbability(Loss):
         policy = output.logprobs.exp()  # [T]
         shaped = policy / (policy + self.shift)
         loss = torch.where(batch.trainable, -batch.advantages * shaped, 0.0)
-        return loss, {"shaped": batch.figure(shaped)}
+        return loss, {"shaped": batch.metric(shaped)}

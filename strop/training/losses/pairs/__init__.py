@@ -1,1 +1,1 @@
-"""Losses on the better and the worse of two attempts, in place of a reward model."""
+"""Losses on the better and the worse of two rollouts, in place of a reward model."""

@@ -1,4 +1,4 @@
-"""Direct preference optimization (Rafailov et al., 2305.18290): the better of two attempts against the worse.
+"""Direct preference optimization (Rafailov et al., 2305.18290): the better of two rollouts against the worse.
 
 With a weight on what the search found them apart it is Step-APO (2409.08642), whose pairs are two steps of one state:
 their rewards are Q, and the difference of these is that of their advantages.
@@ -24,12 +24,12 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Dpo(Loss):
-    """L = -log sigmoid(beta * h), h = log(policy / reference) of the chosen attempt minus that of the rejected one.
+    """L = -log sigmoid(beta * h), h = log(policy / reference) of the chosen rollout minus that of the rejected one.
 
     With `apart`, -log sigmoid(beta * h - apart * (its reward - the other's)): outside beta, and without a gradient.
 
     A group is one pair; the higher reward is chosen. Every token carries its pair's whole loss, so the
-    sequence-mean reduction (1 / (attempts * N) per token) gives the mean over pairs. Equal rewards give log 2
+    sequence-mean reduction (1 / (rollouts * N) per token) gives the mean over pairs. Equal rewards give log 2
     and no gradient.
     """
 
@@ -48,24 +48,24 @@ class Dpo(Loss):
         return frozenset({Logprobs(self.against)})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of(self.against)))
+        gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of(self.against)))
         side = _side(batch).to(gains.dtype)  # [A]
         between = _per_group(side * batch.rewards.to(gains.dtype), batch)  # [G]
         margins = self.beta * _per_group(side * gains, batch) - self.apart * between  # [G]
         on_tokens = batch.on_tokens(margins[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-on_tokens), 0.0)  # -log sigmoid(x) = softplus(-x)
-        figures = {"preferred_share": batch.figure((on_tokens > 0).to(loss.dtype)), "margin": batch.figure(on_tokens)}
+        metrics = {"preferred_share": batch.metric((on_tokens > 0).to(loss.dtype)), "margin": batch.metric(on_tokens)}
         if self.apart:
-            figures["reward_margin"] = batch.figure(batch.on_tokens(between[batch.groups]))
-        return loss, figures
+            metrics["reward_margin"] = batch.metric(batch.on_tokens(between[batch.groups]))
+        return loss, metrics
 
 
 def _side(batch: Batch) -> Tensor:
-    """+1 for the chosen attempt of each pair, -1 for the rejected one, 0 for both where rewards are equal: [A]."""
+    """+1 for the chosen rollout of each pair, -1 for the rejected one, 0 for both where rewards are equal: [A]."""
     sizes = _per_group(torch.ones_like(batch.rewards), batch)  # [G]
     if not bool((sizes == 2).all()):
         counts = sorted({int(size) for size in sizes})
-        raise ConfigurationError(f"Dpo needs groups of exactly 2 attempts, got {counts}: pair them with BestAndWorst")
+        raise ConfigurationError(f"Dpo needs groups of exactly 2 rollouts, got {counts}: pair them with BestAndWorst")
     means = _per_group(batch.rewards, batch) / 2  # [G]
     return torch.sign(batch.rewards - means[batch.groups])
 

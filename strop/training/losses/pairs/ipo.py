@@ -21,7 +21,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Ipo(Loss):
-    """(h - 1 / (2 tau))^2, h = log(policy / reference) of the chosen attempt minus that of the rejected one.
+    """(h - 1 / (2 tau))^2, h = log(policy / reference) of the chosen rollout minus that of the rejected one.
 
     The paper's h is a sum over tokens; `is_averaged` divides it by the length, as its authors later did. A group is one
     pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.
@@ -39,9 +39,9 @@ class Ipo(Loss):
             raise ConfigurationError(f"Ipo needs tau > 0, got {self.tau}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
+        gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
         gains = gains / num_tokens(batch, output.logprobs) if self.is_averaged else gains
         margin = margins(gains, batch, self)[batch.groups]  # [A]
         each = torch.where(sides(batch, self) != 0, (margin - 1 / (2 * self.tau)).square(), 0.0)
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
-        return loss, {"margin": batch.figure(batch.on_tokens(margin))}
+        return loss, {"margin": batch.metric(batch.on_tokens(margin))}

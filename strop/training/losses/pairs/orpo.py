@@ -1,4 +1,4 @@
-"""Odds-ratio preference optimization (ORPO, 2403.07691): imitate the chosen attempt and raise its odds.
+"""Odds-ratio preference optimization (ORPO, 2403.07691): imitate the chosen rollout and raise its odds.
 
 Papers: orpo
 """
@@ -20,9 +20,9 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Orpo(Loss):
-    """-log policy per token of the chosen attempt - odds * log s(log odds_c - log odds_r), odds = P / (1 - P).
+    """-log policy per token of the chosen rollout - odds * log s(log odds_c - log odds_r), odds = P / (1 - P).
 
-    P = exp(mean log-probability per token); no reference. Every token carries its pair's loss. The chosen attempt alone
+    P = exp(mean log-probability per token); no reference. Every token carries its pair's loss. The chosen rollout alone
     carries the likelihood term, doubled, because the sequence-mean reduction halves it. A tie has no loss.
     """
 
@@ -32,13 +32,13 @@ class Orpo(Loss):
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        mean = batch.per_attempt(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
+        mean = batch.per_rollout(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
         margin = margins(_log_odds(mean), batch, self)[batch.groups]  # [A]
         side = sides(batch, self).to(mean.dtype)
         chosen, is_pair = (side > 0).to(mean.dtype), (side != 0).to(mean.dtype)
         each = -2 * chosen * mean + self.odds * is_pair * functional.softplus(-margin)
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
-        return loss, {"margin": batch.figure(batch.on_tokens(margin))}
+        return loss, {"margin": batch.metric(batch.on_tokens(margin))}
 
 
 def _log_odds(logprob: Tensor) -> Tensor:

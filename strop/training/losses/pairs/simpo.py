@@ -20,7 +20,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class SimPo(Loss):
-    """-log s(beta * (mean log policy of the chosen attempt - that of the rejected one) - gamma).
+    """-log s(beta * (mean log policy of the chosen rollout - that of the rejected one) - gamma).
 
     A group is one pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.
     """
@@ -32,8 +32,8 @@ class SimPo(Loss):
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        mean = batch.per_attempt(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
+        mean = batch.per_rollout(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
         margin = self.beta * margins(mean, batch, self)[batch.groups]  # [A]
         each = torch.where(sides(batch, self) != 0, functional.softplus(self.gamma - margin), 0.0)
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
-        return loss, {"margin": batch.figure(batch.on_tokens(margin))}
+        return loss, {"margin": batch.metric(batch.on_tokens(margin))}

@@ -40,5 +40,5 @@ class BradleyTerry(Loss):
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
         ahead = mean_over_pairs((gaps > 0).to(gaps.dtype), pairs, batch)
         apart = mean_over_pairs(gaps, pairs, batch)
-        figures = {"preferred_share": ahead, "score_margin": apart}
-        return loss, {name: batch.figure(batch.on_tokens(figure)) for name, figure in figures.items()}
+        metrics = {"preferred_share": ahead, "score_margin": apart}
+        return loss, {name: batch.metric(batch.on_tokens(metric)) for name, metric in metrics.items()}

@@ -14,7 +14,7 @@ from tests.building import make_group
 
 def group(name: str, version: int, number: int, right: int = 1, count: int = 2) -> Group:
     made = make_group([1.0] * right + [0.0] * (count - right), number=number)
-    made.task, made.version = Task((), "", "world", id=name), version
+    made.task, made.version = Task((), "", "env", id=name), version
     return made
 
 

@@ -1,4 +1,4 @@
-"""How writers ask: the policy itself, whose tokens are counted and never trained on, or an adviser."""
+"""How task generators ask: the policy itself, whose tokens are counted and never trained on, or an LLM client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from strop.control.task_generators.support.prompts import REQUESTS, asked, rewritten
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.llm_clients.canned import Canned
 from strop.stats.task_lineage import ancestor
@@ -28,7 +28,7 @@ def test_parts_are_read_whatever_the_request_says_about_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "parts"),
+    ("completion", "parts"),
     [
         ("[task]\n1+2=?\n[answer]\n3", {"task": "1+2=?", "answer": "3"}),
         ("Sure!\n[task] 1+2=?", {"task": "1+2=?"}),
@@ -36,8 +36,8 @@ def test_parts_are_read_whatever_the_request_says_about_them() -> None:
         ("", {"task": ""}),
     ],
 )
-def test_answers_are_read(reply: str, parts: dict[str, str]) -> None:
-    assert told(reply) == parts
+def test_answers_are_read(completion: str, parts: dict[str, str]) -> None:
+    assert told(completion) == parts
 
 
 def test_the_policy_itself_is_asked_apart_from_the_task_and_its_tokens_count(tmp_path: Path) -> None:
@@ -60,5 +60,5 @@ def test_an_answer_without_a_task_or_its_answer_is_no_advice(tmp_path: Path) -> 
         made = asyncio.run(rewritten(Canned({"": "[task]\n1+2=?\n[answer]\n3"}), "similar", PARENT, play))
         assert (made.messages[0].content, made.answer, ancestor(made)) == ("1+2=?", "3", PARENT.id)
         for said, lacks in (("[answer]\n3", "no task"), ("1+2=?", "no answer"), ("", "no task and no answer")):
-            with pytest.raises(AdviserError, match=lacks):
+            with pytest.raises(LLMClientError, match=lacks):
                 asyncio.run(rewritten(Canned({"": said}), "similar", PARENT, play))

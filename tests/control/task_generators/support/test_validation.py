@@ -1,4 +1,4 @@
-"""What writers write is checked in one place, counted, and handed over when nothing can come between."""
+"""What task generators write is checked in one place, counted, and handed over when nothing can come between."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.data.table import Table
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.evaluation import Evaluation
 from strop.generate.engines.scripted import Scripted
 from strop.generate.interfaces import Player
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
-from strop.roles import Sampler, World, Writer
+from strop.roles import Environment, Sampler, TaskGenerator
 from strop.run import Run
 from strop.run_state import Flow
 from strop.stats.task_lineage import child
 from strop.types import Group, Message, Task
 from tests.clock import run_virtually
-from tests.test_pipeline import make_run, opened, reply
+from tests.test_pipeline import completion, make_run, opened
 from tests.tiny_models import save_pocket_like
 
 
@@ -66,8 +66,8 @@ def test_answers_are_found_as_whole_words_and_numbers(text: str, answer: str, ex
 
 @pytest.fixture
 def offers(model: Path, tmp_path: Path) -> Iterator[Offers]:
-    worlds: tuple[World, ...] = (Arithmetic(1), Countdown(3), KeyValue(2))
-    run = make_run(worlds=worlds, sampler=WithWritten(Uniform(worlds)))
+    envs: tuple[Environment, ...] = (Arithmetic(1), Countdown(3), KeyValue(2))
+    run = make_run(envs=envs, sampler=WithWritten(Uniform(envs)))
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         yield flow.offers
 
@@ -85,7 +85,7 @@ def test_what_says_its_answer_is_refused(offers: Offers) -> None:
     assert offers.refusal(child(parent, told, str(told.split()[-1]))) == "holds_answer"
 
 
-def test_what_all_tasks_of_a_world_say_gives_nothing_away(offers: Offers) -> None:
+def test_what_all_tasks_of_a_env_say_gives_nothing_away(offers: Offers) -> None:
     """`23 from 2 3 7` is how countdown spells the answer 3*7+2, and stands in every such question."""
     parent = Task((Message("user", "make 23 from 2 3 7"),), "3*7+2", "countdown", 3)
     other = on_train_side(lambda number: f"make {number + 21} from {number} 3 7")
@@ -95,13 +95,13 @@ def test_what_all_tasks_of_a_world_say_gives_nothing_away(offers: Offers) -> Non
     assert offers.refusal(child(parent, said, f"3*7+{said.rpartition('+')[2]}")) == "holds_answer"
 
 
-def test_the_text_decides_the_side_in_worlds_without_an_end(offers: Offers) -> None:
+def test_the_text_decides_the_side_in_envs_without_an_end(offers: Offers) -> None:
     parent, kept = Arithmetic(1).task(0), Arithmetic(3).task(0, heldout=True)
     assert offers.refusal(child(parent, prompt_of(kept), kept.answer)) == "held_out"
     assert offers.refusal(child(parent, f" {prompt_of(kept)}\n", kept.answer)) == "held_out"
 
 
-def test_what_no_world_can_judge_fits_no_context_or_says_nothing_is_refused(offers: Offers) -> None:
+def test_what_no_env_can_judge_fits_no_context_or_says_nothing_is_refused(offers: Offers) -> None:
     parent, store = Arithmetic(1).task(0), KeyValue(2).task(0)
     asked = on_train_side(lambda number: f"sum red blue {'teal ' * number}")
     assert offers.refusal(child(store, asked, "12")) == "unreadable"
@@ -126,16 +126,16 @@ class Counting(Table):
 def test_held_out_rows_of_files_are_looked_up_once_and_no_other_text_is_kept_back(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "tasks.jsonl"
     path.write_text("".join(json.dumps({"prompt": f"{n}+{n}", "answer": str(2 * n)}) + "\n" for n in range(200)))
-    world, unseen = Counting(str(path)), Table(str(path), heldout_share=0.9)
-    run = make_run(worlds=(world,), sampler=WithWritten(Uniform((world,))))
+    env, unseen = Counting(str(path)), Table(str(path), heldout_share=0.9)
+    run = make_run(envs=(env,), sampler=WithWritten(Uniform((env,))))
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
-        parent = world.task(0)
-        world.asked.clear()
-        kept = [world._tasks.task(place, True) for place in range(world.num_tasks(heldout=True))]
+        parent = env.task(0)
+        env.asked.clear()
+        kept = [env._tasks.task(place, True) for place in range(env.num_tasks(heldout=True))]
         assert len(kept) > 5
         for task in kept * 3:
             assert flow.offers.refusal(child(parent, prompt_of(task), "x")) == "held_out"
-        assert len(world.asked) == len(kept), "each row once, and not for every written task"
+        assert len(env.asked) == len(kept), "each row once, and not for every written task"
         texts = [f"{n}+1" for n in range(300, 400)]
         assert {flow.offers.refusal(child(parent, text, "x")) for text in texts} == {""}, "no hash decides here"
         run.evaluation = Evaluation(every=0, unseen=(unseen,))
@@ -145,8 +145,8 @@ def test_held_out_rows_of_files_are_looked_up_once_and_no_other_text_is_kept_bac
 
 
 @dataclass
-class Doubling(Writer):
-    """Writes `n+n=?` for group n, a leak for every fourth and nothing where the adviser fails; takes its time."""
+class Doubling(TaskGenerator):
+    """Writes `n+n=?` for group n, a leak for every fourth and nothing where the LLM client fails; takes its time."""
 
     seconds: float = 0.0
     fails: int = 7
@@ -155,7 +155,7 @@ class Doubling(Writer):
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         await asyncio.sleep(self.seconds * (1 + group.number % 3))
         if group.number == self.fails:
-            raise AdviserError("nobody there")
+            raise LLMClientError("nobody there")
         n = group.number
         return [child(group.task, f"{n}+{n}=?" if n % 4 else f"{n}+0=?", str(2 * n if n % 4 else n))]
 
@@ -170,8 +170,8 @@ class Listening(Sampler):
     inner: Uniform
     heard: list[str] = field(default_factory=list)
 
-    def next(self, step: int, belief: Any) -> Task:
-        return self.inner.next(step, belief)
+    def next(self, step: int, estimator: Any) -> Task:
+        return self.inner.next(step, estimator)
 
     def observe(self, group: Group) -> None:
         self.heard.append(f"group {group.number}")
@@ -181,14 +181,14 @@ class Listening(Sampler):
 
 
 def writing(lag: int = 0, **parts: Any) -> Run:
-    worlds = (Arithmetic(1),)
+    envs = (Arithmetic(1),)
     return make_run(
         steps=3,
-        pace=BoundedLag(lag),
-        engine=Scripted(reply, seconds_per_token=1.0),
-        worlds=worlds,
-        writer=Doubling(seconds=5.0),
-        **{"sampler": Listening(Uniform(worlds))} | parts,
+        admission=BoundedLag(lag),
+        engine=Scripted(completion, seconds_per_token=1.0),
+        envs=envs,
+        task_generator=Doubling(seconds=5.0),
+        **{"sampler": Listening(Uniform(envs))} | parts,
     )
 
 
@@ -199,17 +199,19 @@ def test_without_lag_tasks_are_offered_in_the_order_of_their_groups(model: Path,
     taken = {n: f"task {n}+{n}=?" for n in range(12) if n % 4 and n != 7 and not is_heldout(f"{n}+{n}=?")}
     expected = [line for n in range(12) for line in ([f"group {n}", taken[n]] if n in taken else [f"group {n}"])]
     assert run.sampler.heard == expected  # type: ignore[attr-defined]
-    assert run.writer.seen == list(range(12)), "a writer is shown every group, as all that learn are"  # type: ignore
+    assert run.task_generator.seen == list(range(12)), "a task generator is shown every group, as all that learn are"  # type: ignore
     rows = recorder.rows
     assert sum(row["written"] for row in rows) == len(taken)
     assert sum(row["refused"] for row in rows) == 12 - len(taken)
     assert sum(row.get("refused/holds_answer", 0) for row in rows) >= 2
-    assert sum(row.get("refused/adviser_failed", 0) for row in rows) == 1
+    assert sum(row.get("refused/llm_client_failed", 0) for row in rows) == 1
     assert all(row["written_share"] == 0 for row in rows), "nobody drew them"
 
 
 def test_a_group_is_learned_from_when_it_is_finished_and_not_before(model: Path, tmp_path: Path) -> None:
-    """With lag, a step may be saved while a writer waits: such a group is made again, and must not be known twice."""
+    """With lag, a step may be saved while a task generator waits: such a group is made again, and must not be known
+    twice.
+    """
     run = writing(lag=2)
     found: list[tuple[int, int]] = []
 
@@ -218,7 +220,7 @@ def test_a_group_is_learned_from_when_it_is_finished_and_not_before(model: Path,
         (running,) = flow.ledger._rows("SELECT COUNT(*) FROM groups WHERE fate='running'")[0]
         (made,) = flow.ledger._rows("SELECT COUNT(*) FROM groups")[0]
         found.append((heard, made - running))
-        assert len(run.writer.seen) == heard  # type: ignore[union-attr]
+        assert len(run.task_generator.seen) == heard  # type: ignore[union-attr]
 
     run.checkpoint_every = 1
     with opened(run, model, tmp_path / "ledger.db") as (opened_flow, _):
@@ -227,7 +229,7 @@ def test_a_group_is_learned_from_when_it_is_finished_and_not_before(model: Path,
     assert found and all(heard == finished for heard, finished in found)
 
 
-def test_a_writer_whose_tasks_nobody_takes_is_refused() -> None:
+def test_a_task_generator_whose_tasks_nobody_takes_is_refused() -> None:
     run = writing(sampler=Uniform((Arithmetic(1),)))
     with pytest.raises(ConfigurationError, match=r"Doubling writes tasks, and Uniform takes none: use sampler=With"):
         check(run)

@@ -67,7 +67,7 @@ def test_tokens_and_logprobs_are_those_of_the_step_in_parts(folders: dict[str, P
 
 
 def test_bits_do_not_depend_on_who_else_is_there_nor_whose_keys_are_read(folders: dict[str, Path]) -> None:
-    """Few rows and many siblings: who lent its first keys ends, and its row is taken by somebody else meanwhile."""
+    """Few rows and many siblings: who shared its first keys ends, and its row is taken by somebody else meanwhile."""
     random = np.random.default_rng(0)
     trunk, prompts = prompts_of([40])[0], list[IntArray]()
     for _ in range(36):  # they branch off everywhere, so that rows lend to rows that lend
@@ -82,7 +82,7 @@ def test_bits_do_not_depend_on_who_else_is_there_nor_whose_keys_are_read(folders
         assert bits(asyncio.run(alone.sample(prompt, kinds[key % len(kinds)], key))) == bits(completion)
 
 
-def test_a_reply_in_pieces_has_the_same_bits(folders: dict[str, Path]) -> None:
+def test_a_completion_in_pieces_has_the_same_bits(folders: dict[str, Path]) -> None:
     prompts = siblings([5, 18], 3)
     whole = asked(compiled(folders["qwen3"], rows=4), prompts, LONG)
     engine = Chunked(inner=compiled(folders["qwen3"], rows=2), tokens=7)
@@ -124,7 +124,7 @@ def test_large_models_are_multiplied_by_torch(folders: dict[str, Path], monkeypa
     assert not isinstance(opened(folders["llama"])._decoder._forward, WholeStep)
 
 
-def test_a_stop_string_ends_a_reply_at_once(folders: dict[str, Path]) -> None:
+def test_a_stop_string_ends_a_completion_at_once(folders: dict[str, Path]) -> None:
     engine, prompt = compiled(folders["llama"], rows=3), prompts_of([5])[0]
     free = asyncio.run(engine.sample(prompt, LONG, 0)).tokens.tolist()
     letters = [token for token in free if 4 <= token < 30]

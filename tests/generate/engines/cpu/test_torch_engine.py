@@ -195,14 +195,14 @@ def test_a_later_turn_computes_what_is_new(endless: Path) -> None:
     async def talk(key: int) -> None:
         first, question = prompts_of([20, 5], seed=key)
         first[0] = 4 + key  # nothing in common with the others
-        reply = await engine.sample(first, Sampling(max_tokens=6), key)
-        await engine.sample(np.concatenate([first, reply.tokens, question]), Sampling(max_tokens=6), key)
+        completion = await engine.sample(first, Sampling(max_tokens=6), key)
+        await engine.sample(np.concatenate([first, completion.tokens, question]), Sampling(max_tokens=6), key)
 
     async def all_talk() -> None:
         await asyncio.gather(*(talk(key) for key in range(8)))
 
     asyncio.run(all_talk())
-    # the last token of a reply was sampled, never read: it is computed with the question
+    # the last token of a completion was sampled, never read: it is computed with the question
     assert engine.num_prefilled == 8 * (20 + 1 + 5)
     assert engine.num_reused == 8 * 25
 
@@ -233,8 +233,8 @@ def test_an_agent_that_asks_again_at_once_joins_the_next_step(endless: Path) -> 
     async def talk(key: int) -> None:
         context = prompts_of([6], seed=key)[0]
         for _ in range(3):
-            reply = await asyncio.create_task(engine.sample(context, Sampling(max_tokens=4 + key), key))
-            context = np.concatenate([context, reply.tokens])
+            completion = await asyncio.create_task(engine.sample(context, Sampling(max_tokens=4 + key), key))
+            context = np.concatenate([context, completion.tokens])
 
     async def both() -> None:
         await asyncio.gather(talk(0), talk(1))

@@ -116,7 +116,7 @@ def test_only_looks_in_a_row_are_in_vain() -> None:
     assert it.in_vain == 0 and (it.looks, it.steps) == (12, 4)
 
 
-def test_an_end_with_nothing_right_of_it_ends_the_reply_and_fills_what_is_behind_it() -> None:
+def test_an_end_with_nothing_right_of_it_ends_the_completion_and_fills_what_is_behind_it() -> None:
     it = canvas()
     keep(it, p5=END)
     assert it.is_ended and it.end == 6 and it.tokens[6:].tolist() == [END] * 5
@@ -206,7 +206,7 @@ def _kept(least: int, sure: float, tokens: IntArray, sureness: Any) -> list[int]
 
 
 def test_frequencies_are_those_of_every_way_to_fill_two_places(tmp_path: Path) -> None:
-    """Block 1, two places of a model with few words: the chance of a pair is p(first) * p(second | first)."""
+    """Block 1, two places of a model with few words: the probability of a pair is p(first) * p(second | first)."""
     folder = save_tiny_model(tmp_path, "llama", seed=3, spread=4.0, eos_token_id=None)
     reference, prompt = load_reference(folder), prompts_of([3])[0]
     first = mutual_logprobs(reference, np.append(prompt, [MASK, MASK]))[3].exp()
@@ -217,14 +217,17 @@ def test_frequencies_are_those_of_every_way_to_fill_two_places(tmp_path: Path) -
     )
     second[:, MASK] = 0
     second /= second.sum(1, keepdim=True)
-    chances = (first.unsqueeze(1) * second).double().flatten().numpy()
+    probabilities = (first.unsqueeze(1) * second).double().flatten().numpy()
 
     count = 4000
     engine = opened(folder, block=1, rows=500)
     found = asyncio.run(ask(engine, [prompt] * count, Sampling(max_tokens=2), range(count)))
     pairs = np.bincount([int(c.tokens[0]) * VOCABULARY + int(c.tokens[1]) for c in found], minlength=VOCABULARY**2)
-    often = chances * count >= 5
-    rest = np.append(pairs[often], pairs[~often].sum()), np.append(chances[often], chances[~often].sum()) * count
+    often = probabilities * count >= 5
+    rest = (
+        np.append(pairs[often], pairs[~often].sum()),
+        np.append(probabilities[often], probabilities[~often].sum()) * count,
+    )
     chi = float(((rest[0] - rest[1]) ** 2 / rest[1]).sum())
     freedom = len(rest[0]) - 1
     assert chi < freedom + 4 * (2 * freedom) ** 0.5, (chi, freedom)  # 4 deviations
@@ -321,7 +324,7 @@ def test_what_cannot_work_is_refused(folder: Path, tmp_path: Path) -> None:
         mask_token(ends)
     padding = save_tiny_model(tmp_path / "padding", "llama")
     (padding / "generation_config.json").write_text(f'{{"eos_token_id": [{END}, {MASK}]}}')
-    with pytest.raises(ModelError, match="ends replies too"):
+    with pytest.raises(ModelError, match="ends completions too"):
         mask_token(padding)
 
 

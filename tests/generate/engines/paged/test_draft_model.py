@@ -299,7 +299,7 @@ def test_wider_models_teach_more_slowly(width: int, rate: float) -> None:
     assert draft._optimizer.param_groups[0]["betas"] == (0.9, 0.95)
 
 
-def test_a_draft_begins_alike_and_leaves_chance_to_others() -> None:
+def test_a_draft_begins_alike_and_leaves_probability_to_others() -> None:
     ends = Ends(torch.randn(7, 6), torch.randn(7, 6))
     begun = []
     for seed in (3, 4):
@@ -322,7 +322,7 @@ def test_each_lesson_has_its_own_gradient() -> None:
     traces, none = [Trace(torch.randn(6, 6), torch.arange(6))], torch.ones(1, 6)
     found = []
     for _ in range(2):
-        draft._chance.manual_seed(5)
+        draft._probability.manual_seed(5)
         with torch.no_grad():
             draft.lesson(traces, Missed(none, torch.full((1,), -1), none))
         assert draft._next.inner.weight.grad is not None
@@ -347,7 +347,7 @@ def test_a_model_that_caps_its_scores_tells_its_draft(folders: dict[str, Path]) 
     assert draft._ends.cap == engine._model.config.final_logit_softcapping is not None
 
 
-def test_figures_that_make_no_sense_are_refused() -> None:
+def test_metrics_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="tokens, rows, width, every and pool >= 1"):
         Draft(tokens=0)
     with pytest.raises(ConfigurationError, match="at most 64 tokens ahead, got 65"):
@@ -374,8 +374,10 @@ def test_lessons_are_of_states_that_transformers_computes_too(folders: dict[str,
     draft = Noting(tokens=3, every=1000)
     engine = paged(folders["endless"], draft, rows=8, cache_tokens=16 * 14, steps=1)
     reference, prompts = load_reference(folders["endless"]), prompts_of([17, 3, 9, 20, 6, 11])
-    replies = asked(engine, prompts, Sampling(max_tokens=50, stop=("never so",)))
-    whole = [[*prompt.tolist(), *reply.tokens.tolist()] for prompt, reply in zip(prompts, replies, strict=True)]
+    completions = asked(engine, prompts, Sampling(max_tokens=50, stop=("never so",)))
+    whole = [
+        [*prompt.tolist(), *completion.tokens.tolist()] for prompt, completion in zip(prompts, completions, strict=True)
+    ]
     given = draft.__dict__["given"]
     assert len(given) > len(prompts), "some left before they were done"
     assert sum(len(trace.tokens) for trace, _ in given) <= 6 * 50, "each token is given once"
@@ -391,8 +393,8 @@ def test_a_guess_beyond_the_limit_is_no_lesson(folders: dict[str, Path]) -> None
     """The model looks at no token that a request cannot write, so it has no state after one."""
     draft, prompt = Noting(tokens=4, every=1000), prompts_of([6])[0]
     engine, reference = paged(folders["endless"], draft), load_reference(folders["endless"])
-    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=9), 0))
-    tokens = [*prompt.tolist(), *reply.tokens.tolist()]
+    completion = asyncio.run(engine.sample(prompt, Sampling(max_tokens=9), 0))
+    tokens = [*prompt.tolist(), *completion.tokens.tolist()]
     [(_, missed)] = draft.__dict__["given"]
     assert [len(each) for each in missed] == [1, 1, 1]  # of its own slot alone
     guess = int(missed.tokens[0])
@@ -428,9 +430,9 @@ def test_states_beyond_a_stop_string_are_not_taken_for_those_before(
     free = asyncio.run(engine.sample(prompt, Sampling(max_tokens=60), 0)).tokens.tolist()
     text = "".join(chr(ord("a") + t - 4) if 4 <= t < 30 else "#" for t in free)
     place = next(i for i in range(25, 50) if "#" not in text[i : i + 2] and text.find(text[i : i + 2]) == i)
-    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=60, stop=(text[place : place + 2],)), 0))
+    completion = asyncio.run(engine.sample(prompt, Sampling(max_tokens=60, stop=(text[place : place + 2],)), 0))
     trace, _ = draft.__dict__["given"][-1]
-    tokens, count = [*prompt.tolist(), *reply.tokens.tolist()], len(trace.tokens)
+    tokens, count = [*prompt.tolist(), *completion.tokens.tolist()], len(trace.tokens)
     assert count < 11 and trace.tokens.tolist() == tokens[len(tokens) - count :]
     states = states_of(load_reference(folders["endless"]), tokens)[-count - 1 : -1]
     torch.testing.assert_close(trace.states, states, atol=1e-3, rtol=0)
@@ -475,8 +477,8 @@ def test_guesses_begin_with_the_models_own_state(folders: dict[str, Path], monke
         return found
 
     monkeypatch.setattr(ahead.Ahead, "_guesses", noted)
-    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
-    states = states_of(load_reference(folders["endless"]), [*prompt.tolist(), *reply.tokens.tolist()])
+    completion = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
+    states = states_of(load_reference(folders["endless"]), [*prompt.tolist(), *completion.tokens.tolist()])
     assert len(begun) > 10
     for length, state in begun:
         torch.testing.assert_close(state, states[length - 2], atol=1e-3, rtol=0)
@@ -486,12 +488,12 @@ def test_guesses_begin_with_the_models_own_state(folders: dict[str, Path], monke
 def test_the_newest_states_are_kept(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, stop: tuple[str, ...]
 ) -> None:
-    """Of a long reply those that nothing was written over: not even by guesses behind its end."""
+    """Of a long completion those that nothing was written over: not even by guesses behind its end."""
     monkeypatch.setattr(ahead, "_WINDOW", 16)
     draft, prompt = Noting(tokens=3, every=1000), prompts_of([6])[0]
     engine = paged(folders["endless"], draft)
-    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
-    tokens = [*prompt.tolist(), *reply.tokens.tolist()]
+    completion = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
+    tokens = [*prompt.tolist(), *completion.tokens.tolist()]
     [(trace, _)] = draft.__dict__["given"]
     assert len(trace.tokens) == 16 - 3 - 2 and trace.tokens.tolist() == tokens[-11:]
     wanted = states_of(load_reference(folders["endless"]), tokens)[-12:-1]

@@ -91,7 +91,7 @@ def test_those_who_give_up_their_slots_wait_in_front_in_their_order(future: Futu
     assert list(seating.waiting) == [first, second, third] and not seating.seated and len(seating.free) == 2
 
 
-def test_pages_are_taken_as_a_reply_grows(future: Future) -> None:
+def test_pages_are_taken_as_a_completion_grows(future: Future) -> None:
     seating = Seating(2, Pages(6), 4)  # five pages; each holds room for four tokens more than are known
     first, second = request(future, 0, 14, 64), request(future, 1, 14, 64)
     seating.waiting.extend([first, second])

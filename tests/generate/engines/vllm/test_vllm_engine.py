@@ -148,7 +148,7 @@ def test_a_request_that_vllm_refuses_is_not_waited_for(engine: VllmEngine, monke
     assert len(asyncio.run(engine.sample(PROMPT, LONG, 0)).tokens)
 
 
-def test_replies_end_at_the_end_token_as_in_the_plain_engine(engine: VllmEngine) -> None:
+def test_completions_end_at_the_end_token_as_in_the_plain_engine(engine: VllmEngine) -> None:
     plain = TorchEngine()
     plain.open(POCKET)
     prompts = [PROMPT[:length] for length in (5, 11, 33, 60)]

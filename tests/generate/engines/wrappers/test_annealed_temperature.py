@@ -1,4 +1,4 @@
-"""EAD: temperatures by hand, logprobs of what was really sampled from, and a run in which replies cool down."""
+"""EAD: temperatures by hand, logprobs of what was really sampled from, and a run in which completions cool down."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_logprobs_are_of_what_was_sampled_from(tmp_path: Path) -> None:
     rule = AnnealedTemperature(opened(folder), plain=2, first=6.0, growth=1.0, size=3)
     (prompt,) = prompts_of([6])
 
-    async def ask(voice: str, max_tokens: int = 11) -> Completion:
-        return await rule.sample(prompt, Sampling(0.5, max_tokens=max_tokens, voice=voice), 5)
+    async def ask(policy_name: str, max_tokens: int = 11) -> Completion:
+        return await rule.sample(prompt, Sampling(0.5, max_tokens=max_tokens, policy_name=policy_name), 5)
 
     written = asyncio.run(ask(f"{ANNEALED}2"))
     count = len(written.tokens)
@@ -99,33 +99,33 @@ def test_a_run_needs_the_engine_that_anneals() -> None:
         check(replace(run, engine=run.engine.inner))  # type: ignore[attr-defined]
 
 
-REPLY = "123456789"
+COMPLETION = "123456789"
 
 
-def test_a_text_that_ends_a_reply_may_lie_across_two_pieces(tmp_path: Path) -> None:
+def test_a_text_that_ends_a_completion_may_lie_across_two_pieces(tmp_path: Path) -> None:
     """Pieces 1, 23, 45, ...: the text 34 is complete within the third."""
-    inner = Counting(lambda prompt, key: REPLY[len(prompt) :])
+    inner = Counting(lambda prompt, key: COMPLETION[len(prompt) :])
     rule = AnnealedTemperature(inner, plain=1, size=2)
     rule.open(save_pocket_like(tmp_path / "model"))
-    asked = Sampling(stop=("34",), voice=f"{ANNEALED}0")
+    asked = Sampling(stop=("34",), policy_name=f"{ANNEALED}0")
     written = asyncio.run(rule.sample(np.zeros(0, np.int64), asked, 1))
     assert written.stop is Stop.STOP and len(written.tokens) == len(written.aux[TEMPERATURE]) == 4
 
 
-def test_in_a_run_replies_cool_and_their_tokens_are_sampled_once(tmp_path: Path) -> None:
+def test_in_a_run_completions_cool_and_their_tokens_are_sampled_once(tmp_path: Path) -> None:
     """Nine digits and the end: pieces of 1, 2, 2, ... tokens; the second step has another version and scale."""
-    inner = Counting(lambda prompt, key: REPLY[len(prompt.rpartition("<|assistant|>")[2]) :])
+    inner = Counting(lambda prompt, key: COMPLETION[len(prompt.rpartition("<|assistant|>")[2]) :])
     rule = AnnealedTemperature(inner, plain=1, first=8.0, growth=4.0, size=2)
     found = flown(save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db", Annealed(), rule)
-    for attempt in found.attempts.values():
-        (turn,) = attempt.turns
-        version = int(attempt.id.split("/")[0]) // 4
-        assert turn.message.content == REPLY and turn.sampling.voice == f"{ANNEALED}{version}"
+    for rollout in found.rollouts.values():
+        (turn,) = rollout.turns
+        version = int(rollout.id.split("/")[0]) // 4
+        assert turn.message.content == COMPLETION and turn.sampling.policy_name == f"{ANNEALED}{version}"
         heat = [rule.temperature(at, version) for at in (0, 1, 1, 3, 3, 5, 5, 7, 7, 9)]
         assert turn.aux[TEMPERATURE][len(turn.prompt) :].tolist() == pytest.approx(heat)
-        assert attempt.facts["heat"] == pytest.approx(sum(heat) / 10)
-        assert attempt.facts["cooling"] == pytest.approx((sum(heat[:5]) - sum(heat[5:])) / 5)
-    assert sorted(found.heard) == [REPLY] * 24 and found.row["fact/cooling"] > 0
+        assert rollout.facts["heat"] == pytest.approx(sum(heat) / 10)
+        assert rollout.facts["cooling"] == pytest.approx((sum(heat[:5]) - sum(heat[5:])) / 5)
+    assert sorted(found.heard) == [COMPLETION] * 24 and found.row["fact/cooling"] > 0
 
 
 class Narrow(Scripted):
@@ -144,5 +144,7 @@ def test_a_piece_that_met_the_end_of_the_context_is_the_last() -> None:
     for size, sizes in ((3, 3), (2, 4)):
         inner = Narrow({})
         rule = AnnealedTemperature(inner, plain=1, size=size)
-        written = asyncio.run(rule.sample(np.zeros(0, np.int64), Sampling(max_tokens=20, voice=f"{ANNEALED}0"), 1))
+        written = asyncio.run(
+            rule.sample(np.zeros(0, np.int64), Sampling(max_tokens=20, policy_name=f"{ANNEALED}0"), 1)
+        )
         assert len(written.tokens) == 5 and written.stop is Stop.LENGTH and inner.calls == sizes

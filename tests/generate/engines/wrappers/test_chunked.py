@@ -1,4 +1,4 @@
-"""Pieces of a reply are what one request would have written."""
+"""Pieces of a completion are what one request would have written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_model(tmp_path_factory.mktemp("llama"), "llama")
 
 
-def replies(engine: Chunked, count: int, sampling: Sampling) -> list[Completion]:
+def completions(engine: Chunked, count: int, sampling: Sampling) -> list[Completion]:
     async def ask() -> list[Completion]:
         prompts = prompts_of([5 + i for i in range(count)])
         return await asyncio.gather(*(engine.sample(p, sampling, i) for i, p in enumerate(prompts)))
@@ -34,17 +34,17 @@ def replies(engine: Chunked, count: int, sampling: Sampling) -> list[Completion]
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_pieces_are_what_one_request_would_have_written(folder: Path, size: int) -> None:
     sampling = Sampling(max_tokens=20)
-    whole = replies(Chunked(opened(folder), 1000), 12, sampling)
-    pieces = replies(Chunked(opened(folder), size), 12, sampling)
+    whole = completions(Chunked(opened(folder), 1000), 12, sampling)
+    pieces = completions(Chunked(opened(folder), size), 12, sampling)
     assert any(one.stop is Stop.STOP for one in whole) and any(one.stop is Stop.LENGTH for one in whole)
     for one, other in zip(whole, pieces, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist() and one.stop is other.stop
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
 
 
-def test_the_end_of_the_context_ends_a_reply(folder: Path) -> None:
-    (reply,) = replies(Chunked(opened(folder), 8), 1, Sampling(max_tokens=10 * CONTEXT, temperature=0.0))
-    assert reply.stop in (Stop.LENGTH, Stop.STOP) and len(reply.tokens) <= CONTEXT
+def test_the_end_of_the_context_ends_a_completion(folder: Path) -> None:
+    (completion,) = completions(Chunked(opened(folder), 8), 1, Sampling(max_tokens=10 * CONTEXT, temperature=0.0))
+    assert completion.stop in (Stop.LENGTH, Stop.STOP) and len(completion.tokens) <= CONTEXT
 
 
 def test_logprobs_are_exact_across_a_cut_with_new_weights(folder: Path, tmp_path: Path) -> None:
@@ -55,17 +55,17 @@ def test_logprobs_are_exact_across_a_cut_with_new_weights(folder: Path, tmp_path
     (prompt,) = prompts_of([6])
 
     async def ask() -> Completion:
-        reply = asyncio.create_task(engine.sample(prompt, Sampling(max_tokens=16, temperature=1.0), 3))
+        completion = asyncio.create_task(engine.sample(prompt, Sampling(max_tokens=16, temperature=1.0), 3))
         while not engine.inner.num_generated >= 6:  # type: ignore[attr-defined]
             await asyncio.sleep(0)
         await engine.load(WeightVersion(1, fingerprint(weights), weights))
-        return await reply
+        return await completion
 
-    reply = asyncio.run(ask())
-    assert sorted(set(reply.versions.tolist())) == [0, 1]
-    cut = int((reply.versions == 0).sum())
-    before = Completion(reply.tokens[:cut], reply.logprobs[:cut], reply.versions[:cut], Stop.LENGTH)
-    after = Completion(reply.tokens[cut:], reply.logprobs[cut:], reply.versions[cut:], reply.stop)
+    completion = asyncio.run(ask())
+    assert sorted(set(completion.versions.tolist())) == [0, 1]
+    cut = int((completion.versions == 0).sum())
+    before = Completion(completion.tokens[:cut], completion.logprobs[:cut], completion.versions[:cut], Stop.LENGTH)
+    after = Completion(completion.tokens[cut:], completion.logprobs[cut:], completion.versions[cut:], completion.stop)
     assert worst_difference(load_reference(folder), prompt, before) < 1e-4
     assert worst_difference(load_reference(other), np.concatenate([prompt, before.tokens]), after) < 1e-4
 
@@ -75,14 +75,14 @@ def test_an_abort_between_two_pieces_is_heard(folder: Path) -> None:
     (prompt,) = prompts_of([6])
 
     async def ask() -> Completion:
-        reply = asyncio.create_task(engine.sample(prompt, Sampling(max_tokens=60), 1))
+        completion = asyncio.create_task(engine.sample(prompt, Sampling(max_tokens=60), 1))
         while engine.inner.num_generated < 2:  # type: ignore[attr-defined]
             await asyncio.sleep(0)
         engine.abort(1)
-        return await reply
+        return await completion
 
-    reply = asyncio.run(ask())
-    assert reply.stop is Stop.ABORTED and len(reply.tokens) < 60
+    completion = asyncio.run(ask())
+    assert completion.stop is Stop.ABORTED and len(completion.tokens) < 60
 
 
 def test_a_piece_has_a_size() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strop.errors import AdviserError
+from strop.errors import LLMClientError
 from strop.generate.llm_clients.support.retry import LaterError, patiently
 from tests.clock import run_virtually
 
@@ -52,14 +52,14 @@ def test_whoever_says_when_is_asked_then() -> None:
 def test_when_time_is_over_it_says_what_was_wrong_last(
     asked: Asked, seconds: float, times: list[float], said: str
 ) -> None:
-    with pytest.raises(AdviserError, match=said):
+    with pytest.raises(LLMClientError, match=said):
         run_virtually(patiently(asked, seconds))
     assert asked.times == times
 
 
 def test_what_will_not_pass_is_not_asked_again() -> None:
     async def refuses(left: float) -> str:
-        raise AdviserError("status 404")
+        raise LLMClientError("status 404")
 
-    with pytest.raises(AdviserError, match="404"):
+    with pytest.raises(LLMClientError, match="404"):
         run_virtually(patiently(refuses, 60))

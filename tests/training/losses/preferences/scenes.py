@@ -15,7 +15,7 @@ GOOD, BAD, WORDS = 3, 1, 5  # tokens, and how many there are
 def verdicts(
     scores: Sequence[float], rewards: Sequence[float], groups: Sequence[int] | None = None
 ) -> tuple[Batch, Said]:
-    """One attempt per score: logit(good) - logit(bad) of its only written token; other logits are noise."""
+    """One rollout per score: logit(good) - logit(bad) of its only written token; other logits are noise."""
     batch = make_batch([[0.0]] * len(scores), groups=groups, rewards=rewards)
     size = len(batch.tokens)
     batch.aux = {"verdicts": torch.tensor([GOOD, BAD], dtype=torch.float32).expand(size, 2)}

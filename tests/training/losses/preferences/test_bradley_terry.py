@@ -18,7 +18,7 @@ def s(x: float) -> float:
 def test_value_and_gradient_of_a_pair_by_hand() -> None:
     """Scores 1 and 3, the first is better: -log s(-2) = 2.126928; d/d(score of the first) = -s(2) = -0.880797."""
     batch, output = verdicts([1.0, 3.0], [1.0, 0.0])
-    loss, figures = BradleyTerry()(output, batch)
+    loss, metrics = BradleyTerry()(output, batch)
     assert written(batch, loss) == pytest.approx([2.126928, 2.126928])
     assert not loss[~batch.trainable].any()
     (batch.share * loss).sum().backward()  # type: ignore[no-untyped-call]
@@ -27,7 +27,7 @@ def test_value_and_gradient_of_a_pair_by_hand() -> None:
     assert (other_good, other_bad) == pytest.approx((0.880797, -0.880797))
     assert output.logits is not None and output.logits.grad is not None
     assert float(output.logits.grad.abs().sum()) == pytest.approx(4 * 0.880797), "no other word, no other token"
-    assert figures == pytest.approx({"preferred_share": 0.0, "score_margin": -2.0})
+    assert metrics == pytest.approx({"preferred_share": 0.0, "score_margin": -2.0})
 
 
 def test_a_ranking_is_the_mean_of_its_pairs_and_ties_make_none() -> None:
@@ -60,7 +60,7 @@ def test_scores_far_apart_stay_finite() -> None:
 
 
 def test_what_is_no_verdict_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="need attempts of RecitedVerdicts"):
+    with pytest.raises(ConfigurationError, match="need rollouts of RecitedVerdicts"):
         BradleyTerry()(say([[0.0], [0.0]]), make_batch([[0.0], [0.0]], rewards=[1.0, 0.0]))
     batch = make_batch([[0.0, 0.0], [0.0]], rewards=[1.0, 0.0])
     batch.aux = {"verdicts": torch.ones(5, 2)}

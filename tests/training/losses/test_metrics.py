@@ -1,4 +1,6 @@
-"""What losses report about a batch, by hand: three tokens of ratios 2, 0.5 and 1.3 with unequal shares and credit."""
+"""What losses report about a batch, by hand: three tokens of ratios 2, 0.5 and 1.3 with unequal shares and
+advantage.
+"""
 
 from __future__ import annotations
 
@@ -69,9 +71,9 @@ def bell(ratio: float) -> float:
 
 
 PLAIN = {"ratio": mean(lambda r: r), "kl": mean(k3)}
-CLIPPED = 0.2 + 0.5  # ratios 2 and 1.3 above 1.2, with credit above 0; 0.5 is free
+CLIPPED = 0.2 + 0.5  # ratios 2 and 1.3 above 1.2, with advantage above 0; 0.5 is free
 LENGTHS = (2, 1)
-GAINS = (log(2) + log(0.5), log(1.3))  # of whole attempts
+GAINS = (log(2) + log(0.5), log(1.3))  # of whole rollouts
 SUMS = (2 * log(BASE), log(0.13))  # their log-probabilities
 MEANS = tuple(total / length for total, length in zip(SUMS, LENGTHS, strict=True))
 
@@ -125,9 +127,9 @@ def test_moves_and_their_error() -> None:
 
 
 def test_own_and_outside_tokens() -> None:
-    # The second attempt is a demonstration: p = 0.13 now, 0.1 before the step, guessed at 0.01
+    # The second rollout is a demonstration: p = 0.13 now, 0.1 before the step, guessed at 0.01
     batch, output = scene()
-    batch.versions = torch.where(batch.attempts == 1, -1, batch.versions)
+    batch.versions = torch.where(batch.rollouts == 1, -1, batch.versions)
     outside = 2 * 0.13 / (1.5 * 0.1 + 0.5 * 0.01) * sqrt(1 - 0.13)
     expected = {"outside_share": 0.5, "ratio": 0.2 * 2 + 0.3 * 0.5 + 0.5 * outside}
     assert RlPlus(0.01)(output, batch)[1] == pytest.approx(expected)
@@ -140,13 +142,13 @@ def test_how_far_above_the_expert(first: bool) -> None:
     share = [[0.2], [0.5, 0.3]] if first else [[0.5, 0.3], [0.2]]
     batch = make_batch(policy, rewards=[1.0, 1.0], share=share)
     batch.fill("proximal", lay_out([[-2.0], [-9.0, -9.0]] if first else [[-9.0, -9.0], [-2.0]]))
-    batch.versions = torch.where(batch.attempts == (0 if first else 1), -1, batch.versions)
+    batch.versions = torch.where(batch.rollouts == (0 if first else 1), -1, batch.versions)
     expected = {"guided_share": 0.5, "above_expert": 0.5 * (-0.5 + 2.0)}
     assert Calibrated()(say(policy), batch)[1] == pytest.approx(expected)
 
 
 def logits_of(rows: list[list[float]], tokens: list[int]) -> tuple[Batch, Said]:
-    """One attempt; a row of logits for each of its tokens, after a prompt's of zeros."""
+    """One rollout; a row of logits for each of its tokens, after a prompt's of zeros."""
     logits = torch.tensor([[0.0] * len(rows[0]), *rows], dtype=torch.float64)
     batch = make_batch([[0.0] * len(rows)], share=[[0.2, 0.8]])
     batch.tokens = torch.tensor([0, *tokens])

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from strop.environments.judging.verdict import ASKED
 from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Episode
 from strop.types import Message, Origin, Task
 
 
 @dataclass(frozen=True)
 class Saying(Agent):
-    """Says `word` and is paid what its speaker knows; the world is not asked.
+    """Says `word` and is paid what its speaker knows; the environment is not asked.
 
     Where it says `before` first, be it nothing, it is asked for the word afterwards, as
     `environments/judging/verdict.py` has it.
@@ -25,7 +25,7 @@ class Saying(Agent):
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if self.before is not None:
             dialogue.say(Message("assistant", self.before))
             dialogue.hear((Message("user", ASKED),))

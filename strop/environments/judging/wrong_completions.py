@@ -1,4 +1,4 @@
-"""Wrong replies to tasks of the bundled worlds, made by rules and told apart by how far off they are."""
+"""Wrong completions to tasks of the bundled environments, made by rules and told apart by how far off they are."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from strop.environments.bundled.countdown import Expression, random_expression
 from strop.environments.format.think_tags import CLOSE, sum_steps, think
 from strop.environments.single_turn import Solves
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Environment
 from strop.types import Task
 
 _SLIPS = (1, 2, 3, 5, 10, 20)  # by how much a partial sum may be off
 _TRIES = 200
 
 
-def wrong_replies(world: World, task: Task, stream: random.Random, count: int = 1) -> list[str]:
-    """Different wrong replies, each further from the right answer than the one before it."""
+def wrong_completions(env: Environment, task: Task, stream: random.Random, count: int = 1) -> list[str]:
+    """Different wrong completions, each further from the right answer than the one before it."""
     found = dict[float, str]()
-    for distance, reply in _wrong(world, task, stream):
-        found.setdefault(distance, reply)
+    for distance, completion in _wrong(env, task, stream):
+        found.setdefault(distance, completion)
         if len(found) == count:
             return [found[each] for each in sorted(found)]
     raise ConfigurationError(
-        f"a task of {world.name}:{world.level} has {len(found)} wrong replies that differ in how far off they are, "
+        f"a task of {env.name}:{env.level} has {len(found)} wrong completions that differ in how far off they are, "
         f"need {count}"
     )
 
 
-def _wrong(world: World, task: Task, stream: random.Random) -> Iterator[tuple[float, str]]:
+def _wrong(env: Environment, task: Task, stream: random.Random) -> Iterator[tuple[float, str]]:
     match task.source:
         case "arithmetic":
             yield from ((size, _slipped(task, stream, size)) for size in stream.sample(_SLIPS, len(_SLIPS)))
         case "countdown":
             yield from _missed(task, stream)
         case _:
-            yield 1.0, _with_answer_of(world, task, stream)
+            yield 1.0, _with_answer_of(env, task, stream)
 
 
 def _slipped(task: Task, stream: random.Random, size: int) -> str:
@@ -65,14 +65,14 @@ def _missed(task: Task, stream: random.Random) -> Iterator[tuple[float, str]]:
             yield abs(float(tried.value - right.value)), think(tried.steps, tried.text)
 
 
-def _with_answer_of(world: World, task: Task, stream: random.Random) -> str:
+def _with_answer_of(env: Environment, task: Task, stream: random.Random) -> str:
     """The right working, and the answer of another task behind it."""
-    if not isinstance(world, Solves):
-        raise ConfigurationError(f"{world.name} knows no right replies, so none can be made wrong")
+    if not isinstance(env, Solves):
+        raise ConfigurationError(f"{env.name} knows no right completions, so none can be made wrong")
     for _ in range(_TRIES):
-        other = world.task(stream.randrange(world.num_tasks() or 1 << 20))
-        working, closed, _ = world.solution(task).rpartition(CLOSE)
-        reply = f"{working}{closed}{other.answer}"
-        if other.answer != task.answer and not world.check(task, reply):
-            return reply
-    raise ConfigurationError(f"{world.name}:{world.level} has no other answer in {_TRIES} tasks")
+        other = env.task(stream.randrange(env.num_tasks() or 1 << 20))
+        working, closed, _ = env.solution(task).rpartition(CLOSE)
+        completion = f"{working}{closed}{other.answer}"
+        if other.answer != task.answer and not env.check(task, completion):
+            return completion
+    raise ConfigurationError(f"{env.name}:{env.level} has no other answer in {_TRIES} tasks")

@@ -1,4 +1,4 @@
-"""`strop attempts`: every attempt of a run as a row of JSON or parquet, conversations as messages."""
+"""`strop rollouts`: every rollout of a run as a row of JSON or parquet, conversations as messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.observe.run_files.run_info import read_facts
 from strop.storage.ledger import Ledger
 from strop.storage.ledger_browser import LedgerBrowser
 from strop.storage.run_folder import RunFolder
-from strop.types import Group, Trajectory
+from strop.types import Group, Rollout
 
 _BATCH = 1024  # rows of a parquet file that are in memory at a time
 _NUMBERS = {"group": "int64", "version": "int64", "level": "int64", "tokens": "int64", "reward": "float64"}
@@ -22,8 +22,8 @@ _TEXTS = ("id", "task", "source", "answer", "messages", "other_contexts", "rewar
 _COLUMNS = dict.fromkeys((*_TEXTS, "error", "parent"), "string") | _NUMBERS
 
 
-def write_attempts(path: Path, out: Path) -> None:
-    """One row per attempt; the file's name says which kind."""
+def write_rollouts(path: Path, out: Path) -> None:
+    """One row per rollout; the file's name says which kind."""
     folder = RunFolder(path)
     folder.require_ledger()
     if out.suffix not in (".jsonl", ".parquet"):
@@ -38,39 +38,39 @@ def write_attempts(path: Path, out: Path) -> None:
             count = write(rows_of(ledger, browser, reader), out)
     finally:
         ledger.close()
-    print(f"{count:,} attempts → {out}")
+    print(f"{count:,} rollouts → {out}")
 
 
 def rows_of(ledger: Ledger, browser: LedgerBrowser, reader: Reader) -> Iterator[dict[str, Any]]:
-    """Attempts in the order of their groups; one that the world failed has no reward."""
+    """Rollouts in the order of their groups; one that the environment failed has no reward."""
     for group in ledger.history():
         fates = browser.fates(group.number)
-        for attempt in group.trajectories:
-            yield row_of(group, attempt, fates[attempt.id], reader)
+        for rollout in group.rollouts:
+            yield row_of(group, rollout, fates[rollout.id], reader)
 
 
-def row_of(group: Group, attempt: Trajectory, fate: str, reader: Reader) -> dict[str, Any]:
-    """What is known of an attempt; `messages` are those of its main context."""
-    read = contexts(attempt, reader)
+def row_of(group: Group, rollout: Rollout, fate: str, reader: Reader) -> dict[str, Any]:
+    """What is known of a rollout; `messages` are those of its main context."""
+    read = contexts(rollout, reader)
     said = [(each.name, [{"role": line.role, "content": line.text} for line in each.said]) for each in read]
     return {
-        "id": attempt.id,
+        "id": rollout.id,
         "group": group.number,
         "version": group.version,
-        "task": attempt.task.id,
-        "source": attempt.task.source,
-        "level": attempt.task.level,
-        "answer": attempt.task.answer,
+        "task": rollout.task.id,
+        "source": rollout.task.source,
+        "level": rollout.task.level,
+        "answer": rollout.task.answer,
         "messages": said[-1][1] if said else [],
         "other_contexts": [{"name": name, "messages": messages} for name, messages in said[:-1]],
-        "reward": attempt.reward if attempt.is_scored else None,
-        "rewards": dict(attempt.rewards),
+        "reward": rollout.reward if rollout.is_scored else None,
+        "rewards": dict(rollout.rewards),
         "fate": fate,
-        "outcome": attempt.outcome.value,
-        "origin": attempt.origin.value,
-        "error": attempt.error,
-        "parent": attempt.parent,
-        "tokens": attempt.num_tokens,
+        "outcome": rollout.outcome.value,
+        "origin": rollout.origin.value,
+        "error": rollout.error,
+        "parent": rollout.parent,
+        "tokens": rollout.num_tokens,
     }
 
 

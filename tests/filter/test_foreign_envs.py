@@ -1,4 +1,4 @@
-"""Worlds that are not ours are checked in a process that can be killed, whichever reward asks."""
+"""Environments that are not ours are checked in a process that can be killed, whichever reward asks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
 from strop.filter.judges.pairwise_judge import Graded
 from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.final_check import LastReply
+from strop.filter.rewards.final_check import LastCompletion
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
-from strop.types import Group, Message, Outcome, Task, Trajectory
+from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.environments.foul import Foul
 from tests.filter.test_scoring import _turn, outcomes, scored
 
@@ -25,13 +25,13 @@ from tests.filter.test_scoring import _turn, outcomes, scored
 class Telling(Foul):
     """Its check says in which process it runs."""
 
-    def check(self, task: Task, reply: str) -> float:
+    def check(self, task: Task, completion: str) -> float:
         return float(os.getpid())
 
 
 @dataclass
 class SlowToLoad:
-    """Needs longer to load than an attempt may take."""
+    """Needs longer to load than a rollout may take."""
 
     is_open: bool = False
 
@@ -45,12 +45,12 @@ class SlowToLoad:
         return 0.75
 
 
-def group_in(world: Any, *replies: str) -> Group:
-    task = world.task(0)
-    return Group(0, task, [Trajectory(r, task, (_turn(r),), Outcome.FINISHED) for r in replies])
+def group_in(env: Any, *completions: str) -> Group:
+    task = env.task(0)
+    return Group(0, task, [Rollout(r, task, (_turn(r),), Outcome.FINISHED) for r in completions])
 
 
-@pytest.mark.parametrize("reward", [LastReply, Checked])
+@pytest.score.parametrize("reward", [LastCompletion, Checked])
 def test_a_foreign_check_runs_in_another_process(reward: Any) -> None:
     group = group_in(Telling(), "1")
     scored([reward((Telling(),))], group)
@@ -58,8 +58,10 @@ def test_a_foreign_check_runs_in_another_process(reward: Any) -> None:
     assert isinstance(pid, float) and pid > 0 and pid != os.getpid()
 
 
-@pytest.mark.parametrize(
-    "reward", [LastReply((Telling(),)), Checked((Telling(),)), Pairwise(Graded((Telling(),)))], ids=lambda r: type(r)
+@pytest.score.parametrize(
+    "reward",
+    [LastCompletion((Telling(),)), Checked((Telling(),)), Pairwise(Graded((Telling(),)))],
+    ids=lambda r: type(r),
 )
 def test_nobody_gets_around_it(reward: Any) -> None:
     with pytest.raises(ConfigurationError, match="foul is not ours and runs only in a reward's process"):
@@ -67,24 +69,24 @@ def test_nobody_gets_around_it(reward: Any) -> None:
 
 
 def test_a_comparison_by_a_foreign_check_runs_in_another_process() -> None:
-    world = ReasoningGym("chain_sum", chunk=64)
-    group = group_in(world, world.task(0).answer, "no")
-    scored([Pairwise(Graded((world,)))], group)
+    env = ReasoningGym("chain_sum", chunk=64)
+    group = group_in(env, env.task(0).answer, "no")
+    scored([Pairwise(Graded((env,)))], group)
     best, worst = outcomes(group)
     assert best == pytest.approx(0.0) and isinstance(worst, float) and worst < -0.2
 
 
-def test_our_own_worlds_are_asked_inline() -> None:
-    assert LastReply((Arithmetic(1),)).is_inline and not LastReply((Arithmetic(1), Telling())).is_inline
-    assert not LastReply((ReasoningGym("n_queens"),)).is_inline
+def test_our_own_envs_are_asked_inline() -> None:
+    assert LastCompletion((Arithmetic(1),)).is_inline and not LastCompletion((Arithmetic(1), Telling())).is_inline
+    assert not LastCompletion((ReasoningGym("n_queens"),)).is_inline
 
 
-def test_a_world_whose_environment_pays_nothing_says_so() -> None:
+def test_a_env_whose_episode_pays_nothing_says_so() -> None:
     assert ReasoningGym.pays is False
 
 
-def test_a_judge_is_loaded_on_no_attempts_clock() -> None:
+def test_a_judge_is_loaded_on_no_rollouts_clock() -> None:
     task = Task((Message("user", "?"),), "four", "test")
-    group = Group(0, task, [Trajectory("a", task, (_turn("x"),), Outcome.FINISHED)])
+    group = Group(0, task, [Rollout("a", task, (_turn("x"),), Outcome.FINISHED)])
     scored([Pairwise(SlowToLoad())], group, seconds=1.0)
     assert outcomes(group) == [0.0]

@@ -1,4 +1,6 @@
-"""Replies to single-turn tasks as the pocket model is meant to give them: mostly in steps, and sometimes mistaken."""
+"""Completions to single-turn tasks as the pocket model is meant to give them: mostly in steps, and sometimes
+mistaken.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from strop.environments.bundled.countdown import Countdown, Expression, random_e
 from strop.environments.bundled.next_state import store_of
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import sum_steps, think
-from strop.pocket.target_accuracy import ABILITY, QUICK_ABILITY, slip_number, slip_text, step_error
+from strop.pocket.target_accuracy import ABILITY, FAST_PATH_CAPABILITY, slip_number, slip_text, step_error
 from strop.types import Task
 
 SINGLE_TURN: Mapping[str, type[Arithmetic] | type[Compose] | type[Countdown]] = {
@@ -23,13 +25,13 @@ SINGLE_TURN: Mapping[str, type[Arithmetic] | type[Compose] | type[Countdown]] = 
 
 
 @dataclass(frozen=True)
-class Replies:
-    """Writes replies from one stream of random numbers."""
+class Completions:
+    """Writes completions from one stream of random numbers."""
 
     stream: random.Random
 
-    def attempt(self, task: Task, mistakes: float = 1.0) -> str:
-        """An attempt with the intended chance of a mistake times `mistakes`."""
+    def rollout(self, task: Task, mistakes: float = 1.0) -> str:
+        """A rollout with the intended probability of a mistake times `mistakes`."""
         if task.source == "arithmetic":
             return self.sum_up(task, mistakes)
         error = mistakes * step_error(task.source, task.level, 1)
@@ -51,7 +53,7 @@ class Replies:
 
     def quick(self, task: Task) -> str:
         """The answer alone."""
-        error = 1.0 - QUICK_ABILITY * ABILITY[task.source][task.level]
+        error = 1.0 - FAST_PATH_CAPABILITY * ABILITY[task.source][task.level]
         if task.source == "arithmetic":
             return str(slip_number(self.stream, error)(int(task.answer)))
         return slip_text(self.stream, error)(task.answer)
@@ -66,7 +68,7 @@ class Replies:
                 steps += [*tried.steps, "no"]
         return think([*steps, *right.steps], task.answer)
 
-    def foretold(self, task: Task) -> str:
+    def predicted(self, task: Task) -> str:
         """What an action changes, or another item of the store with any number."""
         if self.stream.random() < ABILITY[task.source][task.level]:
             return task.answer
@@ -77,16 +79,16 @@ class Replies:
         return wrong
 
     def wrong(self, task: Task) -> str:
-        """An attempt that fails."""
-        world = SINGLE_TURN[task.source](task.level)
+        """A rollout that fails."""
+        env = SINGLE_TURN[task.source](task.level)
         while True:
             is_countdown = task.source == "countdown"
-            # where mistakes are rare, three times the usual chance finds one sooner
-            reply = self._expression(task, True) if is_countdown else self.attempt(task, 3.0)
-            if not world.check(task, reply):
-                return reply
+            # where mistakes are rare, three times the usual probability finds one sooner
+            completion = self._expression(task, True) if is_countdown else self.rollout(task, 3.0)
+            if not env.check(task, completion):
+                return completion
 
     def _expression(self, task: Task, is_wrong: bool) -> str:
-        """The known solution, or an honest attempt that most likely misses the target."""
+        """The known solution, or an honest rollout that most likely misses the target."""
         answer = random_expression(Expression(task.answer).numbers, self.stream) if is_wrong else task.answer
         return think(Expression(answer).steps, answer)

@@ -1,6 +1,6 @@
-"""Attempts of 30 turns in the style of mini-swe-agent: each is one context, of the very tokens that were sampled.
+"""Rollouts of 30 turns in the style of mini-swe-agent: each is one context, of the very tokens that were sampled.
 
-`STROP_LONG_ATTEMPTS=64` tries as many.
+`STROP_LONG_ROLLOUTS=64` tries as many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from strop.generate.tool_call_format import CallFormat
 from strop.types import IntArray, Message, Sampling, Start, Task
 from tests.serve.test_call_format import CALLS, marked
 
-ATTEMPTS, TURNS = int(os.environ.get("STROP_LONG_ATTEMPTS", "8")), 30
+ROLLOUTS, TURNS = int(os.environ.get("STROP_LONG_ROLLOUTS", "8")), 30
 BASH = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 TOOL = {"type": "function", "function": {"name": "bash", "description": "Execute a bash command", "parameters": BASH}}
 COMMANDS = (
@@ -42,14 +42,14 @@ class Coder(Engine):
 
     template: Template
     stream: random.Random
-    known: list[int] = field(default_factory=list)  # all tokens of the attempt so far
+    known: list[int] = field(default_factory=list)  # all tokens of the rollout so far
     breaks: int = 0
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         self.breaks += prompt[: len(self.known)].tolist() != self.known
         words = self.stream.choice(COMMANDS)
         text = f'I look.\n\n<tool_call>\n{{"name": "bash", "arguments":{{{words}}}}}\n</tool_call>'
-        tokens = np.append(self.template.encode_reply(text), self.template.end)
+        tokens = np.append(self.template.encode_completion(text), self.template.end)
         self.known = [*prompt.tolist(), *tokens.tolist()]
         return Completion(tokens, np.zeros(len(tokens), np.float32), np.zeros(len(tokens), np.int64), Stop.STOP)
 
@@ -84,5 +84,5 @@ async def check(template: Template, number: int) -> None:
 
 def test_none_of_them_breaks(tmp_path: Path) -> None:
     template = marked(tmp_path, CALLS, ("<tool_call>", "</tool_call>"))
-    for number in range(ATTEMPTS):
+    for number in range(ROLLOUTS):
         asyncio.run(check(template, number))

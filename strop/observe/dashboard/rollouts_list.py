@@ -1,4 +1,4 @@
-"""*attempts*: all that were made, filtered and sorted; a page begins behind a place, so nothing moves meanwhile."""
+"""*rollouts*: all that were made, filtered and sorted; a page begins behind a place, so nothing moves meanwhile."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from strop.observe.dashboard.page_model import PageQuery, WatchPage, address
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.report.escape import visible
 from strop.observe.report.jinja import compiled
-from strop.observe.report.svg_charts import figure
+from strop.observe.report.svg_charts import format_number
 from strop.storage.ledger_browser import ORDERS, Between, LedgerBrowser, Listed, RowPlace, Wanted
 from strop.types import Origin, Outcome
 
-_COUNT = 50  # attempts of a page
+_COUNT = 50  # rollouts of a page
 _FATES = ("waiting", "gated", "failed", "trained")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "fate": _FATES,
@@ -24,11 +24,11 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 _SPANS = ("reward", "length", "version")
 _TEMPLATE = """\
-<h1>Attempts</h1>
+<h1>Rollouts</h1>
 {%- if kept %}
 <p class="lead">{{ kept.words }}</p>
 {%- else %}
-<form class="card choice" action="attempts">
+<form class="card choice" action="rollouts">
   <input type="hidden" name="run" value="{{ run.name }}">
   <label>tasks <select name="kind"><option value="">all</option>{% for name in kinds %}
     <option{{ " selected" if name == asked.one("kind") }}>{{ name }}</option>{% endfor %}</select></label>
@@ -49,38 +49,38 @@ _TEMPLATE = """\
 </form>
 {%- endif %}
 {%- if rows %}
-<div class="card scrolls"><table class="rows" id="attempts">
-  <tr><th>attempt</th><th class="number">reward</th><th class="number">tokens</th><th class="number">version</th>
+<div class="card scrolls"><table class="rows" id="rollouts">
+  <tr><th>rollout</th><th class="number">reward</th><th class="number">tokens</th><th class="number">version</th>
     <th>fate</th><th>task</th><th>asked</th>
-    <th>reply, its end</th></tr>
+    <th>completion, its end</th></tr>
   {%- for row in rows %}
-  <tr><td><a{{ href("attempt", run=run.name, id=row.id) }}>{{ row.id }}</a></td>
-    <td class="number" data-name="reward">{{ figure(row.reward) if row.reward is not none else "–" }}</td>
+  <tr><td><a{{ href("rollout", run=run.name, id=row.id) }}>{{ row.id }}</a></td>
+    <td class="number" data-name="reward">{{ format_number(row.reward) if row.reward is not none else "–" }}</td>
     <td class="number" data-name="tokens">{{ "{:,}".format(row.tokens) }}</td>
     <td class="number" data-name="version">{{ row.version }}</td>
     <td>{{ row.fate }}{% if row.outcome not in ("finished", row.fate) %}, {{ row.outcome }}{% endif -%}
       {% if row.origin != "policy" %}, {{ row.origin }}{% endif %}</td>
-    <td><a{{ href("attempts", run=run.name, task=row.task) }}>
+    <td><a{{ href("rollouts", run=run.name, task=row.task) }}>
       {{- visible(row.source) }} {{ row.level }}</a></td>
-    <td class="text">{{ visible(row.asked) }}</td><td class="text"><code>{{ visible(row.reply) }}</code></td></tr>
+    <td class="text">{{ visible(row.asked) }}</td><td class="text"><code>{{ visible(row.completion) }}</code></td></tr>
   {%- endfor %}
 </table></div>
 {%- else %}
-<p class="lead">No such attempts.</p>
+<p class="lead">No such rollouts.</p>
 {%- endif %}
 <p class="pager">{% if first %}<a href="{{ first }}">first page</a>{% endif -%}
   {% if next %}<a id="next" href="{{ next }}">next {{ count }}</a>{% endif %}</p>
 """
 
 
-def attempts(shelf: Shelf, asked: PageQuery) -> WatchPage:
+def rollouts(shelf: Shelf, asked: PageQuery) -> WatchPage:
     run = shelf.run(asked.one("run"))
-    return WatchPage("attempts", "", lambda: _body(shelf, run, asked), run.name)
+    return WatchPage("rollouts", "", lambda: _body(shelf, run, asked), run.name)
 
 
 def _body(shelf: Shelf, run: LiveRun, asked: PageQuery) -> Markup:
     if not run.folder.ledger.is_file():
-        return Markup('<h1>Attempts</h1><p class="lead">Nothing was tried yet.</p>')
+        return Markup('<h1>Rollouts</h1><p class="lead">Nothing was tried yet.</p>')
     order = asked.one("sort") if asked.one("sort") in ORDERS else "newest"
     with LedgerBrowser(run.folder.ledger) as ledger:
         kinds = run.kinds.look(ledger)
@@ -101,8 +101,8 @@ def _body(shelf: Shelf, run: LiveRun, asked: PageQuery) -> Markup:
         rows=found[:_COUNT],
         count=_COUNT,
         next=_next(found, here),
-        first=address("attempts", **here) if asked.one("after") else "",
-        **{"href": shelf.href, "figure": figure, "visible": visible},
+        first=address("rollouts", **here) if asked.one("after") else "",
+        **{"href": shelf.href, "format_number": format_number, "visible": visible},
     )
     return Markup(text)
 
@@ -111,7 +111,7 @@ def _next(found: list[Listed], here: dict[str, Any]) -> str:
     if len(found) <= _COUNT:
         return ""
     key, row = found[_COUNT - 1].place
-    return address("attempts", **here, after=f"{key!r},{row}")
+    return address("rollouts", **here, after=f"{key!r},{row}")
 
 
 def _after(asked: PageQuery) -> RowPlace | None:

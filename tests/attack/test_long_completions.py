@@ -1,7 +1,7 @@
 """96 kB of text that is meant to be slow to read: answered at once wherever nothing could interrupt it.
 
-What runs in the run's own process (worlds and rewards that call themselves inline) blocks everything else while it
-reads; measured is the processor time of this thread, so that a busy machine changes nothing. All others run in
+What runs in the run's own process (environments and rewards that call themselves inline) blocks everything else while
+it reads; measured is the processor time of this thread, so that a busy machine changes nothing. All others run in
 processes with a deadline: what MathVerify makes of such texts is asked there, while the loop goes on.
 """
 
@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.attack.hostile_replies import _BOMBS
+from strop.attack.hostile_completions import _BOMBS
 from strop.capabilities import Closes, inside
 from strop.catalogue.record import recipe_files
 from strop.errors import StropError
 from strop.filter.judges.arithmetic_steps import Calculations
 from strop.filter.rewards.math_verify import MathVerify
 from strop.filter.scoring import Scorer, is_inline
-from strop.recipes.environments import bundled_worlds
-from strop.roles import Reward, World
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.recipes.environments import bundled_envs
+from strop.roles import Environment, Reward
+from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 from tests.recipes.every import plain_run
 
 SECONDS, SIZE = 0.05, 96_000
@@ -41,7 +41,7 @@ TEXTS = {
     "noise": "".join(chr(STREAM.randrange(32, 0x3000)) for _ in range(SIZE // 3)),
 }
 FEW = [told for number, told in enumerate(TEXTS) if number % 3 == 0 or number >= len(_BOMBS)]
-WORLDS: dict[str, World] = {name: kind(2) for name, kind in bundled_worlds().items() if kind(2).is_inline}
+ENVS: dict[str, Environment] = {name: kind(2) for name, kind in bundled_envs().items() if kind(2).is_inline}
 
 
 def quickest(work: Callable[[], Any], tries: int = 3) -> float:
@@ -67,47 +67,47 @@ def _interrupt(*_: Any) -> None:
     raise InterruptedError
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_world_of_ours_answers_long_hostile_replies_at_once(name: str) -> None:
-    world = WORLDS[name]
-    task = world.task(0)
+@pytest.mark.parametrize("name", ENVS)
+def test_a_env_of_ours_answers_long_hostile_completions_at_once(name: str) -> None:
+    env = ENVS[name]
+    task = env.task(0)
     for told, text in TEXTS.items():
-        environment = world.environment()
-        asyncio.run(environment.reset(task))
-        step = quickest(lambda: asyncio.run(environment.step(Message("assistant", text))))  # noqa: B023
-        checks = quickest(lambda: (world.check(task, text), world.answer(text)))  # noqa: B023
+        episode = env.episode()
+        asyncio.run(episode.reset(task))
+        step = quickest(lambda: asyncio.run(episode.step(Message("assistant", text))))  # noqa: B023
+        checks = quickest(lambda: (env.check(task, text), env.answer(text)))  # noqa: B023
         assert max(step, checks) < SECONDS, (told, step, checks)
 
 
-def attempts_at(task: Task, text: str) -> Group:
-    return Group(0, task, [attempt_at(task, name, said) for name, said in (("0", text), ("1", "1"))])
+def rollouts_at(task: Task, text: str) -> Group:
+    return Group(0, task, [rollout_at(task, name, said) for name, said in (("0", text), ("1", "1"))])
 
 
-def attempt_at(task: Task, name: str, text: str) -> Trajectory:
+def rollout_at(task: Task, name: str, text: str) -> Rollout:
     count = len(text) + 1
     tokens: Any = np.zeros(count, np.int64)
     turn = Turn(tokens[:0], tokens, np.zeros(count, np.float32), tokens, Message("assistant", text))
-    return Trajectory(name, task, (turn,), Outcome.FINISHED, turn_rewards=(0.0,))
+    return Rollout(name, task, (turn,), Outcome.FINISHED, turn_rewards=(0.0,))
 
 
-def inline_rewards() -> dict[str, tuple[World, Reward]]:
-    """Those of all recipes that run in the run's own process, each once, with a world that they are used in."""
-    found: dict[str, tuple[World, Reward]] = {}
+def inline_rewards() -> dict[str, tuple[Environment, Reward]]:
+    """Those of all recipes that run in the run's own process, each once, with an environment that they are used in."""
+    found: dict[str, tuple[Environment, Reward]] = {}
     for name in recipe_files():
         run = plain_run(name)
         for reward in (each for each in run.rewards if is_inline(each) and not inside(each, MathVerify)):
-            found.setdefault(type(reward).__name__, (run.worlds[0], reward))
+            found.setdefault(type(reward).__name__, (run.envs[0], reward))
     return found
 
 
-def test_a_reward_of_ours_marks_long_hostile_replies_at_once() -> None:
+def test_a_reward_of_ours_marks_long_hostile_completions_at_once() -> None:
     rewards = inline_rewards()
     assert len(rewards) > 15
     slow = {}
-    with asyncio.Runner() as loop:  # one for all: a box keeps its processes from one question to the next
-        for name, (world, reward) in rewards.items():
+    with asyncio.Runner() as loop:  # one for all: a sandbox keeps its processes from one question to the next
+        for name, (env, reward) in rewards.items():
             for told in FEW:
-                group = attempts_at(world.task(0), TEXTS[told])
+                group = rollouts_at(env.task(0), TEXTS[told])
                 if (seconds := quickest(lambda: asked(reward, group, loop))) >= SECONDS:  # noqa: B023
                     slow[name, told] = seconds
             for each in inside(reward, Closes):
@@ -125,9 +125,9 @@ def asked(reward: Reward, group: Group, loop: asyncio.Runner) -> None:
         return
 
 
-def test_a_reply_of_more_steps_than_are_read_ends_in_one_that_does_not_hold() -> None:
+def test_a_completion_of_more_steps_than_are_read_ends_in_one_that_does_not_hold() -> None:
     task = Task((Message("user", "1+1="),), "2", "test")
-    most, more = (Calculations().steps(attempt_at(task, "0", "1+1=2 " * count + "2")) for count in (1000, 1001))
+    most, more = (Calculations().steps(rollout_at(task, "0", "1+1=2 " * count + "2")) for count in (1000, 1001))
     assert [step.value for step in most] == [1.0] * 1001 and (most[-1].start, most[-1].end) == (5999, 6001)
     assert [step.value for step in more] == [1.0] * 1000 + [0.0] and (more[-1].start, more[-1].end) == (6000, 6007)
 
@@ -145,15 +145,15 @@ def test_one_that_is_not_ours_answers_by_its_deadline_while_the_loop_goes_on() -
 
     async def score() -> list[Group]:
         scorer, ticking = Scorer([MathVerify()], seconds=1.0, workers=1), asyncio.create_task(tick())
-        groups = [Group(0, task, [attempt_at(task, "0", text)]) for text in (*texts, "so $2$")]
+        groups = [Group(0, task, [rollout_at(task, "0", text)]) for text in (*texts, "so $2$")]
         for group in groups:
             await scorer(group)
         ticking.cancel()
         await scorer.close()
         return groups
 
-    *hostile, honest = [group.trajectories[0] for group in asyncio.run(score())]
+    *hostile, honest = [group.rollouts[0] for group in asyncio.run(score())]
     assert honest.reward == 1.0
-    for attempt in hostile:
-        assert attempt.reward == 0.0 and (attempt.is_scored or "no answer within 1 s" in attempt.error)
+    for rollout in hostile:
+        assert rollout.reward == 0.0 and (rollout.is_scored or "no answer within 1 s" in rollout.error)
     assert len(gaps) > 20 and sorted(gaps)[len(gaps) // 2] < 0.2

@@ -13,7 +13,7 @@ from strop.backends import Completion, Engine, WeightVersion
 from strop.errors import DeliveryError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
-from strop.generate.engines.wrappers.per_policy import EnginePerVoice
+from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
 from strop.models.model import unadapted
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
@@ -21,13 +21,13 @@ from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.trainers.trainer_per_voice import TrainerPerVoice
+from strop.training.trainers.trainer_per_policy import TrainerPerPolicy
 from strop.types import Group, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
 from tests.tiny_models import save_tiny_model
-from tests.training.tiny import make_attempt
+from tests.training.tiny import make_rollout
 
-VOICES = ("solver", "critic")
+POLICIES = ("solver", "critic")
 PROMPT = np.array([3, 5, 7, 11])
 
 
@@ -44,25 +44,30 @@ def engine() -> PagedEngine:
     return PagedEngine(rows=2, device="cpu", dtype="float32", steps=3)
 
 
-async def said(engine: Engine, voice: str) -> Completion:
-    return await engine.sample(PROMPT, Sampling(max_tokens=12, voice=voice), 0)
+async def said(engine: Engine, policy_name: str) -> Completion:
+    return await engine.sample(PROMPT, Sampling(max_tokens=12, policy_name=policy_name), 0)
 
 
-def group_of(written: Completion, voice: str) -> Group:
+def group_of(written: Completion, policy_name: str) -> Group:
     turn = Turn(
-        PROMPT, written.tokens, written.logprobs, written.versions, Message("assistant", ""), Sampling(voice=voice)
+        PROMPT,
+        written.tokens,
+        written.logprobs,
+        written.versions,
+        Message("assistant", ""),
+        Sampling(policy_name=policy_name),
     )
-    attempt = make_attempt("0", [turn])
-    return Group(0, attempt.task, [attempt])
+    rollout = make_rollout("0", [turn])
+    return Group(0, rollout.task, [rollout])
 
 
 def memories(model: object) -> set[int]:
     return {each.untyped_storage().data_ptr() for each in unadapted(model).values()}
 
 
-def test_two_voices_read_one_copy_and_move_apart(folder: Path) -> None:
+def test_two_policies_read_one_copy_and_move_apart(folder: Path) -> None:
     each, engines, channel = trainers(4, 4), (engine(), engine()), Memory()
-    trainer, together = TrainerPerVoice(VOICES, each), EnginePerVoice(VOICES, engines)
+    trainer, together = TrainerPerPolicy(POLICIES, each), EnginePerPolicy(POLICIES, engines)
     trainer.open(folder, 0)
     channel.connect(trainer, [together])
     together.open(folder)
@@ -72,17 +77,17 @@ def test_two_voices_read_one_copy_and_move_apart(folder: Path) -> None:
 
     async def everything() -> None:
         first = await channel.publish(0)
-        before = [await said(together, voice) for voice in VOICES]
+        before = [await said(together, policy_name) for policy_name in POLICIES]
         assert np.array_equal(before[0].tokens, before[1].tokens)
         batches = pack([group_of(before[1], "critic")], TokenMean(), 0, 100)
         trainer.step(batches, Objective((Likelihood(),)))
         second = await channel.publish(1)
         assert first.fingerprint != second.fingerprint
-        after = [await said(together, voice) for voice in VOICES]
+        after = [await said(together, policy_name) for policy_name in POLICIES]
         np.testing.assert_array_equal(after[0].logprobs, before[0].logprobs)
         assert not np.allclose(after[1].logprobs, before[1].logprobs, atol=1e-3)
-        for voice, written in zip(VOICES, after, strict=True):
-            scored = pack([group_of(written, voice)], TokenMean(), 1, 100)
+        for policy_name, written in zip(POLICIES, after, strict=True):
+            scored = pack([group_of(written, policy_name)], TokenMean(), 1, 100)
             trainer.annotate(scored, frozenset({Logprobs("proximal")}))
             ours = scored[0].logprobs["proximal"][scored[0].trainable]
             torch.testing.assert_close(ours, torch.from_numpy(written.logprobs), rtol=0, atol=1e-5)
@@ -97,13 +102,13 @@ def test_two_voices_read_one_copy_and_move_apart(folder: Path) -> None:
     asyncio.run(everything())
 
 
-def test_voices_that_differ_have_weights_of_their_own(folder: Path) -> None:
-    """Another rank, or an engine of another kind: nothing is lent in part."""
+def test_policies_that_differ_have_weights_of_their_own(folder: Path) -> None:
+    """Another rank, or an engine of another kind: nothing is shared in part."""
     each = trainers(4, 2)
-    trainer = TrainerPerVoice(VOICES, each)
+    trainer = TrainerPerPolicy(POLICIES, each)
     trainer.open(folder, 0)
     assert each[1].borrowed is None
-    together = EnginePerVoice(VOICES, (engine(), TorchEngine(rows=2)))
+    together = EnginePerPolicy(POLICIES, (engine(), TorchEngine(rows=2)))
     channel = Memory()
     channel.connect(trainer, [together])
     together.open(folder)

@@ -1,4 +1,4 @@
-"""Attempts in the page: filters, trees, siblings side by side, and hostile text that stays text."""
+"""Rollouts in the page: filters, trees, siblings side by side, and hostile text that stays text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.observe.report.rollout_page import ReadAttempt, conversations
+from strop.observe.report.rollout_page import ReadRollout, conversations
 from strop.observe.report.transcripts import Context, Token, Utterance
 from strop.storage.ledger import Ledger
 from strop.types import Group, Message, Task
 from tests.observe.dashboard.watching import guest, unlinked
-from tests.observe.folders import attempt, long_turn, run_folder, turn
-from tests.observe.metrics.test_group_tree import family_of
+from tests.observe.folders import long_turn, rollout, run_folder, turn
+from tests.observe.metrics.test_group_tree import comparison_group_of
 from tests.observe.report.test_write_report import Tags
 
 TASK = Arithmetic(4).task(0)
@@ -25,15 +25,15 @@ EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)></pre>\"'\x1b]0;tit
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plain run with a tree at its end, and a group whose task and reply are hostile or of a megabyte."""
+    """A plain run with a tree at its end, and a group whose task and completion are hostile or of a megabyte."""
     root = tmp_path_factory.mktemp("runs")
-    ledger = Ledger(run_folder(root / "run", steps=30, reply=EVIL).ledger)
-    group, unused = family_of(100)
+    ledger = Ledger(run_folder(root / "run", steps=30, completion=EVIL).ledger)
+    group, unused = comparison_group_of(100)
     ledger.admitted(100, group.task, 30)
     ledger.finished(group, group, "", 30, unused)
     evil = Task((Message("user", EVIL),), EVIL, "<b>source</b>")
     half = replace(turn(EVIL), message=Message("assistant", f"{EVIL}\ud800"))  # a surrogate without its other half
-    made = [attempt(evil, "101/0", 1.0, half), attempt(evil, "101/1", 0.0, long_turn(100_000))]
+    made = [rollout(evil, "101/0", 1.0, half), rollout(evil, "101/1", 0.0, long_turn(100_000))]
     ledger.admitted(101, evil, 31)
     ledger.finished(Group(101, evil, made, 31), None, "no contrast", 31)
     ledger.close()
@@ -46,7 +46,7 @@ def ids(page: str) -> list[str]:
 
 def test_pages_follow_each_other(root: Path) -> None:
     client = guest(root)
-    page, seen = client.get("/attempts").text, list[str]()
+    page, seen = client.get("/rollouts").text, list[str]()
     while True:
         seen += ids(page)
         found = re.search(r'<a id="next" href="([^"]*)"', page)
@@ -71,12 +71,12 @@ def test_pages_follow_each_other(root: Path) -> None:
     ],
 )
 def test_filters(root: Path, asked: dict[str, str], count: int) -> None:
-    assert len(ids(guest(root).get("/attempts", params=asked).text)) == count
+    assert len(ids(guest(root).get("/rollouts", params=asked).text)) == count
 
 
-def test_the_tree_of_a_group_leads_to_its_attempts(root: Path) -> None:
+def test_the_tree_of_a_group_leads_to_its_rollouts(root: Path) -> None:
     client = guest(root)
-    page = client.get("/attempt", params={"id": "100/3"}).text
+    page = client.get("/rollout", params={"id": "100/3"}).text
     rows = re.findall(r'<b style="padding-left:(\d+)px">(?:└ )?\s*<a href="([^"]*)">([^<]*)</a>', page)
     assert ("16", "100/2") in [(depth, name) for depth, _, name in rows]
     assert ("32", "100/3") in [(depth, name) for depth, _, name in rows]
@@ -86,14 +86,14 @@ def test_the_tree_of_a_group_leads_to_its_attempts(root: Path) -> None:
 def test_a_sibling_stands_beside_it(root: Path) -> None:
     client = guest(root)
     titles = r"<section><h3>([^<]*)</h3>"
-    assert re.findall(titles, client.get("/attempt", params={"id": "0/0"}).text) == ["0/0, trained", "0/1, trained"]
-    alone = client.get("/attempt", params={"id": "0/0", "beside": "nobody"}).text
+    assert re.findall(titles, client.get("/rollout", params={"id": "0/0"}).text) == ["0/0, trained", "0/1, trained"]
+    alone = client.get("/rollout", params={"id": "0/0", "beside": "nobody"}).text
     assert re.findall(titles, alone) == ["0/0, trained"]
-    other = client.get("/attempt", params={"id": "100/0", "beside": "100/5"}).text
+    other = client.get("/rollout", params={"id": "100/0", "beside": "100/5"}).text
     assert [title.split(",")[0] for title in re.findall(titles, other)] == ["100/0", "100/5"]
 
 
-@pytest.mark.parametrize("path", ["/attempts?version_from=31", "/attempt?id=101/0", "/attempt?id=0/1", "/curriculum"])
+@pytest.mark.parametrize("path", ["/rollouts?version_from=31", "/rollout?id=101/0", "/rollout?id=0/1", "/curriculum"])
 def test_what_a_model_wrote_stays_text(root: Path, path: str) -> None:
     page = guest(root).get(path).text
     tags = Tags(page)
@@ -103,24 +103,24 @@ def test_what_a_model_wrote_stays_text(root: Path, path: str) -> None:
 
 
 def test_what_takes_a_browser_seconds_is_cut(root: Path) -> None:
-    page = guest(root).get("/attempt", params={"id": "101/1", "beside": "nobody"}).text
+    page = guest(root).get("/rollout", params={"id": "101/1", "beside": "nobody"}).text
     assert len(page) < 100_000 and "80,000 more characters" in page
     token = Token("z" * 1_000_000, 0, 0.5, 1.0)
     said = Context("main", (Utterance("assistant", token.text, tokens=(token,)),))
     shown = conversations(
-        [("one token", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
+        [("one token", [ReadRollout("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
     )
     assert len(shown) < 30_000 and "980,000 more characters" in shown
 
 
-def test_an_attempt_that_is_not_there(root: Path) -> None:
-    answer = guest(root).get("/attempt", params={"id": "7/7'--"})
+def test_an_rollout_that_is_not_there(root: Path) -> None:
+    answer = guest(root).get("/rollout", params={"id": "7/7'--"})
     assert answer.status_code == 404 and answer.headers["content-type"].startswith("text/plain")
 
 
-def test_what_was_put_before_a_reply_is_shown_though_its_tokens_say_nothing() -> None:
+def test_what_was_put_before_a_completion_is_shown_though_its_tokens_say_nothing() -> None:
     said = Context("main", (Utterance("assistant", "", prefix="x="),))
     shown = conversations(
-        [("one", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
+        [("one", [ReadRollout("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
     )
     assert 'class="given" title="given, not trained">x=</span>' in shown
