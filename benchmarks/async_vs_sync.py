@@ -46,7 +46,7 @@ from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.stats.intervals import paired
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Metrics
 
 GROUPS_PER_STEP, GROUP_SIZE = 16, 8

@@ -26,8 +26,8 @@ from machine import circumstances, output_arguments, publish
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from strop.sandbox.bubblewrap import Bubble, problem
-from strop.sandbox.confine import Wall
-from strop.sandbox.python_pool import PythonSandbox
+from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.python.python_pool import PythonSandbox
 
 PROGRAM = "print(sum(n * n for n in range(1000)))"
 ANSWER = "332833500\n"

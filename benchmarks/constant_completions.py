@@ -15,7 +15,7 @@ from pathlib import Path
 
 from reasoning_gym.factory import DATASETS
 
-from strop.attack.asked import AskedRewards
+from strop.attack.ask_rewards import AskedRewards
 from strop.attack.probe import Probed, probed
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import StropError

@@ -17,7 +17,7 @@ from strop.environments.data.heldout_split import draw
 from strop.environments.single_turn import SingleTurn
 from strop.evaluation import Evaluation
 from strop.launch.running.launch import launch
-from strop.models.names import POCKET
+from strop.models.loading.model_names import POCKET
 from strop.recipes.classics.sft import sft
 from strop.recipes.setting import Setting
 from strop.roles import Environment

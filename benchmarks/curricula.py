@@ -15,7 +15,7 @@ from typing import Any
 
 from machine import circumstances, output_arguments, publish
 
-from strop.cli.simulate import maker_of
+from strop.cli.commands.simulate import maker_of
 from strop.simulate.compare_samplers import BOUNDS, Maker, contest, permuted
 from strop.simulate.scenarios import SCENARIOS
 

@@ -30,7 +30,7 @@ from shapes import SHAPES, prepare
 from strop.backends import Completion
 from strop.generate.engines.paged.draft_model import Draft
 from strop.generate.engines.paged.paged_engine import PagedEngine
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.types import IntArray, Sampling
 
 NEED = 1.3

@@ -35,11 +35,11 @@ from strop.evaluation import Evaluation
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.launch.running.launch import launch
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics, Task
 

@@ -27,7 +27,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.launch.running.launch import launch
 from strop.recipes.rollout.ettrl import EntropyForks, ettrl
 from strop.recipes.setting import Setting
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.batch_standard import BatchStandard

@@ -28,8 +28,8 @@ from torch import Tensor
 
 from strop.kernels.attention import Heads, Varlen
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
-from strop.kernels.draw import Draws
 from strop.kernels.eight_bits import BLOCK, Eights
+from strop.kernels.sampling.sample_token import Draws
 
 if importlib.util.find_spec("triton") is None:
     raise SystemExit("kernel_resources.py needs Triton, which is not here: `make kernels` brings it and runs this")

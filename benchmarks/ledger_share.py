@@ -19,7 +19,7 @@ from typing import Any
 from strop.cli.models import hush
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import read_rows
 
 LIMIT = 0.03

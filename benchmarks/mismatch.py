@@ -23,9 +23,9 @@ from machine import circumstances, output_arguments, publish
 from shapes import SHAPES, prepare
 
 from strop.backends import Completion
-from strop.generate.chat_template import Template
 from strop.generate.engines.select_engine import engine_on
-from strop.models.names import model_folder
+from strop.generate.templates.chat_template import Template
+from strop.models.loading.model_names import model_folder
 from strop.training.pack import pack
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer

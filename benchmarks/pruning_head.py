@@ -34,7 +34,7 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway
 from strop.roles import Agent
 from strop.success import success

@@ -15,7 +15,7 @@ from strop.environments.judging.axiomatic_pairs import AXIOMS
 from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.generate.reward_model import RewardModel
 from strop.launch.running.launch import launch
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.environments import parse_envs
 from strop.recipes.reward.axiomatic_preference import axiomatic_preference
 from strop.recipes.setting import Setting

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.pocket.tokenizer import CHARACTERS, END, ROLES, TOKEN_IDS, save_tokenizer
 
 _QWEN = {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "bos_token_id": None}

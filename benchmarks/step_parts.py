@@ -24,14 +24,14 @@ import strop.launch.running.launch
 import strop.pipeline
 import strop.training.pack
 from strop.filter.scoring import Scorer
-from strop.generate.chat_template import Template
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.templates.chat_template import Template
 from strop.observe.metrics.step_metrics import Tally
 from strop.observe.run_files.metrics_jsonl import Journal
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.verify_logprobs import rescored
 
 EVALUATION, START = "evaluation", "start"

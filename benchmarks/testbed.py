@@ -44,7 +44,7 @@ import transformers.models.llama.modeling_llama; mark("import transformers")
 import strop.launch.running.launch; mark("import strop")
 from dataclasses import replace
 from pathlib import Path
-from strop.cli.overrides import find_recipe, make_run
+from strop.cli.fields.overrides import find_recipe, make_run
 run = replace(make_run(find_recipe("pocket"), {"device": sys.argv[1]}), steps=1); mark("recipe")
 from strop.launch.running import launch as launching
 from strop import pipeline

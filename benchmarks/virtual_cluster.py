@@ -37,11 +37,11 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
-from strop.models.names import POCKET
+from strop.models.loading.model_names import POCKET
 from strop.pipeline import train
 from strop.run import Run
 from strop.run_state import Flow, Progress
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
 from strop.training.requirements import Need, Note

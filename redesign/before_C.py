@@ -13,8 +13,8 @@ def f(*names): return [ROOT / n for n in names]
 def having(pattern, under=("",)): return [p for p in files if p.suffix == ".py" and any(str(p.relative_to(ROOT)).startswith(u) for u in under) and re.search(pattern, p.read_text())]
 
 # prefixes of completions
-show = f("strop/cli/show.py", "strop/observe/report/rollout_page.py", "strop/observe/report/transcripts.py", "tests/observe/dashboard/test_attempts.py", "tests/observe/report/test_write_report.py")
-sub(f("strop/cli/show.py", "strop/observe/report/rollout_page.py"), (r"\bline\.given\b", "line.prefix"))
+show = f("strop/cli/commands/show.py", "strop/observe/report/rollout_page.py", "strop/observe/report/transcripts.py", "tests/observe/dashboard/test_attempts.py", "tests/observe/report/test_write_report.py")
+sub(f("strop/cli/commands/show.py", "strop/observe/report/rollout_page.py"), (r"\bline\.given\b", "line.prefix"))
 sub(f("tests/observe/dashboard/test_attempts.py"), (r'given="x="', 'prefix="x="'))
 sub(f("tests/observe/report/test_write_report.py"), (r"reply\.given\b", "reply.prefix"), (r"\bgiven=len\(given\)", "num_prefix=len(given)"))
 t = (ROOT / "strop/observe/report/transcripts.py").read_text()
@@ -35,7 +35,7 @@ sub(having(r"lost\.turns\[0\]\.begun|\.begun\.tolist"), (r"\.begun\.tolist", ".p
 buffers = having(r"\(Buffer\)|Buffer\b", ("strop/recipes/agent/webrl", "strop/recipes/select/dots_rr", "strop/recipes/replay", "strop/replay", "strop/roles", "strop/run_state"))
 sub(buffers, (r"def draw\(self, count", "def sample(self, count"), (r"(buffer|inner)\.draw\(", r"\1.sample("))
 sub(having(r"\.draw\(", ("tests/replay", "tests/recipes/replay", "tests/recipes/agent/test_webrl", "tests/recipes/select/test_dots_rr")), (r"\b(buffer|other|ours|theirs|first|second|each|again)\.draw\(", r"\1.sample("))
-sub(f("strop/storage/ledger.py"), (r"def draw\(self, step", "def trained_groups(self, step"))
+sub(f("strop/storage/ledger/ledger.py"), (r"def draw\(self, step", "def trained_groups(self, step"))
 sub(having(r"\.draw\(", ("tests", "benchmarks", "strop/launch")), (r"\b(ledger|book|first|second|read_only=True\)|Ledger\([^()\n]*\))\.draw\(", r"\1.trained_groups("))
 sub(having(r"def draws\(self|pace\.draws"), (r"def draws\(self", "def batch_size(self"), (r"pace\.draws\(", "pace.batch_size("))
 ridge = having(r"ridge_regression")  + f("strop/training/arithmetic/ridge_regression.py")
@@ -55,7 +55,7 @@ sub(f("strop/recipes/rollout/r3l.py"), (r"\bmarks\b", "scores_after"))
 sub(f("strop/filter/rewards/preferred.py"), (r"marks = await told if inspect.isawaitable\(told\) else told", "raw = await told if inspect.isawaitable(told) else told"), (r"self\._score\(mark, attempt\) for mark, attempt in zip\(marks", "self._priced(value, attempt) for value, attempt in zip(raw"), (r"_score\(self, mark: float", "_priced(self, value: float"), (r"whole = mark\.end \+ sum\(span\.value for span in mark\.spans\) if isinstance\(mark, Paid\) else mark", "whole = value.end + sum(span.value for span in value.spans) if isinstance(value, Paid) else value"))
 sub(f("strop/training/batch.py"), (r"\bvoices\b", "policy_indices"), (r"\bvoice_names\b", "policy_names"))
 sub(having(r"batch\.voices|voice_names"), (r"batch\.voices\b", "batch.policy_indices"), (r"\bvoice_names\b", "policy_names"), (r"\bvoices=(?=torch|None|places|self)", "policy_indices="))
-sub(f("strop/cli/train.py"), (r"for doubt in probe_rewards\(run\):\n            print\(f\"warning: \{doubt\}\"", "for told in probe_rewards(run):\n            print(f\"warning: {told}\""))
+sub(f("strop/cli/commands/train.py"), (r"for doubt in probe_rewards\(run\):\n            print\(f\"warning: \{doubt\}\"", "for told in probe_rewards(run):\n            print(f\"warning: {told}\""))
 sub(having(r"ask_requests import [^\n]*\bReply\b|class Reply\b"), (r"\bReply\b", "ServedCompletion"))
 sub(code, (r"strop\.generate\.episode\b", "strop.generate.guarded_episode"), (r"from strop\.generate import episode\b", "from strop.generate import guarded_episode"))
 sub(having(r"generate\.guarded_episode") + f("strop/generate/episode.py"), (r"\bEpisode\b", "GuardedEpisode"))

@@ -45,7 +45,7 @@ sub("strop/types.py", ("    ratios: FloatArray | None = (\n        None  # [trai
 sub("tests/test_shape.py", ('len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES', 'len(list(PACKAGE.glob("[!_]*.py"))) <= MOST_MODULES'))
 
 sub("tests/control/test_stopped_with_many_tasks.py", ('mechanisms("beliefs")', 'mechanisms("estimators")'))
-sub("strop/cli/parts_by_name.py",
+sub("strop/cli/fields/named_parts.py",
     ('''def modules(room: ModuleType) -> list[str]:
     """The names of its files, those of rooms within it too."""
     return list(_files(room))
@@ -95,9 +95,9 @@ def _snake(word: str) -> str:
 '''),
     ("from dataclasses import fields\nfrom types import ModuleType\n", "from dataclasses import fields\nfrom pathlib import Path\nfrom types import ModuleType\n"),
     ("import pkgutil\nimport typing\n", "import pkgutil\nimport re\nimport typing\n"),
-    ("from strop.cli.overrides import convert\n", "from strop.catalogue.record import PACKAGE\nfrom strop.cli.overrides import convert\n"),
+    ("from strop.cli.fields.overrides import convert\n", "from strop.catalogue.record import PACKAGE\nfrom strop.cli.fields.overrides import convert\n"),
 )
-sub("strop/cli/simulate.py", ("modules(samplers)", "modules(samplers, Sampler)"), ("modules(estimators)", "modules(estimators, Belief)"))
-sub("strop/cli/attack.py", ("modules(room)", "modules(room, Reward)"))
+sub("strop/cli/commands/simulate.py", ("modules(samplers)", "modules(samplers, Sampler)"), ("modules(estimators)", "modules(estimators, Belief)"))
+sub("strop/cli/commands/attack.py", ("modules(room)", "modules(room, Reward)"))
 
 sub("tests/observe/test_verdicts.py", ('"observe" / "verdicts"', '"observe" / "health"'))

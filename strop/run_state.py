@@ -18,12 +18,12 @@ from strop.control.task_generators.support.validation import Offers
 from strop.errors import ConfigurationError, RewardError, StarvationError
 from strop.filter.scoring import Scorer
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.limits import Limits
 from strop.generate.policy import Policy
+from strop.generate.rollout_limits import Limits
 from strop.observe.metrics.stage_tracker import Stages
 from strop.observe.metrics.step_metrics import Tally
 from strop.roles import LLMClient
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.learners import learners_of
 from strop.training.requirements import PolicyStatistic
 from strop.training.stream import Stream

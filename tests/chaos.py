@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.launch.running.launch import launch, relaunch
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.chaos_leftovers import MARK, left_behind, things
 from tests.chaos_modes import LAG, MODES, Mode, can_run, traces

@@ -14,7 +14,7 @@ from strop.placement.place import place
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenLength, LongerIsBetter

@@ -112,7 +112,7 @@ def _cell(column: str, value: Any) -> str:
 
 
 def _turns(data: bytes) -> str:
-    """As `storage/turn_bytes.py` writes them, without the names of fields."""
+    """As `storage/ledger/turn_bytes.py` writes them, without the names of fields."""
     start = 4 + int.from_bytes(data[:4], "little")
     return f"{_numbers(json.loads(data[4:start]))} {hashlib.sha256(data[start:]).hexdigest()}"
 

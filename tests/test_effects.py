@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from strop.capabilities import OnDevice, inside
-from strop.cli.effect import run_effect, setting_of
+from strop.cli.commands.effect import run_effect, setting_of
 from strop.control.samplers.permuted_control import Permuted
 from strop.control.samplers.uniform import Uniform
 from strop.effects import (

@@ -24,7 +24,7 @@ from transformers import (
 from strop.errors import ConfigurationError, ModelError
 from strop.filter.judges.pairwise_judge import Generative
 from strop.generate.engines.cpu.torch_engine import TorchEngine, read_weights
-from strop.models.check_folder import check_context, check_model_folder
+from strop.models.loading.check_folder import check_context, check_model_folder
 from strop.models.model import load_model
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.critic import Critic

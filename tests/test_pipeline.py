@@ -31,7 +31,7 @@ from strop.pipeline import train
 from strop.roles import Admission, Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
 from strop.run_state import Flow, Progress
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Observation, Outcome, Rollout, Task

@@ -19,7 +19,7 @@ MANY = {"__init__", "rollout_of", "attend", "_attention", "grades"}
 
 # Files that ask foreign objects by name, which have no protocol of ours; no part of a run is ever asked so.
 FOREIGN = {
-    "cli/text_to_values.py": "types of the language",
+    "cli/fields/text_to_values.py": "types of the language",
     "storage/checkpoint.py": "exceptions of the language and of safetensors",
     "storage/named_files.py": "modules of the language",
     "environments/external/gymnasium.py": "numbers of numpy, or not",
@@ -29,9 +29,9 @@ FOREIGN = {
     "generate/engines/paged/paged_llama.py": "models of transformers",
     "generate/engines/stops.py": "models of transformers",
     "generate/engines/vllm/vllm_request.py": "outputs of vLLM",
-    "generate/chat_template.py": "tokenizers and configurations of transformers",
-    "models/block.py": "models of transformers",
-    "models/check_folder.py": "configurations of transformers",
+    "generate/templates/chat_template.py": "tokenizers and configurations of transformers",
+    "models/layers/block.py": "models of transformers",
+    "models/loading/check_folder.py": "configurations of transformers",
     "models/model.py": "models of transformers",
     "observe/run_files/run_info.py": "syntax trees",
     "observe/live/stack_dump.py": "coroutines",

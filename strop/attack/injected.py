@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.attack.asked import AskedRewards, has_sandbox, pay_of
+from strop.attack.ask_rewards import AskedRewards, has_sandbox, pay_of
 from strop.attack.injections import KINDS, injection
 from strop.attack.results import shown
 from strop.attack.run_attack import KnownTask, known_tasks

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from strop.attack.asked import AskedRewards
+from strop.attack.ask_rewards import AskedRewards
 from strop.attack.constants import ConstantCompletion, constants, frame_of, is_same, most_frequent
-from strop.attack.episodes import shown
 from strop.attack.run_attack import prompt_text
+from strop.attack.untrusted_tasks import shown
 from strop.capabilities import Demonstrates
 from strop.environments.format.think_tags import final_answer
 from strop.errors import RewardError, StropError

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.attack.asked import AskedRewards, pay_of
-from strop.attack.episodes import said, shown
+from strop.attack.ask_rewards import AskedRewards, pay_of
 from strop.attack.hostile_completions import Hostile, Target, hostile_completions
 from strop.attack.results import EnvironmentStanding, TriedCompletion
+from strop.attack.untrusted_tasks import said, shown
 from strop.errors import ConfigurationError, StropError
 from strop.roles import Environment, Reward
 from strop.types import Rollout, Task

@@ -63,7 +63,7 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a model: `strop train grpo steps=50 env=compose:1`. Lists recipes and their fields with --help."""
-    from strop.cli.arguments import parse_words, refuse_mistyped
+    from strop.cli.fields.arguments import parse_words, refuse_mistyped
 
     wish = parse_words(words or [])
     if wish.wants_help:
@@ -71,7 +71,7 @@ def train(
         return
     if resume is None:
         refuse_mistyped(wish)
-    from strop.cli.train import StartedAs, resume_run, start_run
+    from strop.cli.commands.train import StartedAs, resume_run, start_run
 
     if resume is not None:
         moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
@@ -84,11 +84,11 @@ def train(
 def _show_help(recipe: str) -> None:
     """Of `strop train`: the fields of a recipe, or the recipes."""
     if recipe:
-        from strop.cli.field_help import show_fields
+        from strop.cli.fields.field_help import show_fields
 
         show_fields(recipe)
     else:
-        from strop.cli.recipe_help import show_recipes
+        from strop.cli.fields.recipe_help import show_recipes
 
         show_recipes()
 
@@ -122,7 +122,7 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """avg@k, maj@k and pass@k with 95% intervals on held-out tasks, by environment and level."""
-    from strop.cli.evaluate import Question, evaluate_model
+    from strop.cli.commands.evaluate import Question, evaluate_model
 
     how = (temperature, max_tokens, seed, threads, device, against, plan, fresh, trust)
     evaluate_model(Question(model, tuple(env or ()), tasks, rollouts, k, *how), as_json)
@@ -138,7 +138,7 @@ def chat(
     debug: Debug = False,
 ) -> None:
     """Talk to a model."""
-    from strop.cli.chat import talk
+    from strop.cli.commands.chat import talk
 
     talk(model, temperature, max_tokens, seed, device)
 
@@ -155,8 +155,8 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Answer programs: chat completions, responses and messages; the key is STROP_TOKEN, or one that is printed."""
-    from strop.cli.serve import Serving
-    from strop.cli.serve import serve as serve_model
+    from strop.cli.commands.serve import Serving
+    from strop.cli.commands.serve import serve as serve_model
 
     serve_model(Serving(model, host, port, max_tokens, device=device, is_open=is_open, names=tuple(names or ())))
 
@@ -166,7 +166,7 @@ def list_runs(
     root: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("runs"), as_json: AsJson = False, debug: Debug = False
 ) -> None:
     """List runs: what they were and what came of them."""
-    from strop.cli.runs import show_runs
+    from strop.cli.commands.runs import show_runs
 
     show_runs(root, as_json)
 
@@ -174,7 +174,7 @@ def list_runs(
 @app.command()
 def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = False) -> None:
     """Write a run's report.html again."""
-    from strop.cli.runs import rewrite_report
+    from strop.cli.commands.runs import rewrite_report
 
     rewrite_report(run)
 
@@ -186,7 +186,7 @@ def watch(
     debug: Debug = False,
 ) -> None:
     """A live page of a run, or of a folder of runs: what it does, curves, rollouts to read, comparisons."""
-    from strop.cli.watch import watch_runs
+    from strop.cli.commands.watch import watch_runs
 
     watch_runs(root, port)
 
@@ -202,7 +202,7 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Read rollouts as conversations: one, or the best and the worst of a step."""
-    from strop.cli.show import show_rollouts
+    from strop.cli.commands.show import show_rollouts
 
     show_rollouts(run, rollout, step, by)
 
@@ -215,7 +215,7 @@ def replay(
     debug: Debug = False,
 ) -> None:
     """Train a run again from its ledger alone and compare the bits: no engine, no environment, no rewards."""
-    from strop.cli.replay import replay_run
+    from strop.cli.commands.replay import replay_run
 
     raise typer.Exit(replay_run(run, quiet, trust))
 
@@ -228,7 +228,7 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Why does nothing happen? Who waits for whom, for how long, and where everything stands."""
-    from strop.cli.why import explain
+    from strop.cli.commands.why import explain
 
     explain(run, stacks, as_json)
 
@@ -239,7 +239,7 @@ def recipes(
     debug: Debug = False,
 ) -> None:
     """List recipes: all, those of a class, or those in whose description a word stands."""
-    from strop.cli.recipe_help import list_recipes
+    from strop.cli.fields.recipe_help import list_recipes
 
     list_recipes(asked)
 
@@ -249,7 +249,7 @@ def papers(
     key: Annotated[str, typer.Argument(metavar="[KEY]")] = "", as_json: AsJson = False, debug: Debug = False
 ) -> None:
     """Which papers are here; of one its claim, our reading of it, mechanisms, fields, tests and effect."""
-    from strop.cli.papers import show_papers
+    from strop.cli.commands.papers import show_papers
 
     show_papers(key, as_json)
 

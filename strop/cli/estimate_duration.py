@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import safe_open
 
 from strop.capabilities import OnDevice, inside
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.run import Run
 
 _RATE = 5e10  # floating-point operations per second and thread, of a middling CPU

@@ -26,7 +26,7 @@ def effect(
     from strop.launch.experiments.preloaded_forks import warm
 
     warm()  # its imports take seconds, and so do those that follow
-    from strop.cli.effect import run_effect
+    from strop.cli.commands.effect import run_effect
 
     run_effect(key, words or [], seeds, tokens, folder, runs, jobs, overwrite)
 
@@ -45,7 +45,7 @@ def compare(
     from strop.launch.experiments.preloaded_forks import warm
 
     warm()
-    from strop.cli.compare import compare as run_comparison
+    from strop.cli.commands.compare import compare as run_comparison
 
     run_comparison(words, seeds, tokens, jobs, runs, name)
 
@@ -63,8 +63,8 @@ def simulate(
     debug: Debug = False,
 ) -> None:
     """What a curriculum gains over uniform choice on a simulated learner: seconds, no language model."""
-    from strop.cli.simulate import scenarios_of
-    from strop.cli.simulate import simulate as run_simulation
+    from strop.cli.commands.simulate import scenarios_of
+    from strop.cli.commands.simulate import simulate as run_simulation
 
     run_simulation(words, scenarios_of(env, lag, bias, lies), seeds, as_json, estimator)
 
@@ -78,7 +78,7 @@ def diagnose(
     debug: Debug = False,
 ) -> None:
     """Which settings of many finished runs matter, and which value of each wins, with 95% intervals."""
-    from strop.cli.diagnose import diagnose as diagnose_runs
+    from strop.cli.commands.diagnose import diagnose as diagnose_runs
 
     diagnose_runs(places, resamples, seed, as_json)
 
@@ -90,7 +90,7 @@ def examine_runs(
     debug: Debug = False,
 ) -> None:
     """What is wrong with a run, what shows it, and what helps. Exits with 1 where something is grave."""
-    from strop.cli.doctor import doctor
+    from strop.cli.commands.doctor import doctor
 
     raise typer.Exit(doctor(places, as_json))
 
@@ -108,7 +108,7 @@ def attack_reward(
     debug: Debug = False,
 ) -> None:
     """What do hostile completions earn from a reward? Exits with 1 where one earns what only a right answer should."""
-    from strop.cli.attack import attack, certify
+    from strop.cli.commands.attack import attack, certify
 
     if report:
         raise typer.Exit(certify(words, env or (), (completions, seed, seconds), out))

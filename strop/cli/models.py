@@ -9,9 +9,9 @@ from strop.errors import ModelError, nearest
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.policy import Policy
-from strop.models.check_folder import check_model_folder, longest_sequence, read_config
-from strop.models.mask_token import canvas_places, fills_masks
-from strop.models.names import model_folder
+from strop.models.loading.check_folder import check_model_folder, longest_sequence, read_config
+from strop.models.loading.model_names import model_folder
+from strop.models.tokens.mask_token import canvas_places, fills_masks
 from strop.recipes.model_paths import chosen_model
 from strop.types import Sampling
 

@@ -22,7 +22,7 @@ def export_model(
     debug: Debug = False,
 ) -> None:
     """Write a run's model as a Hugging Face folder, its adapters alone, or one GGUF file."""
-    from strop.cli.export import export
+    from strop.cli.commands.export import export
 
     export(run, out, what, step)
 
@@ -30,7 +30,7 @@ def export_model(
 @app.command()
 def rollouts(run: Run, out: Out, debug: Debug = False) -> None:
     """Write every rollout of a run as a row of a .jsonl or .parquet file."""
-    from strop.cli.rollouts import write_rollouts
+    from strop.cli.commands.rollouts import write_rollouts
 
     write_rollouts(run, out)
 
@@ -42,6 +42,6 @@ def clean_up(
     debug: Debug = False,
 ) -> None:
     """Remove checkpoints that no run needs any more: all but the newest whole one and the best of each."""
-    from strop.cli.clean import clean
+    from strop.cli.commands.clean import clean
 
     clean(root, yes)

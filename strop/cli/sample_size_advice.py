@@ -15,7 +15,7 @@ from strop.stats.paired_difference import over_tasks
 from strop.stats.sample_size import Kind, TaskSpread, spread_of
 
 if TYPE_CHECKING:
-    from strop.cli.evaluate import Question
+    from strop.cli.commands.evaluate import Question
 
 _ROLLOUTS = (1, 2, 4, 8, 16, 32)
 _MEANT: dict[Kind, str] = {

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, DataError
-from strop.sandbox.confine import best_wall
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonSandbox
-from strop.sandbox.unconfined_python import PlainProcess
+from strop.sandbox.kernel_isolation.confine import best_wall
+from strop.sandbox.python.python_pool import PythonSandbox
+from strop.sandbox.python.unconfined_python import PlainProcess
 from strop.types import Task
 from strop.workers.untrusted_answers import NoAnswer
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
-from strop.generate.limits import NO_LIMITS, Limits
 from strop.generate.policy import Policy, rollout_key
 from strop.generate.rollout import play
+from strop.generate.rollout_limits import NO_LIMITS, Limits
 from strop.generate.turn_ops import joined
 from strop.observe.metrics.stage_tracker import Stages
 from strop.roles import Agent, Environment

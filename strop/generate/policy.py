@@ -16,13 +16,13 @@ import numpy as np
 
 from strop.backends import Engine
 from strop.errors import ConfigurationError
-from strop.generate.chat_template import Template
 from strop.generate.conversation import Talk
-from strop.generate.limits import NO_LIMITS, Limits
-from strop.generate.tool_call_format import CallFormat
+from strop.generate.rollout_limits import NO_LIMITS, Limits
+from strop.generate.templates.chat_template import Template
+from strop.generate.templates.tool_call_format import CallFormat
 from strop.generate.turn_ops import retold
-from strop.models.check_folder import check_context
-from strop.models.check_folder import check_model_folder as check_model_folder
+from strop.models.loading.check_folder import check_context
+from strop.models.loading.check_folder import check_model_folder as check_model_folder
 from strop.observe.metrics.busy_clock import BusyClock
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.generate.verdict_tokens import before_verdict, word_ids
+from strop.models.layers.prompt_passes import last_states, passes
 from strop.models.model import context_length, load_model, logits, parameters
-from strop.models.prompt_passes import last_states, passes
 from strop.types import FilePath, IntArray, Message
 from strop.weights.fingerprint import fingerprint
 

@@ -19,7 +19,7 @@ from strop.environments.wrappers.versioned import episode_at
 from strop.errors import StropError
 from strop.generate.conversation import Talk
 from strop.generate.guarded_episode import GuardedEpisode, Phase
-from strop.generate.limits import Paused
+from strop.generate.rollout_limits import Paused
 from strop.observe.metrics.stage_tracker import Stages
 from strop.roles import Agent, Environment, Episode
 from strop.types import Message, Observation, Origin, Outcome, Rollout, Start, Task

@@ -9,7 +9,7 @@ import numpy as np
 
 from strop.environments.judging.verdict import ASKED, BAD, GOOD
 from strop.errors import ConfigurationError
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.generate.turn_ops import cut
 from strop.types import IntArray, Message, Rollout
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.attention import capped
-from strop.kernels.draw import Draws, draw
 from strop.kernels.eight_bits import Eights, encode
-from strop.kernels.race import race
+from strop.kernels.sampling.exponential_race import race
+from strop.kernels.sampling.sample_token import Draws, draw
 from strop.kernels.swiglu import reference_forward
 
 PAGE = 16  # tokens of one page

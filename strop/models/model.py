@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models.adapters import is_adapter
-from strop.models.attention import NAME, AttentionPlan, Packed, register
-from strop.models.block import watched_gates
-from strop.models.check_folder import longest_sequence, read_json
-from strop.models.load_weights import read_model
+from strop.models.layers.adapters import is_adapter
+from strop.models.layers.attention import NAME, AttentionPlan, Packed, register
+from strop.models.layers.block import watched_gates
+from strop.models.loading.check_folder import longest_sequence, read_json
+from strop.models.loading.load_weights import read_model
 from strop.models.torch_setup import device_problem
 
 _ADAPTED = ".base_layer."  # in names, between a layer and its own weight

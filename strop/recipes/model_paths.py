@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strop.errors import ModelError
-from strop.models.names import BUNDLED
+from strop.models.loading.model_names import BUNDLED
 from strop.storage import checkpoint
 from strop.storage.hub import NotOnHub, is_hub_id, snapshot
 

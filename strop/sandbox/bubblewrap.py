@@ -22,14 +22,14 @@ from functools import cache
 from pathlib import Path
 
 from strop.errors import ConfigurationError
-from strop.sandbox import cgroup, seccomp
 from strop.sandbox.execution import MOST_PROCESSES, USUAL, Allowance, Ending, Ran
-from strop.sandbox.kernel import libc
+from strop.sandbox.kernel_isolation import cgroup, seccomp
+from strop.sandbox.kernel_isolation.libc import libc
 from strop.sandbox.kill_tree import ended
-from strop.sandbox.lent import LentFolder
-from strop.sandbox.overseen import Overseer
-from strop.sandbox.stage import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, BubbleStage
+from strop.sandbox.layout import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, BubbleStage
+from strop.sandbox.resource_watch import Overseer
 from strop.sandbox.watched_process import limit, watched
+from strop.sandbox.writable_folder import LentFolder
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _MORE = {  # limits of each process, beside those of all programs

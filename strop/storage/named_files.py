@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from strop.capabilities import parts
-from strop.models.names import BUNDLED
+from strop.models.loading.model_names import BUNDLED
 
 _MARK = "FilePath"  # in the annotation of a field
 _PACKAGE = Path(__file__).resolve().parent.parent

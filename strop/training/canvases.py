@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from strop.backends import ORDER
 from strop.errors import ConfigurationError
-from strop.kernels.random import as_key, uniforms
+from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.training.batch import Batch
 from strop.types import IntArray
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from strop.backends import Engine, Trainer, WeightVersion
 from strop.capabilities import Borrows, Lends, Multiplies, Typed, inside, outermost
 from strop.errors import ConfigurationError, DeliveryError
-from strop.models.eight_bits import encoded, is_code
+from strop.models.layers.eight_bit_linear import encoded, is_code
 from strop.weights.shared_base_weights import Loan
 
 

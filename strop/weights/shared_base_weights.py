@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from strop.models.adapters import is_adapter, is_packed
+from strop.models.layers.adapters import is_adapter, is_packed
 from strop.models.model import unadapted
 from strop.weights.fingerprint import fingerprint
 

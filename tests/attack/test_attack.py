@@ -15,7 +15,7 @@ import pytest
 from strop.attack.hostile_completions import FAMILIES, Target, hostile_completions
 from strop.attack.results import EnvironmentStanding, FamilyStanding, TriedCompletion
 from strop.attack.run_attack import attacked
-from strop.cli.attack import attack, rewards_of
+from strop.cli.commands.attack import attack, rewards_of
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.critiques import Critiques
 from strop.environments.bundled.guess import Guess

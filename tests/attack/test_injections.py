@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from strop.attack.asked import AskedRewards
-from strop.attack.certificate import CheckResult
+from strop.attack.ask_rewards import AskedRewards
+from strop.attack.certificate.attacked_tasks import Examined
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.checks.judge import judge as injections_into_a_judge
-from strop.attack.examined import Examined
 from strop.attack.hostile_completions import Target
 from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.injections import KINDS, injection

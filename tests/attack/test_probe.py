@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.attack.asked import AskedRewards
+from strop.attack.ask_rewards import AskedRewards
 from strop.attack.constants import constants, frame_of, is_same, most_frequent
 from strop.attack.probe import ConstantPay, Probed, probed
 from strop.environments.external.reasoning_gym import ReasoningGym

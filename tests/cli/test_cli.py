@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from strop import cli
-from strop.cli.show import line_of
+from strop.cli.commands.show import line_of
 from strop.observe.report.transcripts import Utterance
 from strop.types import Metrics
 from tests.observe.folders import run_folder

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from strop import cli
-from strop.cli.chat import styled
-from strop.cli.overrides import find_recipe
+from strop.cli.commands.chat import styled
+from strop.cli.fields.overrides import find_recipe
 from strop.errors import ConfigurationError
 from tests.tiny_models import save_pocket_like
 

@@ -13,14 +13,14 @@ import torch
 from safetensors.torch import load_file
 
 from strop import recipe, train
-from strop.cli import rollouts
-from strop.cli.arguments import parse_words
-from strop.cli.clean import clean
-from strop.cli.export import export
-from strop.cli.rollouts import write_rollouts
-from strop.cli.train import StartedAs, resume_run, start_run
+from strop.cli.commands import rollouts
+from strop.cli.commands.clean import clean
+from strop.cli.commands.export import export
+from strop.cli.commands.rollouts import write_rollouts
+from strop.cli.commands.train import StartedAs, resume_run, start_run
+from strop.cli.fields.arguments import parse_words
 from strop.errors import CheckpointError, ConfigurationError
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from tests.parts import EvenLength
 
 SMALL = {"env": "keyvalue:2", "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "checkpoint_every": 1}

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from strop.catalogue.record import recipe_files
-from strop.cli.overrides import paths
+from strop.cli.fields.overrides import paths
 from strop.generate.engines.select_engine import EngineName
 from strop.generate.engines.vllm.vllm_engine import VllmEngine
 from strop.recipes import parameters_of

@@ -17,7 +17,7 @@ from strop.filter.scoring import Scorer
 from strop.observe.health.exhausted_scorer import ExhaustedScorer
 from strop.observe.run_files.run_history import History
 from strop.roles import Reward
-from strop.storage.fates_by_kind import KindFates
+from strop.storage.ledger.fates_by_kind import KindFates
 from strop.storage.llm_answers import AdviceBook
 from strop.types import Group, Message, Outcome, Task
 from tests.filter.test_scoring import group_of, outcomes, scored

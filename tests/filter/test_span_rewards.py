@@ -15,9 +15,9 @@ import pytest
 from strop.filter.paid_text import Paid, Span
 from strop.filter.reward_values import Fault, from_json, to_json
 from strop.filter.scoring import Scorer
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.roles import Reward
-from strop.storage.turn_bytes import decode_turns, encode_turns
+from strop.storage.ledger.turn_bytes import decode_turns, encode_turns
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.arithmetic.turn_returns import token_payments

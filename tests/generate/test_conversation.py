@@ -11,8 +11,8 @@ import pytest
 
 from strop.backends import Completion
 from strop.generate.agents.chat import Chat
-from strop.generate.limits import Limits, Paused
 from strop.generate.rollout import play
+from strop.generate.rollout_limits import Limits, Paused
 from strop.generate.turn_ops import as_prefix, cut
 from strop.types import IntArray, Message, Outcome, Rollout, Sampling, Start
 from tests.generate.talking import TASK, Recording, ids, policy_of, run, save_folder

@@ -13,7 +13,7 @@ import pytest
 from strop.generate.group_rollouts import GroupPlayer
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes.rollout.ettrl import ettrl
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.generate.trees import small
 from tests.launch.running.test_resume import CONTEXT

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from strop.generate.chat_template import Template, _as_dict, _offered
+from strop.generate.templates.chat_template import Template, _as_dict, _offered
 from strop.types import Message, Tool, ToolCall
 from tests.generate.comparison_groups import COMPARISON_GROUPS, raw_tokenizer, save_comparison_group, segments
 

@@ -11,10 +11,10 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
-from strop.generate.chat_template import Template
-from strop.models.control_tokens import ControlTokens
-from strop.models.names import model_folder
-from strop.models.twins import LAST_ALIAS
+from strop.generate.templates.chat_template import Template
+from strop.models.loading.model_names import model_folder
+from strop.models.tokens.control_tokens import ControlTokens
+from strop.models.tokens.private_use_characters import LAST_ALIAS
 from strop.types import Message, Tool, ToolCall
 from tests.generate.comparison_groups import save_comparison_group
 from tests.generate.talking import save_folder

@@ -20,7 +20,7 @@ from strop.generate.reward_model import RewardModel
 from strop.generate.verdict_tokens import as_verdict
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Message, Origin, Outcome, Rollout
 from tests.building import make_group, turn

@@ -15,9 +15,9 @@ from strop.errors import ConfigurationError, DataError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
-from strop.generate.limits import Limits
 from strop.generate.policy import Policy
 from strop.generate.rollout import Begun, play
+from strop.generate.rollout_limits import Limits
 from strop.generate.strategies.independent import Independent
 from strop.roles import Environment
 from strop.types import Group, Message, Observation, Origin, Outcome, Rollout, Start, Task

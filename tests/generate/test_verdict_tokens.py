@@ -12,10 +12,10 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.judging.preferences import Preferences, asked_of, completions_of, shown_by
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.chat_template import Template
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.verdict_data import RecitedVerdicts
+from strop.generate.templates.chat_template import Template
 from strop.generate.verdict_tokens import before_verdict, word_ids
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting

@@ -14,7 +14,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import IntArray, Metrics, Rollout
 

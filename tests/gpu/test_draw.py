@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.kernels import draw
-from strop.kernels.draw import Draws
+from strop.kernels.sampling import sample_token
+from strop.kernels.sampling.sample_token import Draws
 from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 from tests.kernels.enumerated import drawn, mixed, tied_scores
 
@@ -36,7 +36,7 @@ def on_device(how: Draws) -> Draws:
 def test_every_limit_and_temperature_in_one_batch() -> None:
     scores, how, positions = tied_scores(ROWS, 23), mixed(ROWS), torch.arange(ROWS).int()
     tokens, logprobs = triton_draw.draw(scores.to(DEVICE), on_device(how), positions.to(DEVICE), True)
-    probabilities = draw.uniforms(how.keys, positions).tolist()
+    probabilities = sample_token.uniforms(how.keys, positions).tolist()
     rows = zip(
         scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), probabilities, strict=True
     )
@@ -61,7 +61,7 @@ def test_large_vocabularies(vocabulary: int, spread: float) -> None:
     )
     positions = at.int().to(DEVICE)
     tokens, logprobs = triton_draw.draw(scores, on_device(how), positions, True)
-    want, expected = draw.draw(scores, on_device(how), positions, True)
+    want, expected = sample_token.draw(scores, on_device(how), positions, True)
     is_same = tokens == want
     assert is_same.float().mean() > 0.98  # a probability within rounding of a token's bound may fall to its neighbour
     torch.testing.assert_close(logprobs[is_same], expected[is_same], atol=2e-5, rtol=1e-5)

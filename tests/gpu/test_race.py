@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from strop.kernels.draw import Draws
-from strop.kernels.race import race
+from strop.kernels.sampling.exponential_race import race
+from strop.kernels.sampling.sample_token import Draws
 from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 from tests.kernels.enumerated import mixed, tied_scores
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import torch
 
-from strop.kernels.draw import Draws
+from strop.kernels.sampling.sample_token import Draws
 
 
 def kept(scores: Sequence[float], heat: float, top_k: int, top_p: float) -> dict[int, float]:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from strop.kernels.cpu.linear import Linear, compiled
 from strop.kernels.cpu.panels import panels_for
+from strop.models.loading.model_names import POCKET
 from strop.models.model import load_model
-from strop.models.names import POCKET
 from strop.training.machine.llama import llama_forward
 from strop.training.machine.projection import PanelProjection, Projection
 

@@ -8,7 +8,7 @@ import torch
 
 from strop.kernels.decode import Plain
 from strop.kernels.eight_bits import BLOCK, Product, rounded
-from strop.models.eight_bits import held_of
+from strop.models.layers.eight_bit_linear import held_of
 
 
 def e4m3() -> list[float]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.experts import by_expert, mixed, on_all_rows, route
-from strop.models.block import RoutedExperts
+from strop.models.layers.block import RoutedExperts
 from strop.training.machine.feed_forward import RoutedFeed
 
 TOKENS, HIDDEN, EXPERTS, INNER, EACH = 5, 4, 4, 3, 2

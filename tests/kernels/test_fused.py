@@ -15,7 +15,7 @@ from torch.autograd import gradcheck
 from strop.kernels import attention, norm, swiglu
 from strop.kernels.attention import Heads, Varlen
 from strop.kernels.logprobs import token_logprobs
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
 
 HEADS = Heads(4, 2, 6)
 SHARED = np.array([4, 3, 5]), np.array([0, 1, 2, 3, 0, 1, 4, 0, 1, 2, 5, 6])  # lengths, and the tokens behind them

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.cli.overrides import find_recipe, make_run
+from strop.cli.fields.overrides import find_recipe, make_run
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.observe.run_files.metrics_jsonl import Journal
 from strop.pocket.tokenizer import build_tokenizer
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import to_source
 from strop.types import Group, Message, Outcome, Rollout, Task, Turn

@@ -21,8 +21,8 @@ from strop.observe.run_files.run_history import History, read_history
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.stats.intervals import Difference
-from strop.storage.fates_by_kind import KindFates, kinds_of, tries_and_tasks
-from strop.storage.ledger_schema import Offered
+from strop.storage.ledger.fates_by_kind import KindFates, kinds_of, tries_and_tasks
+from strop.storage.ledger.schema import Offered
 from strop.storage.run_folder import RunFolder
 from strop.types import Message, Outcome, Rollout, Task
 from tests.observe.folders import TOKENIZER, rollout, run_folder, turn

@@ -24,7 +24,7 @@ from strop.placement.process_engine import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.storage.run_source import from_source, to_source
 from strop.weights.channels.memory import Memory

@@ -26,7 +26,7 @@ from strop.placement.ray_engine import RayActor
 from strop.placement.ray_store import ObjectStore
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.storage.run_source import from_source
 from strop.types import Metrics, Sampling

@@ -16,7 +16,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.storage.run_source import from_source, to_source
 from strop.weights.fingerprint import fingerprint

@@ -21,10 +21,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from strop.catalogue.acts import Acts, read_acts
 from strop.catalogue.record import records
-from strop.cli.overrides import make_run
+from strop.cli.fields.overrides import make_run
 from strop.control.samplers.few import Few
 from strop.launch.running.launch import launch
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.observe.run_files.summary import WARMUP
 from strop.recipes import parameters_of, recipe_named
 from strop.recipes.setting import Setting

@@ -14,7 +14,7 @@ from strop.launch.running.launch import launch
 from strop.recipes.setting import Setting
 from strop.recipes.system.aurora import aurora
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer

@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from strop.environments.data.table import Table
 from strop.errors import DataError, ModelError
-from strop.models.check_folder import check_model_folder
+from strop.models.loading.check_folder import check_model_folder
 from strop.recipes.dataset_paths import chosen_dataset
 from strop.recipes.environments import parse_envs
 from strop.recipes.model_paths import chosen_model

@@ -20,9 +20,9 @@ from strop.generate.engines.vllm.vllm_engine import VllmEngine
 from strop.generate.engines.wrappers.load_balanced import Several
 from strop.launch.checks.matmul_precision import problems
 from strop.launch.checks.preflight import check
-from strop.models.eight_bits import EightBitLinear, in_eight_bits, rounding
+from strop.models.layers.eight_bit_linear import EightBitLinear, in_eight_bits, rounding
+from strop.models.loading.model_names import model_folder
 from strop.models.model import load_model, parameters
-from strop.models.names import model_folder
 from strop.placement.place import place
 from strop.recipes.setting import Setting
 from strop.recipes.system.jet_rl import jet_rl

@@ -11,7 +11,7 @@ from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.parts import EvenOrOdd
 from tests.tiny_models import save_pocket_like

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import constants
 
 from strop.errors import ModelError
-from strop.models.check_folder import check_model_folder
+from strop.models.loading.check_folder import check_model_folder
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.model_paths import chosen_model
 from strop.recipes.setting import Setting

@@ -13,7 +13,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.parts import EvenOrOdd
 from tests.tiny_models import save_pocket_like

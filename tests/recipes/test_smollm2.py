@@ -14,8 +14,8 @@ from strop.cli.estimate_duration import in_words, num_parameters, warning
 from strop.errors import ModelError
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
-from strop.models import smollm2 as package
-from strop.models.names import POCKET
+from strop.models.loading import smollm2 as package
+from strop.models.loading.model_names import POCKET
 from strop.recipes.classics.smollm2 import smollm2
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -17,7 +17,7 @@ from strop.recipes import build, recipe_named
 from strop.recipes.classics.dpo import dpo
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from tests.tiny_models import save_pocket_like
 
 

@@ -15,8 +15,8 @@ from strop.environments.bundled.sessions import Sessions, carried, facts_in, one
 from strop.environments.multi_agent.agent_graph import AgentGraph, action_rewards
 from strop.errors import ConfigurationError
 from strop.filter.span_rewards import pay
-from strop.generate.limits import Limits
 from strop.generate.rollout import play
+from strop.generate.rollout_limits import Limits
 from strop.recipes.agent.mashost import ActionPrices, ActionWise, BuildsTeam, DemonstrateTeam
 from strop.recipes.agent.memory_r2 import (
     DemonstrateMemory,

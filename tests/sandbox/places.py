@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from strop.sandbox.bubblewrap import Bubble
-from strop.sandbox.confine import Wall
 from strop.sandbox.execution import Allowance, Ran
-from strop.sandbox.python_pool import PythonSandbox
+from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.python.python_pool import PythonSandbox
 from tests.sandbox import witness
 from tests.sandbox.attacks import Against, Attack
 from tests.sandbox.controls import NoSandbox, command

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from strop.sandbox.bubblewrap import Bubble
-from strop.sandbox.confine import Wall
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonSandbox
+from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.python.python_pool import PythonSandbox
 from tests.sandbox.attacks import ATTACKS, SLOW, Against, Attack
 from tests.sandbox.outside import Outside
 from tests.sandbox.places import Bubbles

@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from strop.sandbox import bubblewrap
-from strop.sandbox.confine import Wall, best_wall
 from strop.sandbox.execution import Ending, Ran
+from strop.sandbox.kernel_isolation.confine import Wall, best_wall
 from tests.sandbox import campaign
 from tests.sandbox.attacks import ATTACKS, Against
 from tests.sandbox.escapes import chosen

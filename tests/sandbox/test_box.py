@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.sandbox.confine import Wall, best_wall, wall_with
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonSandbox
+from strop.sandbox.kernel_isolation.confine import Wall, best_wall, wall_with
+from strop.sandbox.python.python_pool import PythonSandbox
 from tests.sandbox.escapes import SECRET
 
 _ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_a_watcher_that_is_gone_is_the_envs_fault_and_the_next_program_has_anoth
 
 _ORPHAN = """
 import os, time
-from strop.sandbox.warm_interpreter import tie
+from strop.sandbox.python.warm_interpreter import tie
 middle = os.fork()
 if not middle:
     own = os.getpid()

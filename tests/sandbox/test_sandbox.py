@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from strop.sandbox import bubblewrap
-from strop.sandbox.confine import Wall, best_wall
 from strop.sandbox.execution import Ending
+from strop.sandbox.kernel_isolation.confine import Wall, best_wall
 from tests.sandbox.users import NOBODY, boxed, everybodys_python, python, shelled, users
 
 needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
@@ -299,7 +299,7 @@ def test_a_python_program_is_a_stranger_that_has_nothing(user: str) -> None:
 
 def test_the_list_of_calls_holds_what_the_kernel_knows_by_these_names() -> None:
     """By the C library's own constants, where they can be asked for: a wrong number would refuse something else."""
-    from strop.sandbox.calls import COMPUTING, DENIED, MISSING, READING, WRITING
+    from strop.sandbox.kernel_isolation.syscalls import COMPUTING, DENIED, MISSING, READING, WRITING
 
     wanted = {**COMPUTING, **READING, **WRITING, **DENIED, **MISSING}
     text = "#include <sys/syscall.h>\n" + "".join(f'"{name}" SYS_{name}\n' for name in wanted)

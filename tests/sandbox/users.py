@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from strop.sandbox.bubblewrap import Bubble
-from strop.sandbox.confine import Wall
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonSandbox
+from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.python.python_pool import PythonSandbox
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534

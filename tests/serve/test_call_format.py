@@ -9,8 +9,8 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from strop.generate.chat_template import Template
-from strop.generate.tool_call_format import CallFormat
+from strop.generate.templates.chat_template import Template
+from strop.generate.templates.tool_call_format import CallFormat
 from strop.pocket.tokenizer import TOKEN_IDS
 from strop.types import IntArray, Tool, ToolCall
 from tests.generate.talking import CHATML, save_folder

@@ -16,12 +16,12 @@ import pytest
 from strop.backends import Completion, Engine, Stop
 from strop.generate.policy import Policy
 from strop.generate.serve.ask_requests import Said, ServedCompletion
-from strop.generate.serve.dialects.chat import ChatCompletions
+from strop.generate.serve.dialects.chat_completions import ChatCompletions
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
 from strop.generate.serve.serve_session import Visit
 from strop.generate.serve.turn_tree import Histories, Place
-from strop.generate.tool_call_format import CallFormat
+from strop.generate.templates.tool_call_format import CallFormat
 from strop.pocket.tokenizer import TOKEN_IDS
 from strop.types import IntArray, Message, Sampling, Start, Task, ToolCall
 from tests.tiny_models import save_pocket_like

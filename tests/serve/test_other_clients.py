@@ -22,7 +22,7 @@ from strop.cli.models import find_model
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Rollout
 from tests.serve.dictated import Clerk, Dictated, save_obedient
 from tests.tiny_models import load_reference, reference_logprobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strop.cli.serve import Serving, serve
+from strop.cli.commands.serve import Serving, serve
 from strop.errors import ConfigurationError, ModelError
 
 

@@ -17,7 +17,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from tests.killing import killed_at
 from tests.launch.running.test_resume import _hush
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.diagnose import diagnose
+from strop.cli.commands.diagnose import diagnose
 from strop.errors import ConfigurationError
 from strop.observe.run_files.settings_table import settings_of, varied
 from strop.stats.bootstrap import picked, standings

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import strop
-from strop.cli.evaluate import Question, evaluate_model
-from strop.cli.overrides import find_recipe
-from strop.cli.replay import replay_run
-from strop.cli.train import resume_run
+from strop.cli.commands.evaluate import Question, evaluate_model
+from strop.cli.commands.replay import replay_run
+from strop.cli.commands.train import resume_run
+from strop.cli.fields.overrides import find_recipe
 from strop.errors import ConfigurationError
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states, load_model, unadapted
 from strop.training.machine.forward import Forward
 from strop.training.machine.llama import llama_forward

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states
 from strop.training.arithmetic.calibration import calibration
 from strop.training.values.critic import Critic

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError, ModelError
 from strop.models import model as model_module
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states, load_model, probe
 from strop.training.batch import Batch, Output
 from strop.training.machine.logprobs import PolicyOutput

@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.errors import ConfigurationError
-from strop.models.low_memory_adamw import FLOAT32, HOLDINGS
+from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS
 from strop.models.torch_setup import gpu_memory
 from strop.training.losses.likelihood import Likelihood
 from strop.training.machine.memory import bytes_needed, settle, ways

@@ -29,8 +29,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from strop.errors import ConfigurationError
 from strop.kernels.cpu.train import compiled
-from strop.models.block import why_slow
-from strop.models.eight_bits import in_eight_bits
+from strop.models.layers.block import why_slow
+from strop.models.layers.eight_bit_linear import in_eight_bits
 from strop.models.model import load_model
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy

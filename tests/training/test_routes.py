@@ -21,7 +21,7 @@ from strop.generate.turn_ops import extended, read_to_the_end
 from strop.kernels.experts import by_expert, mixed, on_all_rows, route
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean

@@ -17,7 +17,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import read_rows
 from strop.training.batch import ORIGINS
 from strop.training.trainers.torch import TorchTrainer

@@ -23,7 +23,7 @@ from strop.launch.running.launch import launch
 from strop.placement.process_engine import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.roles import Reward
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import read_rows
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Sampling

@@ -18,7 +18,7 @@ from strop.generate.engines.paged.paged_llama import PagedLlama
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.engines.wrappers.streaming_wrapper import Told
 from strop.kernels.decode import Plain, TokenPlaces
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
 from strop.models.model import load_model, unadapted
 from strop.recipes.distill.octothinker import StableThenDecay
 from strop.training.losses.likelihood import Likelihood

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from strop.attack.certificate import CheckResult
+from strop.attack.certificate.attacked_tasks import EQUAL, Examined, is_many, not_tried
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.constants import is_same
-from strop.attack.examined import EQUAL, Examined, is_many, not_tried
 from strop.attack.run_attack import KnownTask
 from strop.attack.spellings import DENIALS, HEDGES, SPELLINGS, executed, filled, is_plain, mutations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strop.attack.certificate import CheckResult
-from strop.attack.examined import Examined
+from strop.attack.certificate.attacked_tasks import Examined
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.probe import probed
 
 _SECONDS = 60.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from strop.attack.asked import AskedRewards, has_sandbox
-from strop.attack.certificate import CheckResult
-from strop.attack.examined import Examined
+from strop.attack.ask_rewards import AskedRewards, has_sandbox
+from strop.attack.certificate.attacked_tasks import Examined
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.run_attack import prompt_text
-from strop.attack.watched import WatchedReward
+from strop.attack.watched_reward import WatchedReward
 from strop.capabilities import inside
 from strop.errors import StropError
 from strop.filter.scoring import is_inline

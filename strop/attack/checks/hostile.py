@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strop.attack.certificate import CheckResult
-from strop.attack.examined import Examined, not_tried
+from strop.attack.certificate.attacked_tasks import Examined, not_tried
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.results import EnvironmentStanding, TriedCompletion, shown
 from strop.attack.run_attack import hostile_standing
 

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from strop.attack.certificate import CheckResult
-from strop.attack.examined import Examined, not_tried
+from strop.attack.certificate.attacked_tasks import Examined, not_tried
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.run_attack import prompt_text
 from strop.roles import Environment
 from strop.types import Task

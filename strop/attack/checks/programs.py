@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from strop.attack.asked import has_sandbox
-from strop.attack.certificate import CheckResult
-from strop.attack.examined import Examined, is_paid
+from strop.attack.ask_rewards import has_sandbox
+from strop.attack.certificate.attacked_tasks import Examined, is_paid
+from strop.attack.certificate.certificate import CheckResult
 from strop.capabilities import inside
 from strop.environments.code_execution import Trials, cases_of
 from strop.errors import StropError

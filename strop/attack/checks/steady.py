@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from strop.attack.asked import AskedRewards, pay_of
-from strop.attack.certificate import CheckResult
-from strop.attack.examined import EQUAL, Examined, is_many
+from strop.attack.ask_rewards import AskedRewards, pay_of
+from strop.attack.certificate.attacked_tasks import EQUAL, Examined, is_many
+from strop.attack.certificate.certificate import CheckResult
 from strop.attack.run_attack import KnownTask
 from strop.types import Rollout
 

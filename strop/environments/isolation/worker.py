@@ -7,7 +7,7 @@ from typing import Any
 
 from strop.capabilities import Demonstrates
 from strop.roles import Environment, Episode
-from strop.storage.turn_bytes import plain_message
+from strop.storage.ledger.turn_bytes import plain_message
 from strop.types import Observation
 from strop.workers.frames import Frame, Frames
 from strop.workers.keeper import has_children

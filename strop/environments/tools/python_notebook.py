@@ -13,8 +13,8 @@ from strop.environments.code_execution import Isolation, Trials
 from strop.environments.tools.tool import Instrument, WrongCall
 from strop.errors import ConfigurationError
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.python_pool import PythonSandbox
-from strop.sandbox.unconfined_python import PlainProcess
+from strop.sandbox.python.python_pool import PythonSandbox
+from strop.sandbox.python.unconfined_python import PlainProcess
 from strop.workers.untrusted_answers import NoAnswer
 
 if TYPE_CHECKING:

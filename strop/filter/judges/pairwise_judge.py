@@ -79,8 +79,8 @@ class Generative:
         if self._opened is None:
             from transformers import AutoTokenizer
 
-            from strop.models.control_tokens import ControlTokens
-            from strop.models.load_weights import read_model
+            from strop.models.loading.load_weights import read_model
+            from strop.models.tokens.control_tokens import ControlTokens
 
             control = ControlTokens.of(AutoTokenizer.from_pretrained(Path(self.model), local_files_only=True))
             ids = [control.encode_content(verdict) for verdict in self.verdicts]

@@ -28,7 +28,7 @@ from strop.generate.rollout import EnvironmentFailed
 from strop.roles import Agent, Episode
 from strop.sandbox.bubblewrap import Bubble, problem
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.unconfined_python import PlainCommand
+from strop.sandbox.python.unconfined_python import PlainCommand
 from strop.types import Group, Message, Metrics, Observation, Origin, Task
 from strop.workers.passing_folder import PassingFolder
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from strop.kernels.draw import truncated
+from strop.kernels.sampling.sample_token import truncated
 from strop.types import FloatArray, IntArray
 
 # The largest uniform times this, times any total, rounds to less than the total. Then some token's cumulated

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from strop.errors import LLMClientError
-from strop.generate.chat_template import Template
 from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.templates.chat_template import Template
 from strop.roles import LLMClient
 from strop.types import FilePath, Message, Sampling
 

@@ -16,12 +16,12 @@ from starlette.routing import Route
 from strop.errors import StropError
 from strop.generate.rollout import EnvironmentFailed
 from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion
-from strop.generate.serve.dialects.chat import ChatCompletions
+from strop.generate.serve.dialects.chat_completions import ChatCompletions
 from strop.generate.serve.dialects.dialect import Dialect, Written
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
 from strop.generate.serve.serve_session import Visit
-from strop.generate.tool_call_format import Parts
+from strop.generate.templates.tool_call_format import Parts
 from strop.types import Message
 from strop.workers.host_names import HostNames
 from strop.workers.http_connection import let_in

@@ -14,7 +14,7 @@ from strop.errors import EpisodeError
 from strop.generate.conversation import Talk
 from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion
 from strop.generate.serve.turn_tree import Histories, Place
-from strop.generate.tool_call_format import CallFormat, Parts
+from strop.generate.templates.tool_call_format import CallFormat, Parts
 from strop.types import IntArray, Message, Observation, Sampling, Tool
 
 _LEAST = 1e-6  # of the mass of a nucleus: one of nothing would leave no token

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from strop.kernels.draw import Draws
+from strop.kernels.sampling.sample_token import Draws
 
 _LOOKS, _WAYS = 3, 8  # over whole rows, and distances of each
 _ROOM = 8192  # scores of a row that are gathered; with more of them all are looked at again and again

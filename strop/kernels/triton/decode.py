@@ -15,9 +15,9 @@ from torch import Tensor
 
 from strop.kernels.adapted import Adapter, add_beside
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
-from strop.kernels.draw import Draws
 from strop.kernels.eight_bits import Eights, encode, multiplies_eights
 from strop.kernels.linear import keep_sums_whole
+from strop.kernels.sampling.sample_token import Draws
 from strop.kernels.triton import adapted as few_adapted
 from strop.kernels.triton import draw, in_order, norm, paged_attention, race, swiglu
 from strop.kernels.triton.chain import chained, follow, release

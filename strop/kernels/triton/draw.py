@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from strop.kernels.draw import Draws
+from strop.kernels.sampling.sample_token import Draws
 from strop.kernels.triton.cut import cut, divided, is_dropped
 
 VOCABULARY = 2048  # scores of one program

@@ -1,4 +1,5 @@
-"""`strop.kernels.race` as Triton kernels: blocks of a row find their first token, and one program for each row its own.
+"""`strop.kernels.sampling.exponential_race` as Triton kernels: blocks of a row find their first token, and one program
+for each row its own.
 
 Without limits, one pass over the scores weighs blocks and lets them run; with limits, what is kept is found before.
 """
@@ -10,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from strop.kernels.draw import Draws
+from strop.kernels.sampling.sample_token import Draws
 from strop.kernels.triton.cut import cut, divided, is_dropped
 from strop.kernels.triton.draw import VOCABULARY, stream_of, weigh, weighed_block
 

@@ -9,8 +9,8 @@ from strop.capabilities import inside
 from strop.errors import ModelError
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.engines.wrappers.chunk_sampling import InPieces
-from strop.models.mask_token import fills_masks
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
+from strop.models.tokens.mask_token import fills_masks
 from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.gae import Gae

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.launch.checks.preflight import check
 from strop.launch.checks.prompt_lengths import LeftOut, leave_out_long
-from strop.models.check_folder import check_context, check_model_folder
-from strop.models.names import model_folder
+from strop.models.loading.check_folder import check_context, check_model_folder
+from strop.models.loading.model_names import model_folder
 from strop.run import Run
 
 

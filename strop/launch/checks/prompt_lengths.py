@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from strop.capabilities import inside
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.run import Run
 from strop.types import Message, Task
 

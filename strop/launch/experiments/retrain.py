@@ -18,11 +18,11 @@ from strop.capabilities import Closes, outermost
 from strop.errors import ConfigurationError, DataError
 from strop.launch.running.launch import open_learners, warmed
 from strop.models import torch_setup
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.pipeline import learn
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import from_source
 from strop.training.learners import learners_of

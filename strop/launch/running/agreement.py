@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from strop.errors import CheckpointError
 from strop.observe.run_files.heldout_jsonl import path_of
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 
 _SHOWN = 5  # steps

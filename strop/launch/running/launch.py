@@ -32,7 +32,7 @@ from strop.launch.running.provenance_check import check_origin, differences, wri
 from strop.launch.running.saving import Saving
 from strop.launch.running.stopping import gentle_stop
 from strop.models import torch_setup
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.observe.live.status_file import STOP, Status
 from strop.observe.metrics.no_signal_warning import Contrast
 from strop.observe.report.write_report import write_report
@@ -45,9 +45,9 @@ from strop.pipeline import train
 from strop.run import Run
 from strop.run_state import Flow, Progress, Watcher, is_spent
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.file_presence import Presence
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.llm_answers import AdviceBook
-from strop.storage.presence import Presence
 from strop.storage.run_folder import RunFolder, fresh_folder
 from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics

@@ -14,7 +14,7 @@ from copy import deepcopy
 import numpy as np
 import torch
 
-from strop.attack.asked import AskedRewards
+from strop.attack.ask_rewards import AskedRewards
 from strop.attack.probe import TASKS, Probed, probed
 from strop.capabilities import Closes, Learns, Meets, Observes, Remembers, Stores, inside
 from strop.errors import ConfigurationError

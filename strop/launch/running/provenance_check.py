@@ -13,7 +13,7 @@ from strop.capabilities import uses_gpu
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.launch.checks.prompt_lengths import LeftOut
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.observe.run_files.provenance import code, commit, compiler, hardware, versions
 from strop.run import Run
 from strop.storage.named_files import named_places, own_code

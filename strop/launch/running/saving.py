@@ -10,7 +10,7 @@ from strop.observe.run_files.heldout_jsonl import path_of
 from strop.run import Run
 from strop.run_state import Progress
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from strop.capabilities import inside
 from strop.environments.data.table import Table
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.launch.checks.prompt_lengths import tasks_of
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.roles import Environment
 from strop.run import Run
 from strop.types import Task

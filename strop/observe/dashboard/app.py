@@ -23,7 +23,7 @@ from strop.observe.dashboard.now_page import now
 from strop.observe.dashboard.page_frame import STATIC, framed, style
 from strop.observe.dashboard.page_model import PageQuery, Pages
 from strop.observe.dashboard.pass_rates_page import curriculum
-from strop.observe.dashboard.rollout_page import rollout
+from strop.observe.dashboard.rollout_detail_page import rollout
 from strop.observe.dashboard.rollouts_list import rollouts
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.dashboard.runs_page import runs

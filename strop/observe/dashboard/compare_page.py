@@ -14,7 +14,7 @@ from strop.observe.dashboard.run_index import Shelf
 from strop.observe.report.jinja import compiled
 from strop.observe.report.multi_run_chart import Row, table
 from strop.stats.intervals import Difference, over_seeds, paired, share_over_seeds
-from strop.storage.ledger_browser import LedgerBrowser
+from strop.storage.ledger.browser import LedgerBrowser
 
 _EVERY = 10.0
 _GROUPS = 4000  # the last ones of each run, whose tasks are compared

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.observe.metrics.pass_rates import Cells, Count, LessonKind, Lessons
-from strop.storage.ledger_browser import GroupTried, LedgerBrowser
+from strop.storage.ledger.browser import GroupTried, LedgerBrowser
 
 _AT_ONCE = 500  # groups of one question
 _SECONDS = 0.15  # of one look: a long history is caught up with in several

@@ -8,7 +8,7 @@ from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.report.multi_run_chart import cards
-from strop.storage.ledger_browser import LedgerBrowser
+from strop.storage.ledger.browser import LedgerBrowser
 
 _EVERY, _BEHIND = 10.0, 1.0  # seconds, and while a long history is being read
 _WORDS = Markup('<h1>Curriculum</h1><p class="lead">By optimizer step.{}</p>')

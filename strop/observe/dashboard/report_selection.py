@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from strop.observe.report.transcripts import telling
-from strop.storage.ledger import Ledger
-from strop.storage.ledger_browser import LedgerBrowser, Wanted
+from strop.storage.ledger.browser import LedgerBrowser, Wanted
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 
 _STEPS = 5  # of which rollouts are kept

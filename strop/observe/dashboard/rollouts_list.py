@@ -12,7 +12,7 @@ from strop.observe.dashboard.run_index import Shelf
 from strop.observe.report.escape import visible
 from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import format_number
-from strop.storage.ledger_browser import ORDERS, Between, LedgerBrowser, Listed, RowPlace, Wanted
+from strop.storage.ledger.browser import ORDERS, Between, LedgerBrowser, Listed, RowPlace, Wanted
 from strop.types import Origin, Outcome
 
 _COUNT = 50  # rollouts of a page

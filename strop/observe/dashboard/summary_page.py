@@ -23,7 +23,7 @@ from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import format_number
 from strop.observe.run_files.run_info import estimator_of
 from strop.observe.run_files.summary import stages
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 
 _FATES = {

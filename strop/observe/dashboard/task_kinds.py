@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from strop.storage.ledger_browser import LedgerBrowser
+from strop.storage.ledger.browser import LedgerBrowser
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strop.observe.metrics.pass_rates import Count, LessonKind, Lessons
-from strop.storage.ledger_schema import Offered
+from strop.storage.ledger.schema import Offered
 
 _DECILES = 10
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strop.environments.data.heldout_split import prompt_of
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.success import SURVIVAL
 from strop.types import Group, Origin, Outcome, Rollout
 

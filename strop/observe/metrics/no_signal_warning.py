@@ -12,7 +12,7 @@ from strop.environments.data.answer_extraction import extracted
 from strop.environments.data.table import Table
 from strop.filter.rewards.constant_control import Flat
 from strop.roles import Advantage
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Metrics, Rollout
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.storage.ledger_schema import Offered
+from strop.storage.ledger.schema import Offered
 
 _LARGE = 0.05  # total variation: the share of trained groups that would have to be others
 _LARGE_LENGTH = 0.1  # of the mean

@@ -11,7 +11,7 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
-from strop.models.names import POCKET
+from strop.models.loading.model_names import POCKET
 from strop.storage.run_folder import RunFolder
 from strop.types import FloatArray, IntArray, Message, Rollout, Turn
 

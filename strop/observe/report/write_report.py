@@ -16,11 +16,11 @@ from strop.observe.dashboard.page_frame import written
 from strop.observe.dashboard.page_model import PageQuery
 from strop.observe.dashboard.pass_rates_page import curriculum
 from strop.observe.dashboard.report_selection import keep
-from strop.observe.dashboard.rollout_page import rollout
+from strop.observe.dashboard.rollout_detail_page import rollout
 from strop.observe.dashboard.rollouts_list import rollouts
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.dashboard.summary_page import summary
-from strop.storage.ledger_browser import LedgerBrowser
+from strop.storage.ledger.browser import LedgerBrowser
 from strop.storage.run_folder import RunFolder
 
 _WORDS = Markup(

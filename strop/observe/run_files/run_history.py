@@ -15,9 +15,9 @@ from strop.observe.run_files.heldout_jsonl import gain_of
 from strop.observe.run_files.settings_table import settings_of
 from strop.stats.intervals import Difference
 from strop.storage.checkpoint import listed
-from strop.storage.fates_by_kind import KindFates, kinds_of, tries_and_tasks
-from strop.storage.ledger import Ledger
-from strop.storage.ledger_schema import Offered
+from strop.storage.ledger.fates_by_kind import KindFates, kinds_of, tries_and_tasks
+from strop.storage.ledger.ledger import Ledger
+from strop.storage.ledger.schema import Offered
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Outcome, Rollout, Turn
 

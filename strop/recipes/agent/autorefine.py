@@ -35,9 +35,9 @@ from strop.training.losses.kl import Kl
 def autorefine(
     setting: Setting = Setting(env="search:2", group_size=5),
     found: float = 0.1,  # for an answer that was noted and not given
-    turns: int = 5,  # of one rollout, at most
-    kl: float = 0.001,  # weight of the penalty to the reference
-    warmup_steps: int = 8,  # of supervised training first
+    turns: int = 5,  # maximum number of turns of a rollout
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
+    warmup_steps: int = 8,  # supervised steps on demonstrations before RL
 ) -> Run:
     """Questions of the search environment, with notes between searches."""
     run = setting.run("autorefine", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

@@ -31,8 +31,8 @@ from strop.training.losses.clip import Clip
 
 def datarus_r1(
     setting: Setting = Setting(env="notebook:1"),
-    turns: int = 6,  # of one rollout, at most
-    warmup_steps: int = 14,  # of supervised training first
+    turns: int = 6,  # maximum number of turns of a rollout
+    warmup_steps: int = 14,  # supervised steps on demonstrations before RL
 ) -> Run:
     """The weight of layout reaches 0 with the last step."""
     run = setting.run("datarus_r1", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))

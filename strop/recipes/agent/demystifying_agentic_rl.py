@@ -65,11 +65,11 @@ class Softened(Reward):
 
 def demystifying_agentic_rl(
     setting: Setting = Setting(env="keyvalue:5", group_size=16),
-    shown: int = 4,  # steps of demonstrations before
+    shown: int = 4,  # supervised steps on demonstrations before RL
     each: float = 0.1,  # by which each completion but the last softens a failure
     shifted: bool = False,  # failures are softened by a sibling's completions, for a control
-    low: float = 0.2,  # the lower bound of a ratio is 1 - low
-    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    low: float = 0.2,  # lower clip range: ratios are at least 1 - low
+    high: float = 0.28,  # upper clip range: ratios are at most 1 + high
     dual: float = 10.0,  # most that a ratio counts where advantage is negative
     minibatches: int = 4,
 ) -> Run:

@@ -80,7 +80,7 @@ def dreamgym(
     top: int = 3,  # similar transitions that the model is shown
     share: float = 0.5,  # most of the batches that written tasks may have
     least: float = 0.1,  # variance of rewards of a task that is made harder
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """GRPO in an environment that a model makes up."""
     run = setting.run("dreamgym", GroupStandard(), (Clip(clip, clip),))

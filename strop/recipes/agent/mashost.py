@@ -205,7 +205,7 @@ def mashost(
     price: float = 0.2,  # of an agent
     weight: float = 0.1,  # of what actions are worth by themselves
     warmup: int = 20,  # steps in which random teams are shown
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """HRPO: a term for whole teams and one for each action."""
     agent, taught = BuildsTeam(most), shown(setting, "mashost", warmup)

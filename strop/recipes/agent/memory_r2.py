@@ -231,7 +231,7 @@ def memory_r2(
     warmup: int = 20,  # steps in which both roles are shown what to say
     kl: float = 0.01,  # weight of the KL to the first weights
     entropy: float = 0.001,  # weight of an entropy bonus
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """LoGo-GRPO: two epochs on global and local groups together."""
     agent, taught = ExtractAndManage(), shown(setting, "memory_r2", warmup)

@@ -26,10 +26,10 @@ from strop.types import Sampling
 
 def mgpo(
     setting: Setting = Setting(env="crop:1"),
-    kl: float = 0.01,  # weight of the penalty to the reference
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 4,  # optimizer steps per batch
-    taught: int = 30,  # steps of supervised training first
+    taught: int = 30,  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO over the tokens of both turns."""
     sampling = Sampling(setting.temperature, max_tokens=setting.max_tokens, stop=("]",))

@@ -87,9 +87,9 @@ class ActionsFirst(Strategy):
 
 def mobile_r1(
     setting: Setting = Setting(env="keyvalue:5"),
-    shown: int = 4,  # steps of demonstrations before
+    shown: int = 4,  # supervised steps on demonstrations before RL
     until: int = 20,  # versions of the action stage
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 2,
 ) -> Run:
     """GRPO, first on single steps, then on whole rollouts."""

@@ -26,10 +26,10 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict_or_none
 from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.external_program import OutsideProgram
-from strop.generate.chat_template import Template
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
+from strop.generate.templates.chat_template import Template
 from strop.generate.turn_ops import noted
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge

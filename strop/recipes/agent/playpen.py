@@ -86,7 +86,7 @@ def playpen(
     learns: Literal["grpo", "dpo", "sft"] = "grpo",  # from all games, from pairs, from won ones
     unseen: str = "keyvalue:2",  # the game that is held out
     warmup: int = 10,  # steps in which games are shown
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """GRPO, DPO or imitation on games of the policy."""
     kinds: dict[str, tuple[Advantage, Loss, tuple[Gate, ...]]] = {

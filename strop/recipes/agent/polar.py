@@ -31,7 +31,7 @@ def polar(
     command: str = "python {programs}/plays.py",  # {programs}: those that come with strop
     pays: Literal["env", "line", "post"] = "env",  # who says what was earned
     seconds: float = 300.0,  # of one rollout
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """A command per rollout, behind walls, with the policy at its OPENAI_BASE_URL and ANTHROPIC_BASE_URL."""
     agent = OutsideProgram(command, pays, seconds, isolation=setting.isolation, late="judged")

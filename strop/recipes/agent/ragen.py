@@ -106,8 +106,8 @@ def ragen(
     share: float = 0.25,  # of the groups of a batch
     by_chance: bool = False,  # any groups, for a control
     price: float = 0.1,  # of a completion that cannot be read
-    low: float = 0.2,  # the lower bound of a ratio is 1 - low
-    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    low: float = 0.2,  # lower clip range: ratios are at least 1 - low
+    high: float = 0.28,  # upper clip range: ratios are at most 1 + high
     entropy: float = 0.001,  # weight of the bonus
 ) -> Run:
     """A critic, a choice among groups, and loss on what the model wrote alone."""

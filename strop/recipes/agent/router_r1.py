@@ -123,9 +123,9 @@ def router_r1(
     setting: Setting = Setting(env="market:3"),
     share: float = 0.5,  # of the reward that is for a low price
     window: int = 1000,  # rollouts that prices are compared with
-    turns: int = 4,  # of one rollout, at most
-    kl: float = 0.001,  # weight of the penalty to the reference
-    warmup_steps: int = 12,  # of supervised training first
+    turns: int = 4,  # maximum number of turns of a rollout
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
+    warmup_steps: int = 12,  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO over the router's own tokens."""
     run = setting.run("router_r1", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

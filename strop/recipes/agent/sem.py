@@ -132,8 +132,8 @@ class SearchOrAnswer(Reward):
 def sem(
     setting: Setting = Setting(env="search:1+arithmetic:2"),
     known: float = 0.5,  # F1 of a first answer from which on a search is needless
-    turns: int = 4,  # of one rollout, at most
-    warmup_steps: int = 12,  # of supervised training first
+    turns: int = 4,  # maximum number of turns of a rollout
+    warmup_steps: int = 12,  # supervised steps on demonstrations before RL
     needless: float = 0.5,  # of what it shows in environments that need no search: searched for all the same
 ) -> Run:
     """Environments that need a search and environments that do not, all with the tool."""

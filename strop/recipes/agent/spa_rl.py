@@ -230,7 +230,7 @@ def spa_rl(
     bonus: float = 0.5,  # of a turn that the environment carried out
     trace: float = 0.95,  # lambda of generalized advantage estimation
     kl: float = 0.01,  # weight of log(policy / reference), which each token pays
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """The sum of a turn's contributions learns the check of the last completion; the environment's own pay is for
     evaluation.

@@ -67,7 +67,7 @@ def ufo(
     tries: int = 5,  # answers of one rollout
     decay: float = 0.5,  # of a right answer's worth, with each answer before it
     price: float = 0.5,  # of a rollout that gives one answer again and again
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 2,
 ) -> Run:
     """PPO over conversations in which the environment says only that an answer was wrong."""

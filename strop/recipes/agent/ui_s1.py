@@ -169,7 +169,7 @@ def ui_s1(
     repairs: bool = True,  # False: a wrong completion stays, for a control
     discount: float = 0.5,  # from step to step
     episode: float = 1.0,  # weight of a rollout's advantage beside that of its steps
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 2,
 ) -> Run:
     """GRPO on steps and rollouts along an expert's path."""

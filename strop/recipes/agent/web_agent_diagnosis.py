@@ -26,7 +26,7 @@ from strop.training.losses.clip import Clip
 def web_agent_diagnosis(
     setting: Setting = Setting(env="keyvalue:5"),
     branch: int = 4,  # steps of supervised training before RL begins; 0: RL alone
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 2,  # optimizer steps per batch
 ) -> Run:
     """RL that branches off imitation after `branch` steps."""

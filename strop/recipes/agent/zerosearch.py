@@ -40,9 +40,9 @@ def zerosearch(
     start: float = 0.0,  # probability of noise at first
     end: float = 0.5,  # probability of noise at last
     base: float = 4.0,  # of the curve: 1 is a line, more begins later
-    turns: int = 5,  # of one rollout, at most
-    kl: float = 0.001,  # weight of the penalty to the reference
-    warmup_steps: int = 14,  # of supervised training first
+    turns: int = 5,  # maximum number of turns of a rollout
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
+    warmup_steps: int = 14,  # supervised steps on demonstrations before RL
 ) -> Run:
     """Noise reaches its end with the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

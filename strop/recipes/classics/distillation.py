@@ -11,7 +11,7 @@ Acts: teacher_kl != 0 with teacher=MODEL
 
 from __future__ import annotations
 
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -26,10 +26,10 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def behavior_injection(
     setting: Setting = Setting(env="arithmetic:5"),
-    shown: int = 20,  # steps of demonstrations before
+    shown: int = 20,  # supervised steps on demonstrations before RL
     explore: float = 0.25,  # probability of trying a step too early
     exploit: float = 0.25,  # probability of repeating what a step needs
-    kl: float = 0.04,  # weight of the penalty to the reference
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Demonstrations with behaviours, then GRPO."""
     run = setting.run("behavior_injection", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), reduction=SequenceMean())

@@ -24,7 +24,7 @@ from strop.generate.interfaces import Dialogue, Player
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.policy_names import REFERENCE
 from strop.generate.strategies.independent import Independent
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Episode, LLMClient, Reward, Strategy
 from strop.run import Run
@@ -138,7 +138,7 @@ def hawkeye(
     answerer: str,  # folder of the small model that answers
     free: float = 0.3,  # share of the plain chain's length that costs nothing
     price: float = 1.0,  # of the square of what exceeds it
-    kl: float = 0.04,  # weight of the penalty to the reference
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """`answerer` is a folder with a model that answers from chains; it learns nothing."""
     agent = Relayed(Local(str(model_folder(answerer)), setting.device), setting.max_tokens)

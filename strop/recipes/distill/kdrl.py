@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run

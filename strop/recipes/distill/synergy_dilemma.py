@@ -6,7 +6,8 @@ Claim: None of five combinations beats RL alone (55.1 on average; two stages 51.
     mixed data 54.0, merged 54.3, supervised training alone 51.4).
 Reading: In turns: one demonstration per task is kept back for a supervised step after that of RL. Progressive: rollouts
     begin within a demonstration, of which less is given as versions go by, and in the end nothing. Merged
-    models are not trained: `strop.models.merging.merge` makes one of two folders, the ends bit for bit its parents.
+    models are not trained: `strop.models.loading.merge_weights.merge` makes one of two folders, the ends bit for bit
+    its parents.
 Left out: Mixed data, whose second teacher is a model after RL; accuracy by how hard tasks were for the first model.
 Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 """

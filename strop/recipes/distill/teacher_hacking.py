@@ -28,7 +28,7 @@ from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError, nearest
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Loss
 from strop.run import Run

@@ -103,9 +103,9 @@ def _tagged(completion: str) -> str:
 
 def ton(
     setting: Setting = Setting(env="arithmetic:2"),
-    shown: int = 20,  # steps of demonstrations before
+    shown: int = 20,  # supervised steps on demonstrations before RL
     dropped: float = 0.5,  # share of tasks that are shown without a thought
-    kl: float = 0.04,  # weight of the penalty to the reference
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Thoughts are dropped in demonstrations; whether to think is left to the rewards."""
     run = setting.run("ton", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), reduction=SequenceMean())

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from strop.filter.judges.pairwise_judge import Generative, Graded
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -29,8 +29,8 @@ from torch import Tensor
 from strop.backends import View
 from strop.errors import ConfigurationError
 from strop.filter.gates.accuracy_band import AccuracyBand
-from strop.models.optimizer import Optimizer
-from strop.models.scalar_head import Headed
+from strop.models.layers.scalar_head import Headed
+from strop.models.optimizers.adamw import Optimizer
 from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, ValueModel

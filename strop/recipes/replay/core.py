@@ -1,12 +1,12 @@
-"""Insights from failures beside successes, proved before they are kept, and read before later rollouts; no training.
+"""CORE: insights from contrasting failures with successes, validated, then put into later prompts; no training.
 
 Title: CORE: Contrastive Reflection Enables Rapid Improvements in Reasoning
 Paper: arXiv 2605.28742 (2026)
 Claim: With as few as five training samples, reasoning improves on four tasks without an update of weights.
-Reading: The loss weighs nothing: a step is a round over the training tasks in which insights are written and tried.
-    Held-out tasks are tried with the insights that are there, and leave none. Similar is what shares short pieces
-    of text, where the paper compares embeddings; usefulness is that of an independent version of the method. A rule of
-    the bundled environments says what to learn in place of a language model; llm_client=itself asks the policy.
+Reading: The loss has weight 0: a step is a pass over the training tasks in which insights are written and validated.
+    Held-out tasks read the insights and add none. Similarity is overlap of short pieces of text (the paper compares
+    embeddings); usefulness follows an independent implementation. A stand-in rule for the bundled environments writes
+    the insights in place of an LLM; llm_client=itself asks the policy.
 Left out: Prompts, which were not found.
 Acts: lessons > 0 and fact/insights_tried > 0 and fact/insights > 0
 """
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# CORE's choice of tasks (2605.28742): a handful, those that fail more often.
+# CORE's task sampling (2605.28742): a small pool, in which tasks that fail more often come first.
 #
-# Reading: a task's weight is (failures + 1) / (rollouts + 2), of all rollouts that count, with help or without: what is
-# to be improved is the policy with its memory. The paper says only that failures come more often.
+# Reading: a task's weight is (failures + 1) / (rollouts + 2) over all scored rollouts, with insights or without: the
+# policy with its memory is what should improve. The paper states only that failed tasks are sampled more often.
 
 
 @dataclass
-class MoreWhereFailed(Sampler):
-    """All tasks of a small pool are ordered anew for every version, by chance in proportion to their weights.
+class FailureWeighted(Sampler):
+    """Tasks of a small pool, shuffled anew for every version with probabilities proportional to their weights.
 
-    None is tried twice under the same weights before all were. What counts is a sum: the order of groups does not.
+    No task comes twice before all came once. Weights depend on sums, so the order of groups does not matter.
     """
 
     envs: tuple[Environment, ...]
@@ -78,12 +78,12 @@ class MoreWhereFailed(Sampler):
             self._seen[place] = failures + failed, count + len(group.scored)
 
     def weights(self) -> Doubles:
-        """Of each task: [N]."""
+        """Weight of each task: [N]."""
         seen = [self._seen.get(place, (0.0, 0)) for place in range(len(self._pool))]
         return np.array([(failures + 1) / (count + 2) for failures, count in seen])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how far a choice is from an even one."""
+        """Learns nothing; reports how far the sampling distribution is from uniform."""
         return {"preference": preference(self.weights() / self.weights().sum())}
 
     def _ordered(self, number: int) -> list[int]:
@@ -95,31 +95,31 @@ class MoreWhereFailed(Sampler):
     def restore(self, state: dict[str, Any]) -> None:
         self._hand.restore(state["hand"])
         self._seen = {int(place): (float(failures), int(count)) for place, failures, count in state["seen"]}
-        self._pool.tasks(range(len(self._pool)))  # so that groups in flight are known when they come
+        self._pool.tasks(range(len(self._pool)))  # so that groups in flight are recognized when they arrive
 
 
-# CORE's learning in words (2605.28742): what tells a failure from a success is said in a sentence, proved, and kept.
+# CORE's contrastive reflection (2605.28742).
 #
-# Rollouts read the insights that are nearest to the task and were most useful. Where one fails, it is shown beside a
-# right rollout of the same task, or at the most similar one that was solved; what is said of the two is tried at the
-# same task at once, and proposed only if it then does better. Readings: usefulness is (wins + 1) / (uses + 2), in
-# training with a bonus for what was seldom read; similar is what shares short pieces of text. An insight that says the
-# answer is refused.
+# Rollouts read the insights that are most similar to the task and were most useful. An LLM contrasts a failed rollout
+# with a right one of the same task, or of the most similar solved task, and writes an insight. The insight is tried at
+# once on the same task and proposed only if the mean reward rises. Readings: usefulness is (wins + 1) / (uses + 2), in
+# training with a bonus for rarely read insights; similarity is overlap of short pieces of text. An insight that
+# contains the answer is rejected.
 
 INSIGHTS = "insights"
-_SOLVED = "solved"  # the shelf of right rollouts
+_SOLVED = "solved"  # the library's category of right rollouts
 
 
 @dataclass
 class Insights(Strategy):
-    """Every rollout reads `shown` insights; from each group with a failure one more may follow."""
+    """Rollouts that read `shown` insights; each group with a failure may add one insight."""
 
     library: Library
-    llm_client: LLMClient | None = None  # who says what to learn; None: the policy itself
+    llm_client: LLMClient | None = None  # writes the insights; None: the policy itself
     shown: int = 2  # insights before a task
-    trials: int = 4  # rollouts that prove a new one
-    explore: float = 0.2  # weight of the bonus for what was seldom read
-    longest: int = 200  # characters of all that stands before a task
+    trials: int = 4  # rollouts that validate a new insight
+    explore: float = 0.2  # weight of the bonus for rarely read insights
+    longest: int = 200  # characters of insights before a task
     right: float = 1.0  # reward of a right rollout
 
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
@@ -147,17 +147,17 @@ class Insights(Strategy):
     async def _learned(
         self, group: Group, known: Sequence[tuple[Rollout, float]], texts: list[str], play: Player
     ) -> float | None:
-        """How much better the task goes with what is said of a failure and a success; None: nothing was tried."""
+        """The gain in mean reward with a new insight from a failure and a success; None: nothing was tried."""
         made, about = self._made.setdefault(group.number, []), topic(group.task)
         right = [rollout for rollout, score in known if is_right(score, self.right)]
         failed = [rollout for rollout, score in known if not is_right(score, self.right)]
         made += [add(trace(rollout, self.library.longest), about, _SOLVED) for rollout in right[:1]]
-        if not failed or not (beside := self._beside(about, right)):
+        if not failed or not (success_trace := self._success_trace(about, right)):
             return None
-        shown = {"task": prompt_of(group.task), "completion": trace(failed[0]), "other": beside}
-        said = await reflected(self.llm_client, "insight", play, **shown)
-        text = " ".join(said.split())
-        tried = fitting([text, *texts], self.longest)  # it comes first: one that is too long would prove the others
+        shown = {"task": prompt_of(group.task), "completion": trace(failed[0]), "other": success_trace}
+        insight = await reflected(self.llm_client, "insight", play, **shown)
+        text = " ".join(insight.split())
+        tried = fitting([text, *texts], self.longest)  # first, so that one that is too long is not tried at all
         answers = [final_answer(each.completion) for each in right[:1]]
         if text not in tried or text in texts or tells(text, group.task, *answers):
             return None
@@ -173,8 +173,8 @@ class Insights(Strategy):
         scores = [score for score in await play.score(made) if score is not None]
         return sum(scores) / len(scores) if scores else 0.0
 
-    def _beside(self, about: str, right: Sequence[Rollout]) -> str:
-        """A right rollout of the same task; else one at the most similar task that was solved."""
+    def _success_trace(self, about: str, right: Sequence[Rollout]) -> str:
+        """A right rollout of the same task, or else of the most similar solved task."""
         if right:
             return trace(right[0])
         near = self.library.about(about, _SOLVED, 1)
@@ -186,23 +186,21 @@ class Insights(Strategy):
         self.library.propose(group, [*(used(lesson, len(group.scored), wins) for lesson in read), *made])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says what the library holds."""
+        """Reports what the library holds; learning happens in `observe`."""
         return self.library.metrics()
 
 
-# Rollouts that read what a library holds, and add nothing to it: how a memory that was filled in training is measured.
-#
-# No held-out task can leave anything in it, because nothing here writes.
+# Evaluation with a library that was filled in training. Held-out tasks add nothing to it: this strategy only reads.
 
 
 @dataclass
-class Recalled(Strategy):
-    """Every rollout reads the `shown` lessons of one shelf that are nearest to the task and were most useful."""
+class RecallOnly(Strategy):
+    """Rollouts that read the `shown` lessons of one category that are most similar to the task and most useful."""
 
     library: Library
-    shelf: str
+    shelf: str  # category of lessons
     shown: int = 2  # lessons before a task
-    longest: int = 200  # characters of all that stands before a task
+    longest: int = 200  # characters of lessons before a task
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         lessons = useful(self.library.predicted(), group.task, self.shelf, self.shown)
@@ -212,19 +210,19 @@ class Recalled(Strategy):
 
 def core(
     setting: Setting = Setting(env="arithmetic:5", group_size=4, groups_per_step=5, steps=4),
-    llm_client: str = "rules",  # who says what to learn: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    tasks: int = 5,  # of each environment, to learn from
+    llm_client: str = "rules",  # writes the insights: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    tasks: int = 5,  # training tasks per environment
     shown: int = 2,  # insights before a task
-    trials: int = 4,  # rollouts that prove an insight at the task it came from
-    explore: float = 0.2,  # bonus for insights that were seldom read, in training
+    trials: int = 4,  # rollouts that validate an insight on the task it came from
+    explore: float = 0.2,  # weight of the bonus for rarely read insights, in training
     most: int = 100,  # insights that are kept, and as many right rollouts
-    same: float = 0.85,  # overlap of two insights that are one
-    longest: int = 200,  # characters of all that stands before a task
+    same: float = 0.85,  # overlap from which two insights count as the same
+    longest: int = 200,  # characters of insights before a task
 ) -> Run:
-    """group_size rollouts of each task; where one fails, it is shown beside one that was right."""
+    """group_size rollouts of each task; a failed rollout is contrasted with a right one."""
     library = Library(most, same)
     learning = Insights(library, parse_reflector(llm_client), shown, trials, explore, longest)
     run = setting.run("core", Constant(), (Reinforce(weight=0.0),), strategy=learning)
-    run.sampler = MoreWhereFailed(run.envs, tasks, setting.seed)
-    measured = replace(run.evaluation, strategy=Recalled(library, INSIGHTS, shown, longest))
+    run.sampler = FailureWeighted(run.envs, tasks, setting.seed)
+    measured = replace(run.evaluation, strategy=RecallOnly(library, INSIGHTS, shown, longest))
     return replace(run, evaluation=measured)

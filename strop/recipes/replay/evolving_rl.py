@@ -1,15 +1,16 @@
-"""One policy learns to write down what helps, and to solve related tasks with it; each skill earns what it brings.
+"""Evolving-RL: one policy extracts skills and solves related tasks with them; a skill's reward is its solvers' mean.
 
 Title: Evolving-RL: End-to-End Optimization of Experience-Driven Self-Evolving Capability within Agents
 Paper: arXiv 2605.10663 (2026)
 Claim: Up to 98.7 % better, relatively, than GRPO on unseen tasks of ALFWorld, and 35.8 % on Mind2Web.
-Reading: group_size skills are drawn from one episode and each is tried on the same related tasks. A skill earns the
-    mean of its solvers, and 0 if it is badly formed; solvers are compared within a task, skills within an episode, and
-    only then weighed, 0.2 and 1. The release rewards solvers with 10, which their division by the spread undoes. Its
-    entropy coefficient of -0.03 for the extractor is a price, as it is subtracted. Clip 0.1 and 0.15, KL 0.01. The
-    episode itself is a plain rollout that nobody is compared with. 8 skills and 4 tasks there, 4 and 2 here; the
-    bundled model writes no prose, so that its skills are what it says when asked.
-Left out: The embedding model, whose place word overlap takes, and skills that are kept from step to step.
+Reading: group_size skills are sampled from one episode and each is tried on the same related tasks. A skill's reward is
+    the mean reward of its solvers, and 0 if it is badly formed. Solvers are normalized within a task, skills within an
+    episode; the weights 1 (solvers) and 0.2 (skills) are applied afterwards. The release rewards solvers with 10, which
+    the division by the standard deviation undoes. Its entropy coefficient of -0.03 for the extractor is subtracted from
+    the loss, so it penalizes entropy. Clip 0.1 and 0.15, KL 0.01. The source episode is a plain rollout in a comparison
+    group of its own. The paper uses 8 skills and 4 tasks, this recipe 4 and 2. The bundled model writes no prose: its
+    skills are whatever it answers.
+Left out: The embedding model (word overlap instead), and skills kept from step to step.
 Acts: credit_of/extractor > 0 and entropy_of/extractor > 0
 """
 
@@ -43,23 +44,23 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Aux, Need
 from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Start, Task
 
-# Evolving-RL's two roles (2605.10663): one policy writes skills from an episode, and solves related tasks with each.
+# Evolving-RL's two roles (2605.10663): one policy writes skills from an episode and solves related tasks with each.
 #
-# Reading: related tasks are those of the same environment whose questions share most with the source's, in place of an
-# embedding model's. A skill stands before the question, as a system message.
+# Reading: related tasks are those of the same environment with the highest word overlap with the source question; the
+# paper uses embeddings. A skill is the system message of its solvers.
 
-EXTRACTOR = "extractor"  # the comparison group of skills, and what their turns are marked with
-_LOOKED_AT = 8  # candidates for each related task
+EXTRACTOR = "extractor"  # the comparison group of skills, and the key of their turns in `aux`
+_CANDIDATES = 8  # per related task
 _LONGEST = 200  # characters of a skill
 _ASKED = "Write down in one line what of this helps with other tasks of its kind."
 
 
 @dataclass(frozen=True)
 class ExtractAndSolve(Strategy):
-    """A rollout of the task is the source; each start is a skill from it, tried on the same `related` tasks.
+    """One source rollout of the task; each start is a skill extracted from it and tried on the same `related` tasks.
 
-    Skills are compared with each other, and solvers with those of the same task. A skill is worth, as the fact `noted`,
-    what its solvers earn on average, and 0 where it is empty or too long.
+    Skills form one comparison group, the solvers of each task another. The fact `noted` of a skill is the mean score of
+    its solvers, and 0 where it is empty or too long.
     """
 
     envs: tuple[Environment, ...]
@@ -75,66 +76,65 @@ class ExtractAndSolve(Strategy):
             return [source]
         asked = (Message("user", _question(source)),)
         written = [replace(start, messages=asked, comparison_group=EXTRACTOR) for start in starts]
-        skills = [_marked(each) for each in await together(play(start, OneCompletion()) for start in written)]
+        skills = [_labelled(each) for each in await together(play(start, OneCompletion()) for start in written)]
         tasks = related(env_of(self.envs, group.task), group.task, self.related, starts[0].key)
         formed = [skill for skill in skills if is_formed(skill)]
-        begun = [(task, _begun(task, skill, play)) for task in tasks for skill in formed]
-        solvers = await together(play(start, task=task) for task, start in begun)
+        pairs = [(task, _solver_start(task, skill, play)) for task in tasks for skill in formed]
+        solvers = await together(play(start, task=task) for task, start in pairs)
         scores = await play.score(solvers)
         for place, skill in enumerate(formed):
-            _worth(skill, [score for score in scores[place :: len(formed)] if score is not None])
+            _record_worth(skill, [score for score in scores[place :: len(formed)] if score is not None])
         return [source, *skills, *solvers]
 
 
 def related(env: Environment, task: Task, count: int, key: int) -> list[Task]:
-    """Of some train tasks of the environment, those whose questions share most with this one's, itself left out."""
-    places = np.random.default_rng(key).choice(1_000_000, count * _LOOKED_AT, replace=False)
-    drawn = {each.id: each for each in (env.task(int(place)) for place in places) if each.id != task.id}
-    if not drawn:
-        raise ConfigurationError(f"environment {env.name} has no task beside {task.id}: nothing to try a skill on")
-    ranked = sorted(drawn.values(), key=lambda each: -rouge_l(prompt_of(each), prompt_of(task)))
+    """The `count` sampled train tasks whose questions overlap most with this task's question; never the task itself."""
+    places = np.random.default_rng(key).choice(1_000_000, count * _CANDIDATES, replace=False)
+    others = {each.id: each for each in (env.task(int(place)) for place in places) if each.id != task.id}
+    if not others:
+        raise ConfigurationError(f"environment {env.name} has only one task, {task.id}: a skill needs another task")
+    ranked = sorted(others.values(), key=lambda each: -rouge_l(prompt_of(each), prompt_of(task)))
     return ranked[:count]
 
 
 def is_formed(skill: Rollout) -> bool:
-    """Whether there is something to show, and not too much of it."""
+    """Whether the skill is neither empty nor too long."""
     return skill.is_scored and 0 < len(final_answer(skill.completion)) <= _LONGEST
 
 
 def _question(source: Rollout) -> str:
-    said = "\n".join(turn.message.content for turn in source.turns)
-    return f"{prompt_of(source.task)}\n{said}\n{_ASKED}"
+    completions = "\n".join(turn.message.content for turn in source.turns)
+    return f"{prompt_of(source.task)}\n{completions}\n{_ASKED}"
 
 
-def _marked(skill: Rollout) -> Rollout:
+def _labelled(skill: Rollout) -> Rollout:
     turns = tuple(replace(turn, aux={**turn.aux, EXTRACTOR: np.ones(1, np.float32)}) for turn in skill.turns)
     return replace(skill, turns=turns, facts={"noted": 0.0})
 
 
-def _worth(skill: Rollout, told: Sequence[float]) -> None:
-    """The mean of its solvers; where the environment failed them all, nobody knows it, and it is no 0."""
-    if told:
-        skill.facts["noted"] = sum(told) / len(told)
+def _record_worth(skill: Rollout, scores: Sequence[float]) -> None:
+    """Store the mean score of the solvers; where the environment failed all of them, the skill failed, too."""
+    if scores:
+        skill.facts["noted"] = sum(scores) / len(scores)
     else:
         skill.outcome, skill.error = Outcome.FAILED, "the environment failed all rollouts that tried this skill"
 
 
-def _begun(task: Task, skill: Rollout, play: Player) -> Start:
+def _solver_start(task: Task, skill: Rollout, play: Player) -> Start:
     messages = (Message("system", final_answer(skill.completion)), *task.messages)
     return play.another(messages=messages, comparison_group=f"solver {task.id}", parent=skill.id, origin=Origin.GUIDED)
 
 
-# Advantage of one comparison group of siblings times a factor, after it was compared: roles of one policy that weigh
-# differently.
+# Advantage scaled per comparison group after normalization: the roles of one policy have different weights.
 
 
 @dataclass(frozen=True)
 class ComparisonGroupWeighted(Advantage):
-    """What `inner` gives, times `factor` for rollouts of this comparison group."""
+    """The advantage of `inner`, times `factor` for rollouts of one comparison group."""
 
     inner: Advantage
-    comparison_group: str = "extractor"  # whose advantage is weighed
-    factor: float = 0.2  # of that comparison group's advantage
+    comparison_group: str = "extractor"  # the scaled one
+    factor: float = 0.2  # multiplies its advantage
 
     is_local: ClassVar[bool] = True
 
@@ -145,7 +145,7 @@ class ComparisonGroupWeighted(Advantage):
                 rollout.advantages = rollout.advantages * np.float32(self.factor)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much advantage the comparison group has, of a token."""
+        """Learns nothing; reports the mean absolute advantage of a token of the comparison group."""
         own = [
             rollout for group in groups for rollout in group.scored if rollout.comparison_group == self.comparison_group
         ]
@@ -154,12 +154,12 @@ class ComparisonGroupWeighted(Advantage):
         return {f"credit_of/{self.comparison_group}": float(tokens.mean()) if len(tokens) else 0.0}
 
 
-# A price on the entropy of one role: turns that a strategy marked (Evolving-RL, 2605.10663: the extractor's).
+# Entropy penalty for one role (Evolving-RL, 2605.10663: the extractor).
 
 
 @dataclass(frozen=True)
 class RoleEntropy(Loss):
-    """The entropy at tokens of turns whose `aux` holds 1 under the role's name; a weight below 0 is a bonus."""
+    """Entropy of tokens of turns whose `aux` holds 1 under the role's name; a negative weight is a bonus."""
 
     role: str
     weight: float = 0.03
@@ -177,10 +177,10 @@ class RoleEntropy(Loss):
 def evolving_rl(
     setting: Setting = Setting(group_size=4, groups_per_step=4),
     related: int = 2,  # tasks on which each skill is tried
-    extractor: float = 0.2,  # weight of skills' advantage; that of solvers is 1
-    entropy: float = 0.03,  # price of entropy where skills are written
+    extractor: float = 0.2,  # weight of the skills' advantage; the solvers' weight is 1
+    entropy: float = 0.03,  # weight of the entropy penalty on skills
 ) -> Run:
-    """A group is a rollout, group_size skills from it, and group_size * related rollouts of other tasks."""
+    """A group: one source rollout, group_size skills from it, and group_size * related rollouts of other tasks."""
     run = setting.run(
         "evolving_rl",
         ComparisonGroupWeighted(GroupStandard(), EXTRACTOR, extractor),

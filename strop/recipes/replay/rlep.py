@@ -29,7 +29,7 @@ from strop.generate.turn_ops import by_nobody
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.success import ROUNDING
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.truncated import Truncated

@@ -131,9 +131,9 @@ def acecoder(
     is_binary: bool = True,  # or the share of tests passed
     learns_pairs: bool = False,  # make the reward model
     reward_model: str = "",  # checkpoints/step-N of the run that made one, which pays in place of the tests
-    kl: float = 0.001,  # price of log(policy / reference), token by token
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    warmup_steps: int = 20,  # of supervised training first
+    kl: float = 0.001,  # coefficient of the per-token KL penalty log(policy / reference)
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    warmup_steps: int = 20,  # supervised warm-up steps before RL
 ) -> Run:
     """Returns of the batch, standardised; the penalty is within them."""
     trials = Trials(setting.isolation)

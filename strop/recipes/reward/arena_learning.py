@@ -113,7 +113,7 @@ class Fights(Reward):
     judge: LLMClient  # who compares two completions
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
+    is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
@@ -212,7 +212,7 @@ def arena_learning(
     rival: str = "demonstrations",  # the stronger model: the environment's demonstrations, a folder, or http://HOST/v1#MODEL
     judge: str = "rules",  # who compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
     imitated: int = 20,  # steps on the first slice, supervised on winners
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
     """`imitated` steps come before `steps` of DPO."""
 

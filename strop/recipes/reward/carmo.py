@@ -47,7 +47,7 @@ class ContextCriteria(Reward):
     judge: LLMClient  # who scores completions by them
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
@@ -68,7 +68,7 @@ _RULES = "strop.standins.judges.criteria"
 def carmo(
     setting: Setting = Setting(),
     judge: str = "rules",  # who names criteria and scores: rules, itself, a model's folder, or http://HOST/v1#MODEL
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
     """No fixed rubric: what counts is named for each task, then scored."""
     gates = (BestAndWorst(),)

@@ -47,7 +47,7 @@ class ClipDelta(Reward):
     form: str = "clip-delta"  # clip-delta, clip, delta or raw
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its judge is
+    is_inline: ClassVar[bool] = True  # if its judge is
     is_relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -79,8 +79,8 @@ def clip_delta(
     setting: Setting = Setting(),
     form: str = "clip-delta",  # clip-delta, clip, delta, or raw
     weight: float = 0.5,  # of the process reward beside the success reward
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Each step of the working is paid at its last token, the answer by the environment."""
     run = setting.run(

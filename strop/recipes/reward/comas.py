@@ -219,7 +219,7 @@ def comas(
     rounds: int = 2,  # solutions of a rollout, each with an evaluation
     history: int = 2,  # rounds that are read
     kl: float = 0.01,  # price of log(policy / reference), inside the return
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """REINFORCE++ for each policy name by itself, on rewards that come from the discussion."""
     run = setting.run("comas", PerPolicy(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))

@@ -142,7 +142,7 @@ class SolvedOrJudged(Reward):
     tests: Reward  # of programs
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
+    is_inline: ClassVar[bool] = True  # awaits the sandbox
 
     async def __call__(self, group: Group) -> Sequence[float | Paid]:
         if group.task.source != Critiques.name:
@@ -156,8 +156,8 @@ class SolvedOrJudged(Reward):
 def critique_coder(
     setting: Setting = Setting(env="programs:1+critiques:1"),
     share: float = 0.2,  # of the tasks, those that are critiques
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    warmup_steps: int = 24,  # of supervised training first
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    warmup_steps: int = 24,  # supervised warm-up steps before RL
 ) -> Run:
     """Environments of programs share their part evenly; those of critiques are shown before, and measured."""
     run = setting.run("critique_coder", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)

@@ -93,8 +93,8 @@ def demystifying_long_cot(
     size: int = 4,  # tokens in a row that must not come again; 40 in the paper
     penalty: float = 0.05,  # of each token that was said before
     discount: float = 0.99,  # of that penalty, from token to token
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """What the environment would have paid is logged beside it and weighs nothing."""
     advantage = RepetitionPaid(Gae(trace=1.0), size, penalty, discount)

@@ -86,7 +86,7 @@ class DiversityAdjusted(Advantage):
 
 def dra_grpo(
     setting: Setting = Setting(env="countdown:3"),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """GRPO on rewards divided by how much of each rollout its siblings say, too."""
     advantage = DiversityAdjusted(GroupStandard(epsilon=1e-4))

@@ -28,8 +28,8 @@ def fapo(
     setting: Setting = Setting(env="countdown:3", temperature=1.6),
     judge: str = "rules",  # who finds wrong steps: rules, itself, a folder, or http://HOST/v1#MODEL
     penalty: float = 1.0,  # for a right answer by wrong steps
-    low: float = 0.2,  # the lower bound of a ratio is 1 - low
-    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    low: float = 0.2,  # importance ratios are clipped below 1 - low
+    high: float = 0.28,  # importance ratios are clipped above 1 + high
     minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
     """1 for a clean solution, 0 for a flawed one, -1 for a wrong answer."""

@@ -52,9 +52,9 @@ class ErrorDistance(Reward):
 
 def fapo_genrm(
     setting: Setting = Setting(env="arithmetic:5", group_size=16, temperature=1.2),
-    taught: int = 20,  # steps of supervised training first
-    low: float = 0.2,  # the lower bound of a ratio is 1 - low
-    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    taught: int = 20,  # supervised warm-up steps before RL
+    low: float = 0.2,  # importance ratios are clipped below 1 - low
+    high: float = 0.28,  # importance ratios are clipped above 1 + high
     minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
     """Paid for the verdict, and for how near the named step is to the wrong one."""

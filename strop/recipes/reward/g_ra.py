@@ -43,7 +43,7 @@ class Gated(Reward):
     gates: tuple[float, ...] = (0.0,)  # of the second level, of the third, ...
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its levels are
+    is_inline: ClassVar[bool] = True  # if its levels are
     name: ClassVar[str] = "gated"
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ def g_ra(
     setting: Setting = Setting(env="keyvalue:2"),
     bonus: float = 0.1,  # of a turn that a tool carried out
     gate: float = 0.0,  # that the outcome must pass before turns count
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """The outcome is always paid; what it is without turns is logged beside it and weighs nothing."""
     run = setting.run("g_ra", GroupStandard(), (Clip(clip, clip),))

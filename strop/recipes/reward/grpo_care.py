@@ -153,7 +153,7 @@ def grpo_care(
     margin: float = 0.0,  # by which its likelihood may miss the mean of right ones
     every: int = 10,  # versions between two moves of the reference
     keep: float = 0.995,  # of the old reference in each
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """Right answers are compared by how likely a slow average of the policy finds them."""
     policy, reference = (

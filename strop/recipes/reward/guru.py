@@ -28,7 +28,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -136,7 +136,7 @@ def guru(
     strong: str,  # folder of a run of a strong model over the same tasks
     low: float = 1e-5,  # tasks that the strong model solves no more often are left out
     high: float = 0.9,  # tasks that the weak model solves as often are left out
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """`weak` and `strong` are earlier runs, for example of `pocket` with learning_rate=1e-9; they are only read."""
     steps = min(8, setting.groups_per_step)

@@ -130,7 +130,7 @@ class HardTests(Reward):
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
+    is_inline: ClassVar[bool] = True  # awaits the sandbox
     _known: dict[str, tuple[Cases, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def __call__(self, group: Group) -> list[float]:
@@ -176,8 +176,8 @@ _RULES = "strop.standins.test_cases"
 def hardtests(
     setting: Setting = Setting(env="programs:1+programs:2"),
     is_hard: bool = True,  # with special and hacking inputs, beside plain ones
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    warmup_steps: int = 20,  # of supervised training first
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    warmup_steps: int = 20,  # supervised warm-up steps before RL
 ) -> Run:
     """Nothing but written tests pays; the environment's own measure them."""
     task_generators = ("direct", "special", "hacking") if is_hard else ("direct",)

@@ -124,7 +124,7 @@ class InverseSpecification(Reward):
     guesser: LLMClient  # who guesses it from the completion alone
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
@@ -156,7 +156,7 @@ class QualityGained(Reward):
     components: tuple[Reward, ...]  # each from 0 to 1; their weights are those of the mean
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its components are
+    is_inline: ClassVar[bool] = True  # if its components are
 
     def __post_init__(self) -> None:
         if not self.components or not all(each.weight > 0 for each in self.components):
@@ -211,7 +211,7 @@ _RULES = "strop.standins.judges.inverse_spec"
 def inverse_spec(
     setting: Setting = Setting(),
     judge: str = "rules",  # who tells and guesses briefs: rules, itself, a model's folder, or http://HOST/v1#MODEL
-    kl: float = 0.001,  # weight of the penalty to the reference
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """What the guesser alone says is logged beside it and weighs nothing."""
     run = setting.run("inverse_spec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))

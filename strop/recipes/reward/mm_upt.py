@@ -26,8 +26,8 @@ from strop.training.losses.kl import Kl
 
 def mm_upt(
     setting: Setting = Setting(group_size=10, temperature=0.7),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """The most frequent answer of a group is its label; the environment's own judgement is only measured."""
     run = setting.run("mm_upt", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), minibatches=4)

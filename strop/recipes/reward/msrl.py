@@ -76,7 +76,7 @@ class TaggedVerdict(Reward):
 
 def msrl(
     setting: Setting = Setting(env="arithmetic:3", max_tokens=80),
-    taught: int = 40,  # steps of supervised training first
+    taught: int = 40,  # supervised warm-up steps before RL
     textual: int = 50,  # steps of the first stage, on texts alone
     replayed: float = 0.25,  # share of texts in the second stage
     layout: float = 0.2,  # worth of tags in order

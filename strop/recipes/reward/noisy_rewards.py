@@ -47,7 +47,7 @@ class LiftedScores(Reward):
     gain: float = 0.1  # most that patterns add
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where those it holds are
+    is_inline: ClassVar[bool] = True  # if the rewards it holds are
     name: ClassVar[str] = "lifted_scores"
 
     def __post_init__(self) -> None:
@@ -133,8 +133,8 @@ def noisy_rewards(
     share: float = 0.4,  # of the tasks, whose rewards are flipped; 0.5 is pure noise
     signal: str = "flipped",  # flipped, patterns or calibrated: what is paid
     gain: float = 0.1,  # most that patterns add to a low score, where calibrated
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.001,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """What the environment says without noise is logged beside it and weighs nothing."""
     run = setting.run("noisy_rewards", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)))

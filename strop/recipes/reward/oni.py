@@ -140,7 +140,7 @@ def oni(
     extrinsic: float = 10.0,  # weight of the task's own reward, which is sparse
     power: float = 3.0,  # of the number of sightings by which a label is divided
     queue: int = 1000,  # messages that may wait for their label
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """What a message is worth is asked once and remembered."""
     run = setting.run("oni", Gae(), (Clip(clip, clip),), values=Critic(device=setting.device), minibatches=4)

@@ -49,7 +49,7 @@ class RubricWins(Reward):
     check: Reward | None = None  # a program: who alone reaches 1 has won
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
+    is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
@@ -86,7 +86,7 @@ def openrs(
     setting: Setting = Setting(),
     judge: str = "rules",  # who compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
     checked: bool = True,  # who alone is right by the environment's own check wins without a judge
-    kl: float = 0.001,  # weight of the penalty to the reference
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Every two rollouts of a group are compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))

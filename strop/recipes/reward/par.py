@@ -30,7 +30,7 @@ from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
 from strop.generate.policy_names import REFERENCE
 from strop.generate.reward_model import RewardModel
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Gate, Strategy
 from strop.run import Run
@@ -77,8 +77,8 @@ def par(
     judge: str = "",  # folder of a reward model; empty: the environment's own check
     references: int = 1,  # rollouts of the first policy at each task
     steepness: float = 1.0,  # of the probability in the difference of scores
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """PPO on s(steepness * (score - the reference's score))."""
     run = setting.run(

@@ -28,7 +28,7 @@ from strop.environments.judging.preferences import Preferences, asked_of, comple
 from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.generate.reward_model import RewardModel
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.models.off_loop_compute import BesideLoop
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
@@ -162,7 +162,7 @@ def principled_rlhf(
     split: bool = False,  # rankings into pairs, for the reward model
     bound: float = 0.1,  # of the penalty for what the rankings say little about
     ridge: float = 0.1,  # on the diagonal of their covariance
-    kl: float = 0.01,  # weight of the penalty to the reference
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """First a reward model, then, with it as judge, a policy."""
     if not judge:

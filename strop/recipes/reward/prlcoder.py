@@ -136,9 +136,9 @@ def prlcoder(
     setting: Setting = Setting(env="programs:2+programs:3"),
     judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is it
     weight: float = 1.0,  # of judged lines beside the tests
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
-    warmup_steps: int = 30,  # of supervised training first
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
+    warmup_steps: int = 30,  # supervised warm-up steps before RL
 ) -> Run:
     """Without `judge` the judge of lines learns and the policy rests."""
     tests = PassedTests(trials=Trials(setting.isolation))

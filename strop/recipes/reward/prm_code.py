@@ -122,8 +122,8 @@ def prm_code(
     judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is it
     samples: int = 4,  # completions of a beginning, in the first run
     weight: float = 0.25,  # of judged lines beside the tests
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    warmup_steps: int = 30,  # of supervised training first
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    warmup_steps: int = 30,  # supervised warm-up steps before RL
 ) -> Run:
     """Without `judge` the judge of lines learns and the policy rests."""
     tests = PassedTests(trials=Trials(setting.isolation))

@@ -97,7 +97,7 @@ class Checklist(Reward):
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=1.3, top_p=0.9, max_tokens=16))
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -159,7 +159,7 @@ def rlcf(
     judge: str = "rules",  # who writes and judges: rules, itself, a model's folder, or http://HOST/v1#MODEL
     samples: int = 1,  # answers of the judge to each question; 25 of a language model
     share: float = 0.4,  # of the pairs, those that differ most on one item
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
     """No reward model and no answers: what a completion must do is written down first."""
     gates = (BestAndWorst(), WidestGap(share))

@@ -55,7 +55,7 @@ def likeness(one: str, other: str) -> float:
 def rlmt(
     setting: Setting = Setting(),
     strict: bool = True,  # what is not laid out is judged as "[NULL]"; or as it is, thought included
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """Thought and response are trained, the response is judged."""
     run = setting.run("rlmt", GroupStandard(), (Clip(clip, clip),))

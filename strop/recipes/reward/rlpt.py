@@ -53,7 +53,7 @@ class Continued(Reward):
     judge: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM client
 
     async def __call__(self, group: Group) -> list[float]:
         return await all_of(self._score(rollout) for rollout in group.rollouts)
@@ -73,7 +73,7 @@ def rlpt(
     text: str = "",  # a text file, texts separated by empty lines; empty: sums told in sentences
     judge: str = "rules",  # who compares: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.5,  # tasks with a sentence missing, for each that asks for the next one
-    taught: int = 10,  # steps of supervised training first
+    taught: int = 10,  # supervised warm-up steps before RL
 ) -> Run:
     """Reasoning about text, paid by the text itself."""
     run = setting.run("rlpt", GroupStandard(), (Clip(),))

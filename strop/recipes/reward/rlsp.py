@@ -57,7 +57,7 @@ class JudgedEffort(Reward):
     judge: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM client
 
     async def __call__(self, group: Group) -> list[float]:
         return await all_of(self._score(rollout) for rollout in group.rollouts)
@@ -110,9 +110,9 @@ def rlsp(
     price: float = 2.0,  # form=length: of a working of one token; 1000 in the release
     judge: str = "rules",  # form=judge: who grades effort: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.2,  # form=judge: of the judge's grade in the reward
-    taught: int = 10,  # steps of supervised training first
+    taught: int = 10,  # supervised warm-up steps before RL
     behaviours: float = 0.3,  # how likely backtracking, or a check, comes before a step that is shown
-    kl: float = 0.05,  # weight of the penalty to the reference
+    kl: float = 0.05,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """The outcome and the search are rewards of their own, so that one can be had without the other."""
     if form not in _FORMS:

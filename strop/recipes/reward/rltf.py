@@ -88,7 +88,7 @@ class UnitTestFeedback(Reward):
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
+    is_inline: ClassVar[bool] = True  # awaits the sandbox
 
     async def __call__(self, group: Group) -> list[Paid]:
         return await all_of(self._score(rollout) for rollout in group.rollouts)
@@ -162,7 +162,7 @@ def rltf(
     is_adaptive: bool = True,  # the share of tests passed raises a wrong program
     fine: float = -0.3,  # told to each token that is to blame; 0: none
     imitation: float = 1.0,  # weight of the environment's own programs
-    warmup_steps: int = 30,  # of supervised training first
+    warmup_steps: int = 30,  # supervised warm-up steps before RL
 ) -> Run:
     """Right 1, wrong from -0.3 up, a runtime error -0.6, one of syntax -1."""
     run = setting.run(

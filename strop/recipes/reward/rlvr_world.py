@@ -76,8 +76,8 @@ def overlap(predicted: Set[str], true: Set[str]) -> float:
 def rlvr_world(
     setting: Setting = Setting(env="next_state:3"),
     form: str = "f1",  # f1 or exact
-    taught: int = 20,  # steps of supervised training first
-    kl: float = 0.001,  # weight of the penalty to the reference
+    taught: int = 20,  # supervised warm-up steps before RL
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """The reward is the measure by which world models are compared."""
     run = setting.run("rlvr_world", GroupStandard(), (Clip(), Kl("k3", kl)))

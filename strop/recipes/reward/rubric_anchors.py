@@ -58,7 +58,7 @@ class RubricAnchors(Reward):
     saturation: float = 2.0  # c: the larger, the less a dimension pays that is good already
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
     def __post_init__(self) -> None:
         if not 0 < self.saturation < 700:
@@ -101,7 +101,7 @@ def rubric_anchors(
     saturation: float = 2.0,  # the larger, the less a dimension pays that is good already
     low: float = 0.1,  # least mean reward of a group that is trained on
     high: float = 0.95,  # largest mean reward
-    kl: float = 0.001,  # weight of the penalty to the reference
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """`first` steps come before `steps`, and differ in the rubric alone."""
 

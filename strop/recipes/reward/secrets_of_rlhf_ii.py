@@ -28,7 +28,7 @@ from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Loss, Strategy

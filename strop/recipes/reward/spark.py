@@ -170,7 +170,7 @@ def spark(
     reflected: int = 4,  # second thoughts that follow from one step
     pointwise: float = 0.3,  # probability that a mixed group is asked about one answer and not about two
     taught: int = 12,  # steps of supervised training first, on all kinds of questions
-    kl: float = 0.001,  # weight of the penalty to the reference
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Right and wrong are known of every rollout, so that judging can be trained without any label."""
     run = setting.run("spark", GroupStandard(), (Clip(), Kl("k3", kl)))

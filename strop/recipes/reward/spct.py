@@ -37,9 +37,9 @@ _DRAWS = 3  # answers of which right ones are imitated
 def spct(
     setting: Setting = Setting(env="arithmetic:3", group_size=4),
     completions: int = 2,  # that a question shows
-    taught: int = 12,  # steps of supervised training first
+    taught: int = 12,  # supervised warm-up steps before RL
     rejected: int = 4,  # steps of imitation of right answers before RL
-    kl: float = 0.08,  # weight of the penalty to the reference
+    kl: float = 0.08,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Rejection sampling, then RL by a rule; a critique is worth what its scores are worth."""
     run = setting.run("spct", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))

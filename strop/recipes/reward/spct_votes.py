@@ -53,7 +53,7 @@ class ShuffledVotes(Reward):
     kept: int = 4  # answers that count where somebody says so
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
+    is_inline: ClassVar[bool] = True  # awaits its LLM clients
     is_relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ def spct_votes(
     meta: str = "",  # who says which answers to trust: a model folder or an address; empty: all count
     votes: int = 4,  # answers of the judge about one group; 32 in the paper
     kept: int = 2,  # of them, those that count where there is a second judge
-    kl: float = 0.01,  # weight of the penalty to the reference
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """No answers are needed where a judge can compare."""
     run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))

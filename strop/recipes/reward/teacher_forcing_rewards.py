@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage

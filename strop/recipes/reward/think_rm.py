@@ -122,8 +122,8 @@ class Given(Advantage):
 def think_rm(
     setting: Setting = Setting(group_size=4),
     llm_client: str = "rules",  # or http://HOST:PORT/v1#MODEL
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.001,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """G (G - 1) / 2 judgements per task, and no score of any single completion."""
     rules = Procedural("strop.standins.judges.pairwise:compared")

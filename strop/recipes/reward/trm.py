@@ -115,7 +115,7 @@ class SentenceVerdicts(Reward):
     judge: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
+    is_inline: ClassVar[bool] = True  # awaits its judge
 
     async def __call__(self, group: Group) -> list[Paid]:
         return await all_of(self._mark(rollout) for rollout in group.rollouts)
@@ -220,7 +220,7 @@ def trm(
     judge: str = "rules",  # who judges sentences: rules, itself, a model's folder, or http://HOST/v1#MODEL
     preference: float = 2.0,  # weight of the preference beside 1 for the sentences
     bonus: float = 0.5,  # for an error caught, where a judge is trained
-    kl: float = 0.001,  # weight of the penalty to the reference
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """A policy under a judge of sentences, or that judge."""
     if trains not in ("policy", "judge"):

@@ -54,7 +54,7 @@ class PerSource(Reward):
     layout: Reward  # from 0 to 1
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where those it holds are
+    is_inline: ClassVar[bool] = True  # if the rewards it holds are
     name: ClassVar[str] = "per_source"
     teaches: ClassVar[bool] = True
 
@@ -115,7 +115,7 @@ def v_triune(
     setting: Setting = Setting(env="arithmetic:5+countdown:3"),
     accuracy: float = 0.9,  # weight of being right; the rest is the layout's
     width: float = 40.0,  # of the interval around a number
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """What the environments would have paid is logged beside it and weighs nothing."""
     run = setting.run("v_triune", GroupStandard(), (Clip(clip, clip),))

@@ -26,7 +26,7 @@ from strop.control.samplers.support.pending_choices import Hand
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
-from strop.models.hidden_states import states_of
+from strop.models.layers.hidden_states import states_of
 from strop.models.model import load_model
 from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Sampler

@@ -23,7 +23,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -44,8 +44,8 @@ class Decoupled(Loss):
     be another, biased loss. With one optimizer step per batch and the proximal anchor, r = 1 and nothing is clipped.
     """
 
-    low: float = 0.2  # the lower bound of a ratio is 1 - low
-    high: float = 0.2  # the upper bound of a ratio is 1 + high
+    low: float = 0.2  # lower clip range: ratios are at least 1 - low
+    high: float = 0.2  # upper clip range: ratios are at most 1 + high
     cap: float = 5.0  # a token of larger weight is masked
     dual: float | None = None  # > 1: for A < 0 the surrogate's loss is at most dual * |A|
     anchor: str = "proximal"  # proximal, averaged, interpolated or old

@@ -19,7 +19,7 @@ from strop.training.losses.clip import Clip
 
 def asyncflow(
     setting: Setting = Setting(),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """Forward and backward passes overlap with generation; weights move once, at the end of the batch."""
     return setting.run("asyncflow", GroupStandard(), (Clip(clip, clip),), streams=True)

@@ -185,7 +185,7 @@ def dart(
     easy: float = 0.6,  # success from which a task gets fewer rollouts
     least: int = 2,  # rollouts of any task
     share: float = 0.8,  # of turns that are credited: those of the highest entropy
-    kl: float = 0.1,  # weight of the penalty to the reference
+    kl: float = 0.1,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """`tasks` of each environment over and over; clip 0.1/0.28 from the weights before the step, weights cut at 1."""
     run = setting.run(

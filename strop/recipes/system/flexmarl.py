@@ -19,7 +19,7 @@ from strop.training.losses.clip import Clip
 
 def flexmarl(
     setting: Setting = Setting(env="guess:2"),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """What is trained first is what was finished first; the gradient is that of the whole batch."""
     return setting.run("flexmarl", GroupStandard(), (Clip(clip, clip),), streams=True)

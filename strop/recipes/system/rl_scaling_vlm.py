@@ -155,8 +155,8 @@ def rl_scaling_vlm(
     foreign: float = 0.1,  # price of a completion that is Chinese throughout
     instead: float = -0.1,  # of a completion without an end
     least: int = 1,  # tokens of a rollout that is judged at all
-    kl: float = 0.001,  # weight of the penalty to the reference
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 4,  # optimizer steps per batch
     taught: int = 4,  # steps of supervised training on reflections first
 ) -> Run:

@@ -43,8 +43,8 @@ class TurnClip(Loss):
     leaves the bounds far earlier than any of its tokens would. Advantage is taken as constant within a turn.
     """
 
-    low: float = 0.2  # the lower bound of a ratio is 1 - low
-    high: float = 0.28  # the upper bound of a ratio is 1 + high
+    low: float = 0.2  # lower clip range: ratios are at least 1 - low
+    high: float = 0.28  # upper clip range: ratios are at most 1 + high
     dual: float | None = 3.0  # > 1: for A < 0 the loss is at most dual * |A|; without it that side is unbounded
     weight: float = 1.0  # of this loss beside others
 
@@ -69,7 +69,7 @@ class TurnClip(Loss):
 def rlinf_vla(
     setting: Setting = Setting(env="keyvalue:3"),
     unit: Literal["turn", "token"] = "turn",  # what has a ratio of its own
-    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    low: float = 0.2,  # lower clip range: ratios are at least 1 - low
     high: float = 0.28,  # the upper bound is 1 + high
     dual: float = 3.0,  # most that a falling turn's advantage is multiplied by
     least: float = 0.1,  # mean reward of a group that is kept

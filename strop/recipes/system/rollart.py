@@ -22,7 +22,7 @@ from strop.training.losses.clip import Clip
 
 def rollart(
     setting: Setting = Setting(env="guess:2", lag=1),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     reward_workers: int = 2,
 ) -> Run:
     """A slow environment delays its own group only."""

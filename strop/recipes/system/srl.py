@@ -24,7 +24,7 @@ def srl(
     setting: Setting = Setting(lag=1),
     where: str = "process",  # inline, process or ray: where inference computes
     engines: int = 1,  # how many share the work
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 2,
 ) -> Run:
     """Parameters travel by version; a sample more than `lag` versions old is never trained."""

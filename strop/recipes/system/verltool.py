@@ -29,10 +29,10 @@ from strop.training.losses.clip import Clip
 
 def verltool(
     setting: Setting = Setting(env="arithmetic:6"),
-    turns: int = 10,  # of one rollout, at most
+    turns: int = 10,  # maximum number of turns of a rollout
     longest: int = 512,  # characters of a tool's answer
     seconds: float = 10.0,  # within which a tool answers, or the rollout has failed
-    warmup_steps: int = 8,  # of supervised training first
+    warmup_steps: int = 8,  # supervised steps on demonstrations before RL
 ) -> Run:
     """The tasks of any environment, with a calculator."""
     run = setting.run("verltool", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))

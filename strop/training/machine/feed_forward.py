@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels import swiglu
-from strop.models.block import RoutedExperts
+from strop.models.layers.block import RoutedExperts
 from strop.training.machine.projection import Projection
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.backends import EXPERTS, Objective
 from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
-from strop.models.adapters import Unadapted
+from strop.models.layers.adapters import Unadapted
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward, llama_forward
 from strop.training.machine.logprobs import PolicyOutput

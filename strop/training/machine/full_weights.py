@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.models.eight_bits import in_eight_bits
-from strop.models.low_memory_adamw import FLOAT32, HOLDINGS, FrugalOptimizer, Holding, narrowed
+from strop.models.layers.eight_bit_linear import in_eight_bits
+from strop.models.loading.model_shape import outline
 from strop.models.model import load_model
-from strop.models.model_shape import outline
-from strop.models.optimizer import Optimizer, read_counts
+from strop.models.optimizers.adamw import Optimizer, read_counts
+from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS, FrugalOptimizer, Holding, narrowed
 from strop.training.machine.forward import Forward
 from strop.training.machine.llama import has_fast_path
 from strop.training.machine.memory import SPARE, Room, bytes_needed, free_bytes, peak, ways

@@ -1,4 +1,5 @@
-"""The forward pass of a decoder (`strop.models.block`) for training, over the parameters of the Hugging Face model.
+"""The forward pass of a decoder (`strop.models.layers.block`) for training, over the parameters of the Hugging Face
+model.
 
 Weights and their gradients are float32; they are rounded once after they changed, projections that read the same input
 as one matrix. Weights beside which adapters learn are held in what is computed in, and read in place. What is between
@@ -21,12 +22,20 @@ from strop.kernels.attention import Varlen, takes
 from strop.kernels.cpu.linear import Linear, compiled
 from strop.kernels.linear import keep_sums_whole
 from strop.kernels.logprobs import token_logprobs
-from strop.models.adapters import is_adapted, masters, room_for
-from strop.models.attention import AttentionPlan, Packed
-from strop.models.block import FeedForward, Norm, RoutedExperts, WholeDecoder, described, watched_gates, why_undescribed
-from strop.models.eight_bits import EightBitLinear, eight_bit_weights, plain_products
-from strop.models.four_bits import FourBitLinear
-from strop.models.fused import fuse
+from strop.models.layers.adapters import is_adapted, masters, room_for
+from strop.models.layers.attention import AttentionPlan, Packed
+from strop.models.layers.block import (
+    FeedForward,
+    Norm,
+    RoutedExperts,
+    WholeDecoder,
+    described,
+    watched_gates,
+    why_undescribed,
+)
+from strop.models.layers.eight_bit_linear import EightBitLinear, eight_bit_weights, plain_products
+from strop.models.layers.four_bit_linear import FourBitLinear
+from strop.models.layers.fused_linear import fuse
 from strop.models.model import hidden_states, probe
 from strop.training.machine.eight_bits import EightBitProjection
 from strop.training.machine.feed_forward import DenseFeed, RoutedFeed

@@ -1,4 +1,4 @@
-"""One decoder block (`strop.models.block`) as a single differentiable step, written out both ways.
+"""One decoder block (`strop.models.layers.block`) as a single differentiable step, written out both ways.
 
 For the way back it keeps the stream before it, its heads, what attention gave, what that added to the stream, and gate
 and up: everything else is made again within the kernels that need it. With `is_checkpointed` only the stream is kept.
@@ -16,7 +16,7 @@ from torch import Tensor
 from strop.kernels import head_norms
 from strop.kernels.attention import Angles, Heads, Varlen, attend, attend_back, rotate, turned
 from strop.kernels.head_norms import HeadNorms
-from strop.models.attention import AttentionPlan
+from strop.models.layers.attention import AttentionPlan
 from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.norms import NoNorm, NormWeight
 from strop.training.machine.projection import Projection

@@ -17,8 +17,8 @@ from torch import Tensor
 from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their weights lie the other way round
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.models.adapters import Adapted, is_adapter
-from strop.models.four_bits import quantise
+from strop.models.layers.adapters import Adapted, is_adapter
+from strop.models.layers.four_bit_linear import quantise
 from strop.models.model import each_parameter, load_model
 from strop.training.machine.forward import Forward
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from strop.errors import ConfigurationError
-from strop.models.eight_bits import bytes_in_eight_bits, eight_bit_weights
-from strop.models.low_memory_adamw import Holding
+from strop.models.layers.eight_bit_linear import bytes_in_eight_bits, eight_bit_weights
+from strop.models.optimizers.low_memory_adamw import Holding
 from strop.models.torch_setup import gpu_memory
 
 _GIB = 2**30

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.models.eight_bits import in_eight_bits
-from strop.models.low_memory_adamw import FLOAT32, HOLDINGS
+from strop.models.layers.eight_bit_linear import in_eight_bits
 from strop.models.model import load_model
+from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS
 from strop.training.machine.ema_policy import Average
 from strop.training.machine.forward import Forward
 from strop.training.machine.full_weights import holding_of, open_whole, optimizer_of, saved_bytes

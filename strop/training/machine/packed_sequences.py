@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.kernels.attention import Varlen, moved
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states
 from strop.training.batch import Batch
 from strop.training.machine.llama import LlamaForward

@@ -20,9 +20,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from strop.backends import Objective
 from strop.errors import CheckpointError, ModelError, StropError
 from strop.models import torch_setup
-from strop.models.mask_token import mark
 from strop.models.model import load_model
-from strop.models.optimizer import Optimizer, read_state, write_state
+from strop.models.optimizers.adamw import Optimizer, read_state, write_state
+from strop.models.tokens.mask_token import mark
 from strop.training.batch import Batch
 from strop.training.machine.batch_transfer import read_batches
 from strop.training.machine.forward import Forward

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from strop.errors import ConfigurationError, nearest
-from strop.models.eight_bits import check_products
-from strop.models.low_memory_adamw import HOLDINGS
+from strop.models.layers.eight_bit_linear import check_products
+from strop.models.optimizers.low_memory_adamw import HOLDINGS
 
 if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strop.models.low_memory_adamw import Holding
-from strop.models.optimizer import Optimizer
+from strop.models.optimizers.adamw import Optimizer
+from strop.models.optimizers.low_memory_adamw import Holding
 from strop.training.machine.forward import Forward
 from strop.training.machine.old_policies import Earlier
 from strop.training.machine.step_totals import StepSum

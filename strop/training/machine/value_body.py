@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.models.optimizer import Optimizer
-from strop.models.scalar_head import Headed
+from strop.models.layers.scalar_head import Headed
+from strop.models.optimizers.adamw import Optimizer
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import closed, fill, lay_out
 from strop.types import Rollout

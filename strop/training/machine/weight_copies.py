@@ -11,7 +11,7 @@ from strop.kernels.cpu.linear import Linear
 from strop.kernels.cpu.panels import panels_for
 from strop.kernels.eight_bits import Eights, encode_squares
 from strop.kernels.nf4 import Scratch
-from strop.models.fused import stacked
+from strop.models.layers.fused_linear import stacked
 
 
 class Rounding:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from strop.backends import Objective, Trainer
 from strop.errors import ConfigurationError
-from strop.models.low_memory_adamw import FLOAT32
+from strop.models.optimizers.low_memory_adamw import FLOAT32
 from strop.training.batch import Batch
 from strop.training.machine.batch_transfer import write_batches
 from strop.training.machine.rank_processes import Crew

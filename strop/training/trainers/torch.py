@@ -15,10 +15,10 @@ from torch import Tensor
 from strop.backends import Objective, Trainer, View
 from strop.capabilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
-from strop.models.adapters import Unadapted
-from strop.models.eight_bits import rounding
-from strop.models.mask_token import mark
+from strop.models.layers.adapters import Unadapted
+from strop.models.layers.eight_bit_linear import rounding
 from strop.models.model import head_of, logits, parameters
+from strop.models.tokens.mask_token import mark
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
 from strop.training.machine.lora import RATE, save_adapters

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import StepJudge
 from strop.filter.judges.code_lines import last_tokens, lines_in
 from strop.filter.paid_text import Span
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.training.machine.value_body import AFTER, ValueBody
 from strop.training.values.line_judge import NAME
 from strop.types import FilePath, Rollout

@@ -10,7 +10,7 @@ from strop.control.admission.support.admission_state import Standing
 from strop.errors import ConfigurationError
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from tests.parts import EvenOrOdd
 from tests.tiny_models import save_pocket_like

@@ -17,7 +17,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.recipes import build, recipe_named
 from strop.success import SURVIVAL
 from strop.types import Group, IntArray, Origin, Sampling, Task

@@ -14,7 +14,7 @@ from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from tests.parts import LongerIsBetter
 from tests.tiny_models import save_pocket_like

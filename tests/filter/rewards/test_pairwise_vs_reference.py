@@ -9,7 +9,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.judges.pairwise_judge import Generative, Graded
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
-from strop.models.names import POCKET
+from strop.models.loading.model_names import POCKET
 from strop.types import Group, Message, Task
 from tests.building import make_group, turn
 

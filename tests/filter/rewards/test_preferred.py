@@ -18,7 +18,7 @@ from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.reward.par import FewReferences, OwnOnly
 from strop.roles import Agent, Reward
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Origin, Outcome, Rollout, Start
 from tests.building import TASK, make_group

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from strop.kernels.random import as_key, uniforms
+from strop.kernels.sampling.counter_random import as_key, uniforms
 
 MASK = (1 << 64) - 1
 

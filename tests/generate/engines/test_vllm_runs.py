@@ -22,7 +22,7 @@ from strop.launch.running.launch import launch
 from strop.models.model import load_model, parameters
 from strop.placement.place import place
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.vllm_models import LONG, PROMPT, moved
 from tests.tiny_models import load_reference, reference_logprobs, save_tiny_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from strop.models.names import model_folder
+from strop.models.loading.model_names import model_folder
 from strop.types import Sampling
 
 POCKET = model_folder("pocket")

@@ -26,7 +26,7 @@ from strop.recipes import build, recipe_named
 from strop.recipes.guide.ruscarl import RubricPoints
 from strop.roles import LLMClient
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.text.llm_prompt import signed
 from strop.types import Message, Sampling
 from tests.clock import run_virtually

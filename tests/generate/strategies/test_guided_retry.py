@@ -18,7 +18,7 @@ from strop.recipes import build, recipe_named
 from strop.recipes.guide.agent_rlvr import GuidedRetry
 from strop.roles import LLMClient
 from strop.standins.feedback import put_right
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.text.llm_prompt import parts_of, question
 from strop.types import Message, Origin, Sampling
 from tests.clock import run_virtually

@@ -24,7 +24,7 @@ from strop.launch.running.launch import launch
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.guide import ContrastInComparisonGroup, HintedWhenLost
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task
 from tests.building import make_group

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.memory.reflect import REFLECTIONS
 from strop.generate.memory.store import Library, add
-from strop.recipes.replay.core import INSIGHTS, Insights, Recalled
+from strop.recipes.replay.core import INSIGHTS, Insights, RecallOnly
 from strop.standins.lessons import lesson, word_for
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Origin, Rollout, Task
@@ -143,7 +143,7 @@ def test_measuring_reads_all_and_writes_nothing(tmp_path: Path) -> None:
     library = Library()
     library.propose(replace(make_group([1.0]), version=9), [add("slowly", "arithmetic: 12+34=?", INSIGHTS)])
     play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "46")
-    (rollout,) = asyncio.run(Recalled(library, INSIGHTS)(play.group, [play.another()], play))
+    (rollout,) = asyncio.run(RecallOnly(library, INSIGHTS)(play.group, [play.another()], play))
     assert "slowly 12+34=?" in engine.prompts[0] and rollout.origin is Origin.GUIDED
     assert library.metrics() == {"lessons": 0.0} and len(library.state()["waiting"]) == 1, "groups in flight read on"
 

@@ -15,7 +15,7 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.pipeline import train
 from strop.recipes.select.adcl_egsr import Reformulated
 from strop.roles import Reward
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Origin
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading, completion

@@ -20,7 +20,7 @@ from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.seele import HINT, ResponsiveHints, fitted
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Origin, Task
 from tests.building import TASK, make_group
 from tests.clock import run_virtually

@@ -18,7 +18,7 @@ from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ruscarl import SCAFFOLD, RubricPoints, Scaffolded
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Origin, Rollout
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms

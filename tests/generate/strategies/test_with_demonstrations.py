@@ -11,7 +11,7 @@ from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.roles import Agent
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Origin, Outcome, Rollout, Start
 from tests.building import TASK

@@ -10,7 +10,7 @@ from strop.backends import Completion
 from strop.control.samplers.uniform import Uniform
 from strop.pipeline import train
 from strop.roles import Environment
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, IntArray, Metrics, Rollout, Sampling
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading

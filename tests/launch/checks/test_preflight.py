@@ -36,7 +36,7 @@ from strop.recipes.objective.seeupo import TurnByTurn
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.batch_standard import BatchStandard
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.corrections.truncated import Truncated

@@ -18,7 +18,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.fingerprint import fingerprint
 from tests.parts import LongerIsBetter

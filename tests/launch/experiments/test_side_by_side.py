@@ -17,7 +17,7 @@ from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.storage.checkpoint import listed
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.tiny_models import save_pocket_like
 

@@ -12,8 +12,8 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.sandbox.confine import best_wall
-from strop.storage.ledger import Ledger
+from strop.sandbox.kernel_isolation.confine import best_wall
+from strop.storage.ledger.ledger import Ledger
 from tests.killing import killed_at
 from tests.launch.running import test_resume
 from tests.launch.running.test_resume import _hush

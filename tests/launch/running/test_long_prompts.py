@@ -15,13 +15,13 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, StarvationError
 from strop.filter.rewards.env_check import Checked
-from strop.generate.chat_template import Template
+from strop.generate.templates.chat_template import Template
 from strop.launch.checks.prompt_lengths import leave_out_long
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Message, Task
 from tests.parts import LongerIsBetter

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.replay import replay_run
+from strop.cli.commands.replay import replay_run
 from strop.errors import CheckpointError, ConfigurationError, StropError
 from strop.filter.rewards.python_function import PythonFunction
 from strop.launch.experiments.retrain import retrain

@@ -15,7 +15,7 @@ import pytest
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Origin
 from tests.parts import EvenOrOdd

@@ -9,7 +9,7 @@ import pytest
 from transformers import GPT2Config, LlamaConfig, Phi3Config
 
 from strop.launch.checks.warnings import advice
-from strop.models.block import FAMILIES, why_slow
+from strop.models.layers.block import FAMILIES, why_slow
 from strop.recipes.classics.grpo import grpo
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.arguments import parse_words
-from strop.cli.train import StartedAs, start_run
+from strop.cli.commands.train import StartedAs, start_run
+from strop.cli.fields.arguments import parse_words
 from strop.generate.agents.chat import Chat
 from strop.generate.rollout import CONTROL_TEXT, play
 from strop.types import Message, Start, Task

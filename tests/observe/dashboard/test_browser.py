@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from strop.observe.report.write_report import write_report
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Message, Task
 from tests.observe.folders import long_turn, rollout, run_folder, turn

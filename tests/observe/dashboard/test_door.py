@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.watch import watch_runs
+from strop.cli.commands.watch import watch_runs
 from strop.errors import ConfigurationError
 from tests.observe.dashboard.watching import TOKEN, guest, visitor
 from tests.observe.folders import run_folder
@@ -75,5 +75,5 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_watching_loads_no_torch() -> None:
     """It would take seconds and 300 MB, beside a run that needs them."""
-    code = "import sys, strop.cli.watch, strop.observe.dashboard.app; sys.exit('torch' in sys.modules)"
+    code = "import sys, strop.cli.commands.watch, strop.observe.dashboard.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

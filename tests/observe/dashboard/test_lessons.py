@@ -14,8 +14,8 @@ from strop.observe.dashboard import live_pass_rates
 from strop.observe.dashboard.live_pass_rates import LiveLessons
 from strop.observe.metrics.curriculum import curriculum_of
 from strop.stats.intervals import paired
-from strop.storage.ledger import Ledger
-from strop.storage.ledger_browser import GroupTried, LedgerBrowser
+from strop.storage.ledger.browser import GroupTried, LedgerBrowser
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group
 from tests.observe.dashboard.watching import guest
 from tests.observe.folders import rollout, run_folder, turn

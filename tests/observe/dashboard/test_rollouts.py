@@ -12,7 +12,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.observe.report.rollout_page import ReadRollout, conversations
 from strop.observe.report.transcripts import Context, Token, Utterance
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Message, Task
 from tests.observe.dashboard.watching import guest, unlinked
 from tests.observe.folders import long_turn, rollout, run_folder, turn

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from strop.cli.why import ask_for_stacks, explain
+from strop.cli.commands.why import ask_for_stacks, explain
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError, StarvationError

@@ -13,8 +13,8 @@ from strop.observe.metrics.curriculum import Curriculum, Decile, curriculum_of, 
 from strop.observe.report.curriculum_page import section
 from strop.observe.report.write_report import render
 from strop.observe.run_files.summary import summarize
-from strop.storage.ledger import Ledger
-from strop.storage.ledger_schema import Offered
+from strop.storage.ledger.ledger import Ledger
+from strop.storage.ledger.schema import Offered
 from strop.storage.run_folder import RunFolder
 from strop.success import successes
 from strop.types import Group, Message, Origin, Outcome, Rollout, Task, Turn
@@ -125,7 +125,7 @@ def test_the_page_shows_several_levels(tmp_path: Path) -> None:
 
 
 def test_the_summary_says_how_it_went_on_the_way(tmp_path: Path) -> None:
-    from strop.cli.overrides import find_recipe, make_run
+    from strop.cli.fields.overrides import find_recipe, make_run
 
     folder = RunFolder(run_folder(tmp_path / "run", steps=20).path)
     run = make_run(find_recipe("pocket"), {})

@@ -14,7 +14,7 @@ from strop.generate.turn_ops import as_prefix, cut
 from strop.observe.metrics.group_tree import groups_of, shown_group
 from strop.observe.report.group_page import shown
 from strop.observe.report.write_report import render, write_report
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Origin, Outcome, Rollout
 from tests.observe.dashboard.watching import unlinked

@@ -11,7 +11,7 @@ import pytest
 from strop.launch.running.launch import launch
 from strop.observe.metrics.no_signal_warning import Contrast
 from strop.recipes import build, recipe_named
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from tests.tiny_models import save_pocket_like
 
 

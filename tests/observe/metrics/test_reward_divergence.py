@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from strop.cli.overrides import find_recipe, make_run
-from strop.cli.why import explain
+from strop.cli.commands.why import explain
+from strop.cli.fields.overrides import find_recipe, make_run
 from strop.observe.metrics.reward_divergence import is_fall, parting_of, sure_slope
 from strop.observe.report.write_report import render
 from strop.observe.run_files.summary import summarize

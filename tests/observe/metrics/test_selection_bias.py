@@ -11,7 +11,7 @@ import pytest
 
 from strop.observe.metrics.selection_bias import distance, is_no_probability, selection_of
 from strop.observe.report.write_report import render
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 from tests.observe.folders import run_folder

@@ -20,7 +20,7 @@ from strop.observe.report.rollout_page import ReadRollout, conversations
 from strop.observe.report.svg_charts import short
 from strop.observe.report.transcripts import Context, Reader, Utterance, contexts, telling
 from strop.observe.report.write_report import render, write_report
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Message, Sampling, Task, ToolCall
 from tests.observe.dashboard.watching import guest, unlinked

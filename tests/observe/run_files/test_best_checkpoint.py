@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.evaluate import Question, evaluate_model
-from strop.cli.train import best_checkpoint
+from strop.cli.commands.evaluate import Question, evaluate_model
+from strop.cli.commands.train import best_checkpoint
 from strop.launch.running.launch import launch
 from strop.observe.run_files.best_checkpoint import BestCheckpoint, BestMeasurement, expected_highest, read_best
 from strop.observe.run_files.heldout_jsonl import HeldOutJournal, between, gain_of, path_of

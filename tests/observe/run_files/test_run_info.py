@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strop import recipe, train
-from strop.cli.train import ending
+from strop.cli.commands.train import ending
 from strop.observe.run_files.run_info import constants, envs_of, find_runs, is_running, read_facts
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.observe.folders import run_folder

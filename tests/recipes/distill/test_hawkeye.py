@@ -18,7 +18,7 @@ from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.distill.hawkeye import Relayed, ShortChain
 from strop.roles import LLMClient
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Message, Sampling, Start
 from tests.building import make_group

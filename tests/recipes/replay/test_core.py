@@ -10,13 +10,13 @@ import pytest
 from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.recipes.replay.core import MoreWhereFailed
+from strop.recipes.replay.core import FailureWeighted
 from strop.types import Origin
 from tests.building import make_group
 
 
 def test_weights_by_hand_and_the_same_choices_after_a_restart() -> None:
-    sampler = MoreWhereFailed((Arithmetic(2),), tasks=3, seed=1)
+    sampler = FailureWeighted((Arithmetic(2),), tasks=3, seed=1)
     first = [sampler.next(0, Counts()) for _ in range(4)]
     assert len({task.id for task in first[:3]}) == 3 and first[3].id in {task.id for task in first[:3]}
     group = make_group([1.0, 0.0, 0.0, 0.0, 0.0], failed=[3], pruned=[4])
@@ -25,7 +25,7 @@ def test_weights_by_hand_and_the_same_choices_after_a_restart() -> None:
     sampler.observe(replace(make_group([1.0, 1.0]), task=Arithmetic(2).task(2)))
     sampler.observe(make_group([0.0]))  # none of its own
     assert sampler.weights().tolist() == [1 / 2, 3 / 5, 1 / 4]  # 2 of 3 failed; none of 2
-    again = MoreWhereFailed((Arithmetic(2),), tasks=3, seed=1)
+    again = FailureWeighted((Arithmetic(2),), tasks=3, seed=1)
     again.restore(json.loads(json.dumps(sampler.state())))
     assert again.weights().tolist() == sampler.weights().tolist()
     assert [again.next(1, Counts()).id for _ in range(9)] == [sampler.next(1, Counts()).id for _ in range(9)]
@@ -33,7 +33,7 @@ def test_weights_by_hand_and_the_same_choices_after_a_restart() -> None:
 
 
 def test_what_fails_comes_first_more_often() -> None:
-    sampler, hard = MoreWhereFailed((Arithmetic(2),), tasks=2), Arithmetic(2).task(0)
+    sampler, hard = FailureWeighted((Arithmetic(2),), tasks=2), Arithmetic(2).task(0)
     sampler.next(0, Counts()), sampler.next(0, Counts())
     for _ in range(3):
         sampler.observe(replace(make_group([0.0, 0.0]), task=hard))
@@ -44,4 +44,4 @@ def test_what_fails_comes_first_more_often() -> None:
 
 def test_it_needs_tasks() -> None:
     with pytest.raises(ConfigurationError, match="needs environments"):
-        MoreWhereFailed(())
+        FailureWeighted(())

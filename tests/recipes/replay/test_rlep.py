@@ -23,7 +23,7 @@ from strop.recipes import build, recipe_named
 from strop.recipes.replay.rlep import WithSuccesses
 from strop.roles import Reward, Strategy
 from strop.run import Run
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.objective import Objective
 from strop.types import Group, Metrics, Origin, Rollout, Start

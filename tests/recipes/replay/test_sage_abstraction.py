@@ -13,7 +13,7 @@ import pytest
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.recipes.replay.sage_abstraction import SecondRun
+from strop.recipes.replay.sage_abstraction import PlanAndRetry
 from strop.types import Group, Message, Origin, Outcome, Rollout, Task
 from tests.generate.asking import Speaking, asked_of, player_of
 from tests.generate.critic import Critic
@@ -30,7 +30,7 @@ def run_twice(folder: Path, critic: Critic, **fields: int) -> tuple[Rollout, Gro
 
     play, engine = player_of(folder, ENV, TASK, lambda prompt, call: COMPLETIONS[call])
     play.scorer = score
-    (rollout,) = asyncio.run(SecondRun(critic, **fields)(play.group, [play.another()], play))
+    (rollout,) = asyncio.run(PlanAndRetry(critic, **fields)(play.group, [play.another()], play))
     return rollout, play, engine
 
 
@@ -64,11 +64,11 @@ def test_without_a_plan_the_first_run_is_handed_in(tmp_path: Path) -> None:
     first, _, engine = run_twice(tmp_path, Critic({}))
     assert first.completion == "7" and len(engine.prompts) == 2 and first.origin is Origin.POLICY
     for bad in ({"steps": 0}, {"longest": 0}):
-        with pytest.raises(ConfigurationError, match="SecondRun needs"):
-            SecondRun(None, **bad)
+        with pytest.raises(ConfigurationError, match="PlanAndRetry needs"):
+            PlanAndRetry(None, **bad)
 
 
 def test_what_runs_side_by_side_ask_does_not_depend_on_who_is_done_first(tmp_path: Path) -> None:
-    first = asked_of(tmp_path, ENV, TASK, SecondRun(None), lambda key: 0)
+    first = asked_of(tmp_path, ENV, TASK, PlanAndRetry(None), lambda key: 0)
     for late in (lambda key: key % 7, lambda key: 50 - key % 50):
-        assert asked_of(tmp_path, ENV, TASK, SecondRun(None), late) == first
+        assert asked_of(tmp_path, ENV, TASK, PlanAndRetry(None), late) == first

@@ -15,7 +15,7 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.reward.er_prm import PrefixSuccess, entropic_mean
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Origin, Outcome, Rollout
 from tests.generate.strategies.test_entropy_forks import Completions

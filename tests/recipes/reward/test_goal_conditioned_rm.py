@@ -13,7 +13,7 @@ from strop.generate.reward_model import RewardModel
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.reward.goal_conditioned_rm import GoalContrast
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.training.batch import Batch
 from tests.building import Said, make_batch, written

@@ -16,7 +16,7 @@ from strop.recipes.classics.pocket import pocket
 from strop.recipes.environments import parse_envs
 from strop.recipes.reward.guru import PassRateBand, guru, rates
 from strop.recipes.setting import Setting
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Message, Origin, Task
 from tests.control.asking import group_of
 

@@ -21,7 +21,7 @@ from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.reward.secrets_of_rlhf_ii import Voted
 from strop.roles import Strategy
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Message, Rollout, Start
 from tests.building import make_group

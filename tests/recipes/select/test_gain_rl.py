@@ -16,8 +16,8 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.models.hidden_states import states_of
-from strop.models.load_weights import read_model
+from strop.models.layers.hidden_states import states_of
+from strop.models.loading.load_weights import read_model
 from strop.models.model import load_model
 from strop.recipes.select.gain_rl import AngleRanked, between, differing, shared, within
 from strop.types import Sampling

@@ -10,7 +10,7 @@ from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from strop.launch.checks.preflight import check
 from strop.recipes.select.one_shot_rlvr import MostVaried, varied
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group
 from tests.control.samplers.trying import draws, group_of, restored
 from tests.test_pipeline import make_run

@@ -11,7 +11,7 @@ import pytest
 
 from strop.filter.gates.support import success_cache
 from strop.recipes.system.dart import SuccessPool
-from strop.storage.ledger import Ledger
+from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Origin
 from tests.building import TASK, make_group, turn
 

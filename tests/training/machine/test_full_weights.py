@@ -12,9 +12,9 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.models.low_memory_adamw import HOLDINGS, FrugalOptimizer, narrowed
-from strop.models.low_precision import joined
-from strop.models.optimizer import Optimizer
+from strop.models.optimizers.adamw import Optimizer
+from strop.models.optimizers.low_memory_adamw import HOLDINGS, FrugalOptimizer, narrowed
+from strop.models.optimizers.low_precision import joined
 from strop.training.losses.likelihood import Likelihood
 from strop.training.machine.full_weights import choose
 from strop.training.machine.memory import Room
@@ -96,7 +96,7 @@ def test_a_matrix_moves_alike_in_pieces(held: int, monkeypatch: pytest.MonkeyPat
     stream, found = torch.Generator().manual_seed(0), []
     start, pull = (torch.randn(26, 50, generator=stream).to(torch.bfloat16).float() for _ in range(2))
     for size in (1 << 24, 512):
-        monkeypatch.setattr("strop.models.low_memory_adamw._PIECE", size)
+        monkeypatch.setattr("strop.models.optimizers.low_memory_adamw._PIECE", size)
         layer = torch.nn.Linear(50, 26, bias=False)
         layer.weight.data = start.clone()
         rests, holding = narrowed(layer, HOLDINGS[held]), HOLDINGS[held]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from strop.models.attention import Packed
+from strop.models.layers.attention import Packed
+from strop.models.loading.model_names import POCKET
 from strop.models.model import hidden_states, load_model
-from strop.models.names import POCKET
 from strop.training.machine.llama import llama_forward
 from strop.training.machine.packed_sequences import Sequences
 

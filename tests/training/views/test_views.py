@@ -17,7 +17,7 @@ import torch
 from strop.backends import ORDER, View
 from strop.errors import ConfigurationError
 from strop.generate.turn_ops import as_prefix, cut, extended, handed_on, said
-from strop.models.mask_token import canvas_places, mask_token
+from strop.models.tokens.mask_token import canvas_places, mask_token
 from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.echo_env import Echo
 from strop.training.batch import AS_SAMPLED, Batch

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
+from strop.models.layers.prompt_passes import last_states
 from strop.models.model import load_model
-from strop.models.prompt_passes import last_states
 from strop.types import FloatArray, IntArray, Task
 
 if TYPE_CHECKING:

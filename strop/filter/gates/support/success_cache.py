@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strop.storage.turn_bytes import decode_turns, encode_turns
+from strop.storage.ledger.turn_bytes import decode_turns, encode_turns
 from strop.types import Group, Origin, Outcome, Rollout, Task
 
 _KNOWN = 1000  # tasks whose successes are kept, those solved last

@@ -1,4 +1,5 @@
-"""The forward pass of a decoder (`strop.models.block`) written out by hand, over the weights of the Hugging Face model.
+"""The forward pass of a decoder (`strop.models.layers.block`) written out by hand, over the weights of the Hugging Face
+model.
 
 For small models and few rows a step is mostly Python and module calls; this one has a third of them. Projections that
 read the same input are fused by making the module's parameters views of one matrix, so nothing is stored twice and a
@@ -18,9 +19,9 @@ from torch import Tensor
 from strop.generate.engines.cpu.kv_cache import Cached
 from strop.kernels import swiglu
 from strop.kernels.attention import Angles, Heads
-from strop.models.attention import AttentionPlan, Packed
-from strop.models.block import DecoderBlock, Norm, RoutedExperts, described, watched_gates, why_undescribed
-from strop.models.fused import Linear, fuse
+from strop.models.layers.attention import AttentionPlan, Packed
+from strop.models.layers.block import DecoderBlock, Norm, RoutedExperts, described, watched_gates, why_undescribed
+from strop.models.layers.fused_linear import Linear, fuse
 from strop.models.model import hidden_states, probe
 
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}

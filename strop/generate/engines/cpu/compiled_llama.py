@@ -16,8 +16,8 @@ from strop.generate.engines.cpu.kv_cache import Cached, KeyValues
 from strop.generate.engines.cpu.llama_step import FAMILIES, LayerParts, layer_of
 from strop.kernels.cpu.build import LANES
 from strop.kernels.cpu.decode import Decode, StepTokens, compiled_decode
-from strop.models import attention
-from strop.models.fused import Linear
+from strop.models.layers import attention
+from strop.models.layers.fused_linear import Linear
 from strop.models.model import hidden_states, probe
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become

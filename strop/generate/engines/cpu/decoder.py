@@ -18,7 +18,7 @@ from strop.generate.engines.cpu.kv_cache import Block, Cached, KeyValues, Share,
 from strop.generate.engines.cpu.row_reorder import lined_up, moved_together
 from strop.generate.engines.cpu.step_tokens import Work
 from strop.generate.engines.sampling import draw
-from strop.kernels.random import as_key, uniforms
+from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.models.model import context_length, logits
 from strop.types import IntArray, Sampling
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.cpu.large_pages import in_large_pages
-from strop.models.attention import masked_attention, visible
+from strop.models.layers.attention import masked_attention, visible
 from strop.types import IntArray
 
 _MAX_WASTE = 1.25  # padded over real queries within one block

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from strop.models.block import Norm
-from strop.models.fused import Linear, fuse
+from strop.models.layers.block import Norm
+from strop.models.layers.fused_linear import Linear, fuse
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 

@@ -27,8 +27,8 @@ from strop.generate.engines.cpu.decoder import Decoder
 from strop.generate.engines.cpu.fused_cpu_step import whole_step
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
-from strop.models.eight_bits import encoded, is_code, is_held, load_held
-from strop.models.load_weights import read_model
+from strop.models.layers.eight_bit_linear import encoded, is_code, is_held, load_held
+from strop.models.loading.load_weights import read_model
 from strop.models.model import hidden_states, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint

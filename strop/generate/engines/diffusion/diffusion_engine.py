@@ -24,10 +24,10 @@ from strop.generate.engines.diffusion.diffusion_sequence import Canvas
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.stops import end_tokens
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
-from strop.kernels.random import as_key, uniforms
-from strop.models.attention import Packed
-from strop.models.mask_token import mask_token
+from strop.kernels.sampling.counter_random import as_key, uniforms
+from strop.models.layers.attention import Packed
 from strop.models.model import context_length, hidden_states, load_model, logits, parameters
+from strop.models.tokens.mask_token import mask_token
 from strop.types import FloatArray, IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 

@@ -22,7 +22,7 @@ from strop.generate.engines.paged.draft_model import Draft
 from strop.generate.engines.paged.paged_llama import Cache, PagedLlama
 from strop.generate.engines.paged.speculative_step import Ahead
 from strop.kernels.decode import PAGE, DecodeOperations, Sheet, TokenPlaces
-from strop.kernels.draw import Draws
+from strop.kernels.sampling.sample_token import Draws
 from strop.types import FloatArray, IntArray, Sampling
 
 

@@ -31,7 +31,7 @@ from strop.generate.engines.paged.paged_request import Request, new_request
 from strop.generate.engines.paged.scheduler import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
-from strop.models.eight_bits import load_held
+from strop.models.layers.eight_bit_linear import load_held
 from strop.models.model import parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint

@@ -1,4 +1,4 @@
-"""The forward pass of a decoder (`strop.models.block`) over paged keys; the residual stream is float32.
+"""The forward pass of a decoder (`strop.models.layers.block`) over paged keys; the residual stream is float32.
 
 Roundings stand where the trainer's mixed precision has them: both then differ by the order of sums alone.
 """
@@ -23,10 +23,10 @@ from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
 from strop.kernels.eight_bits import Eights, encode, encode_swiglu, multiply
 from strop.kernels.nf4 import Scratch
 from strop.kernels.returnable import Returnable
-from strop.models.adapters import is_adapted, masters, room_for
-from strop.models.block import DecoderBlock, Norm, described, why_undescribed
-from strop.models.eight_bits import is_held, joined
-from strop.models.fused import Linear
+from strop.models.layers.adapters import is_adapted, masters, room_for
+from strop.models.layers.block import DecoderBlock, Norm, described, why_undescribed
+from strop.models.layers.eight_bit_linear import is_held, joined
+from strop.models.layers.fused_linear import Linear
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 

@@ -9,7 +9,7 @@ from strop.generate.engines.paged.block_manager import Pages, digests_of, pages_
 from strop.generate.engines.paged.device_state import Seat
 from strop.generate.engines.paged.paged_request import Request
 from strop.kernels.decode import PAGE
-from strop.kernels.random import as_key
+from strop.kernels.sampling.counter_random import as_key
 
 
 class Seating:

@@ -3,7 +3,7 @@
 Each position is drawn with its own random number, with or without a draft. A guess holds where it is what the model
 draws there, so what is sampled is the very same, token by token, and whoever guesses well only saves looks. A guess is
 drawn with the random numbers of its position too: two distributions that are alike then often give the same token, and
-where tokens are drawn by a race (`strop.kernels.race`) nearly as often as can be.
+where tokens are drawn by a race (`strop.kernels.sampling.exponential_race`) nearly as often as can be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.generate.engines.paged.draft_model import Draft, Missed, Trace
 from strop.generate.engines.paged.paged_llama import Cache, PagedLlama
 from strop.kernels.decode import DecodeOperations, Sheet, TokenPlaces
-from strop.kernels.draw import Draws
+from strop.kernels.sampling.sample_token import Draws
 
 _WINDOW = 128  # newest states of a slot that are kept: of 1,024 slots 0.9 GiB at 7B
 _FEW = 64  # tokens of a step that read keys one by one, by as many programs; more of them share what they read

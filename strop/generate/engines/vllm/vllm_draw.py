@@ -17,7 +17,7 @@ from torch import Tensor
 from vllm.v1.sample.logits_processor import LogitsProcessor, MoveDirectionality
 
 from strop.generate.engines.sampling import draw
-from strop.kernels.random import as_key, uniforms
+from strop.kernels.sampling.counter_random import as_key, uniforms
 
 
 @dataclass(frozen=True, eq=False)

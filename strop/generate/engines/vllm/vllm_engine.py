@@ -27,9 +27,9 @@ from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.vllm.vllm_request import VllmRequest
 from strop.generate.engines.vllm.vllm_start import problem_of_device, problem_of_vllm, started
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
-from strop.models.load_weights import skeleton
-from strop.models.mask_token import refuse_masks
+from strop.models.loading.load_weights import skeleton
 from strop.models.model import context_length, parameters
+from strop.models.tokens.mask_token import refuse_masks
 from strop.types import IntArray, Sampling
 from strop.weights.mapped_memory import Alternating, SharedWeights
 

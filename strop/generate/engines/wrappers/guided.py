@@ -20,10 +20,10 @@ from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import copy_weights, read_weights
 from strop.generate.engines.sampling import draw
 from strop.generate.guided_decoding import Guidance
-from strop.kernels.random import as_key, uniforms
-from strop.models.load_weights import read_model
+from strop.kernels.sampling.counter_random import as_key, uniforms
+from strop.models.layers.scalar_head import Headed
+from strop.models.loading.load_weights import read_model
 from strop.models.model import parameters
-from strop.models.scalar_head import Headed
 from strop.types import FilePath, IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 

@@ -55,7 +55,7 @@ def trace(
     high: float = 0.6,  # and most
     probes: int = 16,  # rollouts of theirs at each environment that is considered
     lora: int = 8,  # rank of each skill's adapters
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """GRPO of an adapter for each skill; the first weights stay as they are."""
     run = setting.run("trace", GroupStandard(), (Clip(clip, clip),))

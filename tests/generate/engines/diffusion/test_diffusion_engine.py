@@ -21,9 +21,9 @@ from strop.errors import ConfigurationError, DeliveryError, ModelError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.engines.diffusion.diffusion_sequence import Canvas
-from strop.models.attention import Packed
-from strop.models.mask_token import canvas_places, fills_masks, mask_token
+from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states, load_model, logits, parameters
+from strop.models.tokens.mask_token import canvas_places, fills_masks, mask_token
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
 from tests.generate.engines.asking import ask, asked, prompts_of

@@ -1,0 +1,1 @@
+"""Certificate of an environment and its rewards: checks, results, page."""

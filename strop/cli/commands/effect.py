@@ -1,0 +1,71 @@
+"""`strop effect`: run an experiment and write down what came of it."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from strop.cli.fields.overrides import convert
+from strop.cli.live_table import shown
+from strop.effects import Metrics, Plan, find_experiment, load_experiment, run_experiment, write_result
+from strop.errors import ConfigurationError, nearest
+from strop.recipes.setting import Setting
+
+
+def run_effect(
+    key: str,
+    words: Sequence[str],
+    seeds: int,
+    tokens: int,
+    folder: Path | None,
+    runs: Path,
+    jobs: int,
+    overwrite: bool,
+) -> None:
+    """All arms over all seeds, then the verdict."""
+    console = Console(highlight=False)
+    experiment = load_experiment(find_experiment(key, folder))
+    experiment = replace(experiment, tokens=tokens or experiment.tokens)
+    plan = Plan(experiment, seeds, setting_of(words), runs)
+    console.print(f"[bold]{experiment.key}[/]: {experiment.claim}", soft_wrap=True)
+    budget = f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per run"
+    console.print(f"{budget}; runs go to {plan.root}", soft_wrap=True)
+    with shown(console, plan.arms, experiment.tokens) as look:
+        result = run_experiment(plan, jobs, look)
+    _tell(console, result)
+    write_result(plan.root, result, overwrite=True)
+    results = experiment.path.parent / "results"
+    written = write_result(results, result, overwrite)
+    if written is not None:
+        console.print(f"written to {written}", soft_wrap=True)
+    else:
+        console.print(
+            f"written to {plan.root} only: {results / experiment.key}.json has more seeds or more tokens per run, and "
+            "is replaced by this one only with --overwrite",
+            soft_wrap=True,
+        )
+
+
+def setting_of(words: Sequence[str]) -> Setting:
+    """`device=cuda threads=2` as the setting that every arm begins with."""
+    kinds, given = typing.get_type_hints(Setting), dict[str, Any]()
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in {field.name for field in fields(Setting)} - {"seed"}:
+            raise ConfigurationError(f"{word!r} is no field of a setting: {nearest(name, [*kinds])}")
+        given[name] = convert(text, kinds[name], name)
+    return Setting(**given)
+
+
+def _tell(console: Console, result: Metrics) -> None:
+    colour = {"holds": "green", "does not hold": "red"}.get(result["verdict"], "yellow")
+    console.print(
+        f"[bold {colour}]{result['verdict']}[/]: treatment - control {result['difference']:+.3f} "
+        f"(95% interval {result['low']:+.3f} to {result['high']:+.3f})",
+        soft_wrap=True,
+    )

@@ -1,0 +1,94 @@
+"""`strop export`: a run's model as a folder that anything loads, its adapters alone, or one GGUF file.
+
+Where several policy names learn, each has a model: `out` is then a folder in which each stands under its name.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from strop.errors import CheckpointError, ConfigurationError
+from strop.observe.run_files.run_info import policies_of
+from strop.storage import checkpoint
+from strop.storage.run_folder import RunFolder
+
+CONVERTER = "convert_hf_to_gguf.py"  # of llama.cpp
+_ADAPTERS = "adapter"
+_OWN = ("manifest.json", "roles.json")  # what only a run that goes on reads; and trainer.*
+
+
+def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
+    """Write `what` (model, adapter or gguf) of a checkpoint: the newest whole one, the best, or that of a step."""
+    if what not in ("model", "adapter", "gguf"):
+        raise ConfigurationError(f"--as is model, adapter or gguf, not {what!r}")
+    if out.exists():
+        raise ConfigurationError(f"{out} exists: name another --out, or remove it")
+    folder = RunFolder(path)
+    folder.require_recipe()
+    saved = _chosen(folder, step)
+    policy_names = policies_of(folder.recipe)
+    if len(policy_names) < 2:
+        _write(saved, out, what)
+        print(f"{what} of {saved} → {out}")
+        return
+    places = [
+        saved,
+        *(saved / checkpoint.POLICIES / policy_name for policy_name in policy_names[1:]),
+    ]  # as `TrainerPerPolicy` saves them
+    if missing := [policy_name for policy_name, place in zip(policy_names, places, strict=True) if not place.is_dir()]:
+        raise CheckpointError(f"{saved} has no model of {', '.join(missing)}: is it a checkpoint of this run?")
+    for policy_name, place in zip(policy_names, places, strict=True):
+        to = out / (f"{policy_name}.gguf" if what == "gguf" else policy_name)
+        _write(place, to, what)
+        print(f"{what} of {policy_name} in {saved} → {to}")
+
+
+def _write(saved: Path, out: Path, what: str) -> None:
+    if what == "adapter" and not (saved / _ADAPTERS).is_dir():
+        raise ConfigurationError(f"{saved} has no adapters: the run trained all weights, export its model")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if what == "gguf":
+        _to_gguf(saved, out)
+    elif what == "adapter":
+        shutil.copytree(saved / _ADAPTERS, out)
+    else:
+        _copy(saved, out)
+
+
+def _chosen(folder: RunFolder, step: str) -> Path:
+    if step == "newest":
+        return checkpoint.newest_whole(folder.checkpoints)[0]
+    saved = folder.checkpoints / ("best" if step == "best" else f"step-{step}")
+    if not saved.is_dir():
+        known = ", ".join(each.name.removeprefix("step-") for each in checkpoint.listed(folder.checkpoints))
+        raise CheckpointError(f"{folder.path} keeps no checkpoint {step}: there are {known or 'none'}")
+    checkpoint.verify(saved)
+    return saved.resolve()
+
+
+def _copy(saved: Path, out: Path) -> None:
+    """The model and its tokenizer, without what a run goes on with."""
+    out.mkdir(parents=True)
+    for each in saved.iterdir():
+        if each.is_file() and each.name not in _OWN and not each.name.startswith("trainer."):
+            shutil.copyfile(each, out / each.name)
+
+
+def _to_gguf(saved: Path, out: Path) -> None:
+    """By llama.cpp's own converter where it is there, which knows every architecture."""
+    converter = shutil.which(CONVERTER)
+    if converter is None:
+        from strop.models.loading.gguf_file import write_gguf
+
+        return write_gguf(saved, out)
+    with tempfile.TemporaryDirectory() as scratch:
+        _copy(saved, Path(scratch) / "model")
+        words = [sys.executable, converter, str(Path(scratch) / "model"), "--outfile", str(out)]
+        done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise ConfigurationError(f"{converter} ended with {done.returncode}: {last}")

@@ -1,0 +1,86 @@
+"""`strop show`: rollouts of a run as conversations, tokens coloured by what is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from rich.console import Console
+from rich.text import Text
+
+from strop.errors import ConfigurationError
+from strop.observe.report.escape import visible
+from strop.observe.report.transcripts import Reader, Token, Utterance, contexts, telling
+from strop.observe.run_files.run_info import read_facts
+from strop.storage.ledger.ledger import Ledger
+from strop.storage.run_folder import RunFolder
+from strop.types import Rollout
+
+By = Literal["none", "advantage", "probability", "ratio", "version"]
+_DRAWN = 64  # rollouts of a step among which those to show are chosen
+_SHOWN = 2
+_SURE = 0.5  # probability below which a token stands out
+_NEAR = (0.95, 1.05)  # ratios that do not stand out
+_COLOURS = ("red", "yellow", "green", "cyan", "blue", "magenta")  # of versions
+_ROLES = {"assistant": "bold green", "tool": "bold yellow", "env": "bold yellow"}
+
+
+def show_rollouts(path: Path, wanted: str, step: int, by: str) -> None:
+    """One rollout, or the best and the worst of a step's first task; without a step, of the last that was trained."""
+    if by not in get_args(By):
+        raise ConfigurationError(
+            f"tokens are coloured by none, advantage, probability, ratio or version, not by {by!r}"
+        )
+    folder = RunFolder(path)
+    folder.require_ledger()
+    ledger, console = Ledger(folder.ledger, read_only=True), Console(highlight=False)
+    try:
+        chosen = [ledger.rollout(wanted)] if wanted else _of_step(ledger, step)
+    finally:
+        ledger.close()
+    reader = Reader.of_run(folder, read_facts(folder).model)
+    for rollout in chosen:
+        console.print(_heading(rollout), soft_wrap=True)
+        for context in contexts(rollout, reader):
+            console.print(Text(f"  {visible(context.name)}", "dim"))
+            for line in context.said:
+                console.print(line_of(line, by), soft_wrap=True)
+
+
+def _of_step(ledger: Ledger, step: int) -> list[Rollout]:
+    trained = ledger.trained_steps()
+    if not trained or (step and step not in trained):
+        known = f"steps 1 to {trained[-1]} were" if trained else "nothing was"
+        raise ConfigurationError(f"no rollout was trained at step {step}: {known} trained")
+    return telling(ledger.sample(step or trained[-1], _DRAWN), _SHOWN)
+
+
+def _heading(rollout: Rollout) -> Text:
+    marked = f"reward {rollout.reward:.3g}" if rollout.is_scored else rollout.outcome.value
+    told = f"{rollout.id}  {marked}  {rollout.outcome.value}  {rollout.num_tokens} tokens  "
+    failed = f"  {rollout.error}" if rollout.error else ""
+    return Text(visible(f"\n{told}{rollout.task.source} level {rollout.task.level}{failed}"), "bold")
+
+
+def line_of(line: Utterance, by: str) -> Text:
+    """A role, and what it said."""
+    shown = Text(f"    {line.role:<10}", _ROLES.get(line.role, "bold"))
+    if not line.tokens:
+        return shown.append(visible(line.text), "default")
+    shown.append(visible(line.prefix), "dim underline")
+    for token in line.tokens:
+        shown.append(visible(token.text), _style(token, by))
+    return shown
+
+
+def _style(token: Token, by: str) -> str:
+    match by:
+        case "advantage" if token.advantage:
+            return "green" if token.advantage > 0 else "red"
+        case "probability" if token.probability < _SURE:
+            return "yellow"
+        case "ratio" if token.ratio is not None and not _NEAR[0] < token.ratio < _NEAR[1]:
+            return "green" if token.ratio > 1 else "red"
+        case "version" if token.version >= 0:
+            return _COLOURS[token.version % len(_COLOURS)]
+    return "default"

@@ -1,0 +1,241 @@
+"""`strop train`: from words to a trained model, with a line before, a line during and a few lines after."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from strop.cli.closed_output import forgiving_output
+from strop.cli.estimate_duration import warning
+from strop.cli.fields.arguments import Wish
+from strop.cli.fields.overrides import find_recipe, make_run
+from strop.cli.trust_question import is_trusted
+from strop.environments.data.answer_extraction import MEANINGS, gold
+from strop.environments.data.table import Table
+from strop.errors import ConfigurationError, nearest
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch, relaunch
+from strop.launch.running.more_steps import extend
+from strop.launch.running.probing import probe_rewards
+from strop.launch.running.spelled import warnings as spelled
+from strop.models.loading.check_folder import check_model_folder
+from strop.models.loading.model_names import model_folder
+from strop.models.silence_libraries import hush
+from strop.observe.live.progress_bar import ProgressBar
+from strop.observe.report.svg_charts import short
+from strop.observe.run_files.run_info import find_runs
+from strop.observe.trackers import Tracker
+from strop.placement.place import place
+from strop.run import Run
+from strop.run_state import Watcher
+from strop.storage.run_folder import RunFolder, fresh_folder
+from strop.storage.run_source import from_source, to_source
+from strop.types import Metrics
+
+INTERRUPTED = 130
+_SHOWN = 60  # letters of an answer
+
+
+@dataclass(frozen=True)
+class StartedAs:
+    """How a new run is started, beside what it is."""
+
+    name: str  # of its folder; empty: that of the recipe, and the seed
+    root: Path
+    track: str
+    where: str  # engines compute
+    engines: int
+    is_dry: bool  # only show what it would be
+    is_trusted: bool = False  # a recipe.py that this user did not write may be executed
+
+
+def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
+    """Train a new run; returns the exit code."""
+    run = make_run(find_recipe(wish.recipe, start.is_trusted), wish.overrides)
+    if start.track:
+        run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in start.track.split(","))))
+    run = place(run, start.where, start.engines)
+    check(run)
+    check_model_folder(model_folder(run.model))
+    for told in filter(None, [warning(run), *spelled(run)]):
+        print(f"warning: {told}", file=sys.stderr)
+    if start.is_dry:
+        for told in probe_rewards(run):
+            print(f"warning: {told}", file=sys.stderr)
+        print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
+        return 0
+    folder = fresh_folder(start.root, start.name or f"{run.recipe}-seed{run.seed}")
+    return _train(run, folder, quiet, lambda watchers: launch(run, start.root, folder.path.name, watchers))
+
+
+def resume_run(
+    path: Path,
+    words: list[str],
+    quiet: bool,
+    changed_anyway: bool = False,
+    trust: bool = False,
+    is_dry: bool = False,
+) -> int:
+    """Go on with a run, or only show what would be; returns the exit code."""
+    steps = _more_steps(words)
+    folder = RunFolder(path)
+    if not folder.recipe.is_file():
+        within, beside = ([str(each.path) for each in find_runs(place)] for place in (path, path.parent))
+        hint = nearest(str(path), within or beside) if within or beside else f"{path.parent} holds no run"
+        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
+    folder.read_origin()  # one of another version is refused before its code is executed
+    trust = is_trusted(folder, trust)
+    if steps is not None and not is_dry:
+        extend(path, steps, trust)
+    run: Run = from_source(folder.recipe, trust)
+    if is_dry:
+        print(
+            to_source(
+                replace(run, steps=steps or run.steps), f"strop run: {path} as it would go on. Nothing was started."
+            )
+        )
+        return 0
+    return _train(run, folder, quiet, lambda watchers: relaunch(path, watchers, changed_anyway, trust))
+
+
+def _more_steps(words: list[str]) -> int | None:
+    """How many a run shall have, which is all that can be set when it goes on."""
+    name, _, value = words[0].partition("=") if words else ("", "", "")
+    if name == "steps" and value.isdigit() and len(words) == 1:
+        return int(value)
+    if words:
+        raise ConfigurationError(
+            f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set; steps=NUMBER can"
+        )
+    return None
+
+
+def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
+    with forgiving_output():
+        return _watched(run, folder, quiet, go)
+
+
+def _watched(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
+    hush()
+    console = Console(quiet=quiet, highlight=False)
+    first = Opening(run, folder.path, console)
+    try:
+        with ProgressBar(run.recipe, run.steps, console, run.max_generated_tokens) as bar:
+            summary = go([] if quiet else [first, bar])
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _say_how_to_resume(folder.path)
+        return INTERRUPTED
+    Console(highlight=False).print(ending(summary), soft_wrap=True)
+    if not summary["is_complete"]:
+        _say_how_to_resume(Path(summary["folder"]))
+        return INTERRUPTED
+    return 0
+
+
+@dataclass
+class Opening:
+    """Says what is trained once nothing stands in its way any more."""
+
+    run: Run
+    path: Path
+    console: Console
+    is_said: bool = False
+
+    def prefill(self, title: str, steps: int, max_tokens: int = 0) -> None:
+        if not self.is_said:
+            self.console.print("\n".join([opening(self.run, self.path), *rules(self.run)]), soft_wrap=True)
+        self.is_said = True
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        pass
+
+
+def rules(run: Run) -> list[str]:
+    """By which rule answers are found in completions to tasks of files, why, and what it makes of an answer."""
+    said = []
+    for table in (env for env in run.envs if isinstance(env, Table)):
+        (rule, why), answer = table.chosen, table.task(0).answer
+        example = f"the answer {_cut(answer)!r} is read as {gold(rule, answer)!r}"
+        said.append(f"{escape(table.name)}: answer={rule} ({why}): {MEANINGS[rule]}; {escape(example)}")
+    return said
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"... {text[-_SHOWN:]}"
+
+
+def opening(run: Run, path: Path) -> str:
+    """One line: which model, which recipe, what is trained, where it is kept."""
+    envs = ", ".join(f"{env.name} {env.level}" for env in run.envs)
+    size = run.budget.size
+    rollouts = f" × {size} rollouts" if size else ""
+    return (
+        f"[bold]{run.recipe}[/bold] trains [bold]{escape(run.model)}[/bold] on {escape(envs)}: {run.steps} steps of "
+        f"{run.groups_per_step} groups{rollouts} → {escape(str(path))}"
+    )
+
+
+def ending(summary: dict[str, Any]) -> str:
+    """What came of it, and where to read more."""
+    so_far = "" if summary["is_complete"] else " so far"
+    lines = [f"held-out accuracy{so_far} {_change(summary)}"]
+    if (taught := summary.get("warmup")) is not None and taught["heldout_before"] is not None:
+        lines.insert(0, f"warm-up: held-out accuracy {taught['heldout_before']:.1%} → {taught['heldout_after']:.1%}")
+    lines.append(
+        f"{summary['seconds'] / 60:.1f} minutes, {summary['steps']} steps, "
+        f"{short(summary['tokens_generated'])} tokens generated, {short(summary['tokens_trained'])} trained, "
+        f"peak memory {summary['peak_rss_bytes'] / 1e9:.2f} GB"
+    )
+    lines += best_checkpoint(summary)
+    lines.append(f"report: {escape(str(Path(summary['folder']) / 'report.html'))}")
+    return "\n".join(lines)
+
+
+def _change(summary: dict[str, Any]) -> str:
+    before, after = summary["heldout_before"], summary["heldout_after"]
+    if before is None or after is None:
+        return "not measured"
+    low, high = summary["heldout_after_low"], summary["heldout_after_high"]
+    spread = f" (95% interval {low:.1%} to {high:.1%})" if low is not None else ""
+    gain = summary["heldout_gain"]
+    paired = f" ({100 * gain['low']:+.1f} to {100 * gain['high']:+.1f}, task by task)" if gain else ""
+    cut = f", {share:.0%} of its completions cut" if (share := summary["heldout_truncated"]) else ""
+    points = f"{100 * (after - before):+.1f} points{paired}{cut}"
+    return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {points}"
+
+
+def best_checkpoint(summary: dict[str, Any]) -> list[str]:
+    """Where it is, and that its metric is too high, where it is better than the last one."""
+    best = summary.get("best")
+    if best is None or best["heldout"] <= summary["heldout_after"]:
+        return []
+    where = escape(str(Path(summary["folder"]) / "checkpoints" / "best"))
+    return [
+        f"best checkpoint: step {best['step']} with {best['heldout']:.1%}, chosen as the highest of {best['measured']} "
+        f"measurements and so up to {100 * best['bias']:.1f} points too high; measure it on other tasks: strop eval "
+        f"{where} --fresh"
+    ]
+
+
+def _say_how_to_resume(path: Path) -> None:
+    Console(highlight=False).print(
+        f"stopped; go on with: [bold]strop train --resume {escape(str(path))}[/bold]", soft_wrap=True
+    )
+
+
+def _tracker(name: str) -> Tracker:
+    from strop.observe.trackers.tensorboard import TensorBoard
+    from strop.observe.trackers.trackio import Trackio
+    from strop.observe.trackers.wandb import Wandb
+
+    kinds: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard, "trackio": Trackio, "wandb": Wandb}
+    if name.strip() not in kinds:
+        raise ConfigurationError(f"there is no tracker {name.strip()!r}: {nearest(name.strip(), kinds)}")
+    return kinds[name.strip()]()

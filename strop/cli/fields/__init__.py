@@ -1,0 +1,1 @@
+"""Fields of recipes and runs on the command line: parsing, help, overrides."""

@@ -1,0 +1,1 @@
+"""Chat templates: rendering, pieces of conversations, tool call formats."""

@@ -1,0 +1,1 @@
+"""Sampling of tokens with counter-based random numbers."""

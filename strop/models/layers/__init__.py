@@ -1,0 +1,1 @@
+"""Layers of models: attention, decoder blocks, adapters, quantized linear layers, heads."""

@@ -1,0 +1,1 @@
+"""Model folders: what they must hold, how weights are read, merged and exported."""

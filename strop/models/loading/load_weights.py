@@ -1,0 +1,74 @@
+"""The one place where models are read from folders: every tensor is there in its shape, or the folder is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from strop.errors import ModelError
+from strop.models.loading.check_folder import read_config
+from strop.models.loading.config_sizes import check_sizes
+
+_SHOWN = 5  # names of one kind
+
+
+def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | None = None) -> Any:
+    """A causal LM from a local folder; transformers alone would fill what is missing with random numbers.
+
+    Without a dtype the model keeps the one it was saved in.
+    """
+    from transformers import AutoModelForCausalLM
+
+    check_sizes(folder, read_config(folder))
+    try:
+        model, found = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=dtype or "auto",
+            attn_implementation=attention,
+            local_files_only=True,
+            trust_remote_code=False,
+            ignore_mismatched_sizes=True,  # they are refused below, with their names
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
+        raise ModelError(f"the model in {folder} cannot be read: {error}") from error
+    _refuse_gaps(folder, found)
+    return model
+
+
+def skeleton(folder: Path, dtype: torch.dtype) -> Any:
+    """The model of a folder without its weights: names, shapes and configuration, in no memory worth speaking of."""
+    from transformers import AutoModelForCausalLM, GenerationConfig
+
+    config = read_config(folder)
+    check_sizes(folder, config)
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
+        if (folder / "generation_config.json").is_file():
+            model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(f"the model in {folder} cannot be read: {error}") from error
+    return model
+
+
+def _refuse_gaps(folder: Path, found: dict[str, Any]) -> None:
+    missing = sorted(found["missing_keys"])
+    mismatched = sorted(
+        f"{name} (file {list(there)}, config.json {list(due)})" for name, there, due in found["mismatched_keys"]
+    )
+    problems = [_named("missing", missing)] if missing else []
+    problems += [_named("of another shape", mismatched)] if mismatched else []
+    if problems:
+        raise ModelError(
+            f"the weights in {folder} do not fit its config.json: {'; '.join(problems)}. They would begin as random "
+            "numbers: take a whole model folder, or the config.json that belongs to these weights"
+        )
+
+
+def _named(kind: str, names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{len(names)} {kind}: {', '.join(names[:_SHOWN])}{more}"

@@ -1,0 +1,22 @@
+"""A model's shape without its weights: what can be asked before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from strop.models.layers.eight_bit_linear import in_eight_bits
+from strop.models.loading.check_folder import read_config
+
+
+def outline(folder: Path, products: str = "plain") -> Any:
+    """The model that this folder describes, of which no number is in memory."""
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(read_config(folder), dtype=torch.float32)
+    if products == "fp8":
+        in_eight_bits(model)
+    return model

@@ -1,0 +1,1 @@
+"""Optimizers, and how their states are stored in few bits."""

@@ -1,0 +1,1 @@
+"""Special tokens: control tokens of chat templates, mask tokens."""

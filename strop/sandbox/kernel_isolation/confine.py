@@ -1,0 +1,93 @@
+"""Raise the walls around the process that calls this: limits, no privileges, Landlock where it is, seccomp."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+from strop.sandbox.kernel_isolation import landlock, seccomp
+from strop.sandbox.kernel_isolation.libc import checked, libc
+from strop.sandbox.kernel_isolation.unprivileged_user import become, stranger
+from strop.sandbox.layout import HOME
+from strop.sandbox.python import visible_files
+from strop.sandbox.writable_folder import LentFolder
+from strop.workers.keeper import tie_to_parent
+
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_CAPSET, _CAPABILITIES_3 = 126, 0x20080522
+_MOST_FILES = 32
+_BOUNDS_TRUNCATION = 3  # the version of Landlock; before, a file that may be read can be emptied by whoever owns it
+
+
+class Wall(enum.Enum):
+    """What stands between a program and the machine; seccomp stands in both."""
+
+    # a view of its own, and Landlock: the standard library may be read, and a folder of its own written
+    FILES = "files"
+    NO_FILES = "no files"  # no call that takes the name of a file, so that all modules must be there already
+
+
+def best_wall() -> Wall | None:
+    """The one that this machine can raise; None: none."""
+    if sys.platform != "linux" or not seccomp.is_known() or not Path("/proc/sys/kernel/seccomp").is_dir():
+        return None
+    return wall_with(landlock.version(), visible_files.problem())
+
+
+def wall_with(version: int, problem: str = "") -> Wall:
+    """The wall for a kernel whose Landlock is of this version, and on which a view of its own has this problem."""
+    return Wall.FILES if version >= _BOUNDS_TRUNCATION and not problem else Wall.NO_FILES
+
+
+def confine(wall: Wall, seconds: float, memory: int, readable: tuple[str, ...], lent: LentFolder | None) -> None:
+    """From here on. `memory` is beyond what is taken now; what is lent may be written in."""
+    _limit(seconds, memory, files=lent is not None)
+    user, parent = stranger(), os.getppid()
+    if user is not None and lent is not None:
+        lent.give(user)
+    if wall is Wall.FILES:
+        visible_files.enter(lent)
+    if user is not None:
+        become(user)
+        tie(parent)  # which was forgotten with who it was
+    _drop_capabilities()
+    # nobody of the same user looks into its memory; what it holds open of a folder must be counted
+    libc().prctl(_PR_SET_DUMPABLE, int(lent is not None), 0, 0, 0)
+    checked(libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    if wall is Wall.FILES:
+        landlock.restrict(readable, () if lent is None else (HOME,))
+    may_read = wall is Wall.FILES
+    seccomp.restrict(seccomp.computing(may_read, may_write=may_read and lent is not None))
+
+
+def tie(parent: int) -> None:
+    """End with the process that forked this one, even if it ended before this could be said."""
+    tie_to_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _limit(seconds: float, memory: int, files: bool) -> None:
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    whole = int(seconds) + 1
+    for what, most in (
+        (resource.RLIMIT_CPU, whole),
+        (resource.RLIMIT_AS, taken + memory),
+        (resource.RLIMIT_FSIZE, memory if files else 0),
+        (resource.RLIMIT_NOFILE, _MOST_FILES),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+def _drop_capabilities() -> None:
+    """Those of a namespace too: what is seen then is seen for good, and no limit can be raised again."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0)
+    checked(libc().syscall(_CAPSET, ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())), "capabilities")

@@ -1,0 +1,40 @@
+"""The user as whom a sandbox of root's runs: nobody else is it, so nothing on the machine is its own.
+
+Each process that asks has another one, by its id: files, keys and limits of one run are not those of another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+from strop.sandbox.kernel_isolation.libc import checked, libc
+
+_LAST, _SPAN = (1 << 31) - 2, 1 << 22  # of users that systemd leaves unused; as many as there may be processes
+_KEYCTL, _JOIN_SESSION_KEYRING = 250, 1
+
+
+def stranger() -> int | None:
+    """The user for this process; None, where it is not root's and stays who it is."""
+    if os.geteuid() != 0:
+        return None
+    users = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    first, _, count = max(users, key=lambda each: each[2])
+    span, last = min(_SPAN, count // 4), min(first + count - 3, _LAST)  # the very last ones often mean: nobody
+    if span < 1:
+        raise OSError(errno.EPERM, "strop runs as root of a namespace that has no other users")
+    return last - os.getpid() % span
+
+
+def become(user: int) -> None:
+    """For good: no group, no capability, no way back."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def forget_keys() -> None:
+    """A session keyring of its own, which is empty."""
+    checked(libc().syscall(_KEYCTL, _JOIN_SESSION_KEYRING, ctypes.c_void_p()), "keyctl")

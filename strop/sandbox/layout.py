@@ -1,0 +1,71 @@
+"""The stage of a sandbox: what it may see and write in, laid out in one place before its walls are raised.
+
+A process enters it between its fork and the program that raises the walls. Whoever root starts comes out as a stranger,
+so that all it may need is shown here, past folders that a stranger may not pass.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from strop.sandbox.kernel_isolation.cgroup import Cgroup
+from strop.sandbox.kernel_isolation.mounts import mount_memory, opened, own_mounts, show
+from strop.sandbox.kernel_isolation.unprivileged_user import become, forget_keys, stranger
+from strop.sandbox.writable_folder import LentFolder
+
+PLACE = "/sys"  # is everywhere, needed by nobody, and hidden for whoever enters the stage
+HOME = "/home/sandbox"  # of whoever is inside
+MEMORY = ("tmp", "shm", "home")  # folders that are memory, and have one size together
+EMPTY, NOTHING, FOLDER = f"{PLACE}/empty", f"{PLACE}/nothing", f"{PLACE}/folder"
+
+
+@dataclass(frozen=True)
+class BubbleStage:
+    """What is on it."""
+
+    memory: int  # bytes of all folders that are memory
+    seen: tuple[str, ...] = ()
+    lent: LentFolder | None = None
+    group: Cgroup | None = None
+
+    def shown(self, path: str) -> str:
+        """Where a path that may be seen is found on the stage."""
+        return f"{PLACE}/seen/{self.seen.index(path)}"
+
+    def enter(self) -> None:
+        """For good, with no keys and, if root, as a stranger."""
+        if self.group is not None:
+            self.group.join()
+        user = stranger()
+        if user is not None and self.lent is not None:
+            self.lent.give(user)
+        own_mounts()
+        shown = {self.shown(path): opened(path) for path in self.seen}
+        if self.lent is not None:
+            shown[FOLDER] = opened(self.lent.path)
+        mount_memory(PLACE, self.memory)
+        for place, handle in shown.items():
+            show(handle, place)
+            os.close(handle)
+        Path(EMPTY).mkdir()
+        os.close(os.open(NOTHING, os.O_CREAT | os.O_WRONLY, 0o444))
+        for name in MEMORY:
+            Path(PLACE, name).mkdir(0o700)
+            if user is not None:
+                os.chown(f"{PLACE}/{name}", user, user)
+        if user is not None:
+            become(user)
+        forget_keys()
+        for path in self.seen:
+            _check(path, self.shown(path))
+
+
+def _check(path: str, shown: str) -> None:
+    """What it may see it must be able to read, or to knock at."""
+    mode = Path(shown).stat().st_mode
+    wanted = os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.W_OK if stat.S_ISSOCK(mode) else os.R_OK
+    if not os.access(shown, wanted):
+        raise PermissionError(f"{path} may not be read by all users, as one of whom a sandbox of root's reads it")

@@ -1,0 +1,1 @@
+"""Sandbox for Python programs: warm interpreters that fork once per program."""

@@ -1,0 +1,1 @@
+"""Ledger of a run: the fate of every group and rollout, on SQLite."""
