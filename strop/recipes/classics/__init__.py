@@ -1,1 +1,1 @@
-"""Algorithms that everybody compares with."""
+"""Standard baselines: PPO, GRPO, DAPO, DPO, SFT and other widely compared algorithms."""

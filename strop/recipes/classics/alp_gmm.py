@@ -1,10 +1,10 @@
-"""Environments where success rates moved most lately are drawn more often, by a mixture of Gaussians over names and
-levels.
+"""ALP-GMM curriculum: a Gaussian mixture samples environments and levels with high learning progress.
 
 Title: Teacher Algorithms for Curriculum Learning of Deep RL in Continuously Parameterized Environments
 Paper: arXiv 1910.07224 (2019)
-Claim: A teacher that follows absolute learning progress scales to spaces of tasks that are mostly unfeasible.
-Reading: The space has two axes, environment and level. A fit after 64 groups and not 250: eight steps here.
+Claim: A teacher that follows absolute learning progress scales to task spaces that are mostly infeasible.
+Reading: The task space has two axes: environment and level. The mixture is fitted every 64 groups instead of every
+    250; 64 groups are eight steps here.
 Acts: learning_progress > 0 and gaussians > 0 with window=4
 """
 
@@ -23,10 +23,10 @@ _ENVS = "arithmetic:1+arithmetic:2+arithmetic:3+arithmetic:4+arithmetic:5+arithm
 
 def alp_gmm(
     setting: Setting = Setting(env=_ENVS, heldout_tasks=32),
-    window: int = 64,  # groups that the mixture is fitted to, and between two fits
-    others: float = 0.2,  # share of draws from any environment
+    window: int = 64,  # groups that one fit of the mixture uses, and groups between two fits
+    others: float = 0.2,  # share of tasks sampled uniformly from all environments
 ) -> Run:
-    """GRPO where learning progresses."""
+    """GRPO on the environments and levels with the highest learning progress."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run("alp_gmm", GroupStandard(), losses, reduction=SequenceMean())
     run.sampler = LearningProgress(run.envs, window, others, setting.seed)

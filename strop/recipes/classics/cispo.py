@@ -1,11 +1,11 @@
-"""Clip the importance weight instead of the token's gradient, so that every token keeps one.
+"""CISPO: clipped importance weights, detached, so that every token keeps its gradient; dynamic sampling.
 
 Title: MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention
 Paper: arXiv 2506.13585 (2025)
 Claim: CISPO reaches DAPO's accuracy on a 32B model in half the steps.
-Reading: The paper makes 16 optimizer steps per batch; four fit a batch of eight groups. Groups without contrast are
-    replaced by others, as in DAPO.
-Left out: The paper's attention, its data and its price of overlong answers; only its objective is here.
+Reading: The paper makes 16 optimizer steps per batch; here it is four, for a batch of eight groups. Groups without
+    reward contrast are replaced by new ones, as in DAPO.
+Left out: The paper's attention, its data and its penalty on overlong answers. Only the objective is implemented.
 Acts: kl > 0.001
 """
 
@@ -19,5 +19,5 @@ from strop.training.losses.cispo import Cispo
 
 
 def cispo(setting: Setting = Setting()) -> Run:
-    """Every token keeps a gradient; only its weight is bounded."""
+    """GRPO advantages, clipped importance weights, dynamic sampling, four minibatches."""
     return setting.run("cispo", GroupStandard(), (Cispo(),), gates=(ZeroVariance(),), minibatches=4)

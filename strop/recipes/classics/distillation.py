@@ -1,11 +1,11 @@
-"""On-policy distillation: the student writes, a teacher grades every token.
+"""On-policy distillation (GKD): a teacher scores every token of the student's own rollouts by reverse KL.
 
 Title: On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes
 Paper: arXiv 2306.13649 (2023)
-Claim: A student that learns from a teacher's opinion of its own answers is better than one that imitates the
-    teacher's.
-Reading: The reverse KL on sampled tokens, as a policy gradient; rewards are only watched.
-Left out: Other divergences and mixtures of the teacher's and the student's own texts.
+Claim: A student that learns from a teacher's feedback on its own outputs is better than one that imitates the
+    teacher's outputs.
+Reading: Reverse KL on sampled tokens, as a policy gradient. Rewards are recorded and not trained on.
+Left out: Other divergences, and mixtures of the teacher's and the student's outputs.
 Acts: teacher_kl != 0 with teacher=MODEL
 """
 
@@ -21,10 +21,7 @@ from strop.training.losses.imitation.distillation import Distillation
 def distillation(
     setting: Setting = Setting(),
     *,
-    teacher: str,  # folder of a better model with the same vocabulary
+    teacher: str,  # model folder of the teacher, with the same vocabulary as the student
 ) -> Run:
-    """`teacher` is a folder with a better model of the same vocabulary, as runs/NAME/checkpoints/step-100.
-
-    Rewards are only watched.
-    """
+    """Reverse KL to `teacher`, a model folder such as runs/NAME/checkpoints/step-100; rewards are only recorded."""
     return setting.run("distillation", Constant(), (Distillation(str(model_folder(teacher))),))

@@ -1,10 +1,11 @@
-"""The best and the worst of fresh rollouts as a preference pair, without a reward model.
+"""DPO: logistic loss on preference pairs, the best against the worst rollout of a group; no reward model.
 
 Title: Direct Preference Optimization: Your Language Model is Secretly a Reward Model
 Paper: arXiv 2305.18290 (2023)
 Claim: A classification loss on preferences controls sentiment better than PPO-based RLHF and matches it in summaries
     and dialogue.
-Reading: Online: pairs are made by the current policy each step; the paper's fixed set of pairs is `pairs=given`.
+Reading: Online: each step makes its pairs from the current policy's rollouts. `pairs=given` takes the pairs of a
+    dataset, as in the paper.
 Acts: kept_share < 1 and margin != 0
 """
 
@@ -19,8 +20,8 @@ from strop.training.losses.pairs.dpo import Dpo
 
 def dpo(
     setting: Setting = Setting(),
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
-    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
+    pairs: Pairs = "sampled",  # sampled; given: columns `chosen` and `rejected` of a dataset, no rollouts
 ) -> Run:
-    """Pairs are made by the current policy each step, and groups without contrast replaced; or a table brings them."""
+    """Pairs from the current policy's rollouts, where groups without contrast are replaced; or pairs from a dataset."""
     return setting.run("dpo", Constant(), (Dpo(beta),), **pairing(pairs))

@@ -1,9 +1,9 @@
-"""GRPO without the two divisions that favour long wrong answers and easy tasks.
+"""Dr. GRPO: GRPO without length normalization and without division by the group's standard deviation.
 
 Title: Understanding R1-Zero-Like Training: A Critical Perspective
 Paper: arXiv 2503.20783 (2025)
-Claim: Answers stay shorter at equal accuracy; a 7B base model reaches 43.3 % on AIME 2024.
-Reading: Every token is divided by the same constant length, the most a completion may have.
+Claim: Completions stay shorter at equal accuracy; a 7B base model reaches 43.3 % on AIME 2024.
+Reading: The loss of every token is divided by the same constant, the maximum completion length.
 Acts: advantage > 0
 """
 
@@ -18,7 +18,7 @@ from strop.training.reductions.constant_length import ConstantLength
 
 def dr_grpo(
     setting: Setting = Setting(),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """Rewards minus the group's mean, every token divided by the same constant length."""
+    """Rewards minus the group mean; token losses divided by the maximum completion length."""
     return setting.run("dr_grpo", GroupMean(), (Clip(clip, clip),), reduction=ConstantLength(setting.max_tokens))

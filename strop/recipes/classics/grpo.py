@@ -1,4 +1,4 @@
-"""Rollouts compared with their siblings, clipped, held near the reference; no critic.
+"""GRPO: group-normalized advantages, PPO clipping, KL penalty to the reference policy; no critic.
 
 Title: DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models
 Paper: arXiv 2402.03300 (2024)
@@ -19,9 +19,9 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def grpo(
     setting: Setting = Setting(),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.04,  # weight of the penalty to the reference
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Group-relative advantages divided by their spread, PPO's clip, k3 penalty to the reference."""
+    """Group-normalized advantages, PPO clipping, KL penalty (k3 estimator) to the reference policy."""
     losses = (Clip(clip, clip), Kl("k3", kl)) if kl else (Clip(clip, clip),)
     return setting.run("grpo", GroupStandard(), losses, reduction=SequenceMean())

@@ -1,9 +1,9 @@
-"""Importance ratios and clipping of whole answers instead of tokens.
+"""GSPO: sequence-level importance ratios and clipping in place of GRPO's token-level ones.
 
 Title: Group Sequence Policy Optimization
 Paper: arXiv 2507.18071 (2025)
-Claim: More stable and efficient than GRPO, also for mixtures of experts without replaying their routes.
-Reading: A draw is trained in four minibatches, as in the paper.
+Claim: More stable and efficient than GRPO, also for mixtures of experts without routing replay.
+Reading: A training batch is split into four minibatches, as in the paper.
 Acts: clipped_share > 0
 """
 
@@ -17,5 +17,5 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def gspo(setting: Setting = Setting(), minibatches: int = 4) -> Run:
-    """One length-normalised ratio per rollout; several steps per batch, where the clip matters."""
+    """One length-normalized ratio per rollout; several optimizer steps per batch, so that clipping has an effect."""
     return setting.run("gspo", GroupStandard(), (Gspo(),), reduction=SequenceMean(), minibatches=minibatches)

@@ -1,9 +1,9 @@
-"""DPO with a margin to reach instead of one to widen for ever.
+"""IPO: squared loss that fits the log-ratio margin of a preference pair to a fixed target, 1 / (2 tau).
 
 Title: A General Theoretical Paradigm to Understand Learning from Human Preferences
 Paper: arXiv 2310.12036 (2023)
-Claim: It does not overfit preferences that are nearly certain, where DPO forgets its reference.
-Reading: Online: the best and the worst of fresh rollouts are the pair.
+Claim: It does not overfit nearly deterministic preferences, where DPO ignores its KL regularization.
+Reading: Online: a pair is the best and the worst rollout of a group.
 Acts: kept_share < 1 and margin != 0
 """
 
@@ -18,8 +18,8 @@ from strop.training.losses.pairs.ipo import Ipo
 
 def ipo(
     setting: Setting = Setting(),
-    tau: float = 0.1,  # the margin to reach is 1 / (2 tau)
-    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
+    tau: float = 0.1,  # the target margin is 1 / (2 tau)
+    pairs: Pairs = "sampled",  # sampled; given: columns `chosen` and `rejected` of a dataset, no rollouts
 ) -> Run:
-    """The best and the worst of fresh rollouts as a pair, or pairs that a table brings."""
+    """Preference pairs: the best and the worst rollout of each group, or pairs from a dataset."""
     return setting.run("ipo", Constant(), (Ipo(tau),), **pairing(pairs))

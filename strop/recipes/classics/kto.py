@@ -1,9 +1,9 @@
-"""Good and bad rollouts, without pairs.
+"""KTO: prospect-theoretic loss on single good or bad rollouts; no preference pairs.
 
 Title: KTO: Model Alignment as Prospect Theoretic Optimization
 Paper: arXiv 2402.01306 (2024)
-Claim: A plain good-or-bad signal matches or beats learning from pairs, from 1B to 30B parameters.
-Reading: Online; the point of reference is the siblings' mean log-ratio.
+Claim: A binary good-or-bad signal matches or beats learning from preference pairs, from 1B to 30B parameters.
+Reading: Online. The reference point is the mean log-ratio of the group.
 Acts: expected_kl != 0
 """
 
@@ -18,7 +18,7 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def kto(
     setting: Setting = Setting(),
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """Every rollout counts by itself, against the siblings' mean log-ratio."""
+    """Each rollout is compared with the group's mean log-ratio."""
     return setting.run("kto", Constant(), (Kto(beta),), reduction=SequenceMean())

@@ -1,4 +1,4 @@
-"""Advantage divided by the success rate, so that the log of the success rate is maximized.
+"""MaxRL: advantages divided by the group's pass rate, which maximizes the log of the success probability.
 
 Title: Maximum Likelihood Reinforcement Learning
 Paper: arXiv 2602.02710 (2026)
@@ -15,5 +15,5 @@ from strop.training.losses.reinforce import Reinforce
 
 
 def maxrl(setting: Setting = Setting()) -> Run:
-    """Rare successes weigh most."""
+    """REINFORCE in which successes on hard tasks have the largest advantages."""
     return setting.run("maxrl", MaximumLikelihood(), (Reinforce(),))

@@ -1,9 +1,9 @@
-"""Likelihood of the better answer and the odds against the worse one, without a reference.
+"""ORPO: likelihood of the chosen completion plus an odds-ratio loss on preference pairs; no reference policy.
 
 Title: ORPO: Monolithic Preference Optimization without Reference Model
 Paper: arXiv 2403.07691 (2024)
 Claim: One stage in place of fine-tuning and alignment: a 7B model reaches 12.2 % on AlpacaEval 2.
-Reading: Online: the best and the worst of fresh rollouts are the pair.
+Reading: Online: a pair is the best and the worst rollout of a group.
 Acts: kept_share < 1 and margin != 0
 """
 
@@ -18,8 +18,8 @@ from strop.training.losses.pairs.orpo import Orpo
 
 def orpo(
     setting: Setting = Setting(),
-    odds: float = 0.1,  # weight of the odds beside the likelihood
-    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
+    odds: float = 0.1,  # weight of the odds-ratio loss; the likelihood has weight 1
+    pairs: Pairs = "sampled",  # sampled; given: columns `chosen` and `rejected` of a dataset, no rollouts
 ) -> Run:
-    """The best and the worst of fresh rollouts as a pair, or pairs that a table brings."""
+    """Preference pairs: the best and the worst rollout of each group, or pairs from a dataset."""
     return setting.run("orpo", Constant(), (Orpo(odds),), **pairing(pairs))

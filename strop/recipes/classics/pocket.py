@@ -1,4 +1,4 @@
-"""The first run: GRPO without frills on the bundled model, better in minutes on a laptop.
+"""Quick start: plain GRPO on the bundled model, which improves within minutes on a laptop.
 
 Acts: advantage > 0
 """
@@ -14,9 +14,9 @@ from strop.training.losses.clip import Clip
 
 def pocket(
     setting: Setting = Setting(steps=60, heldout_tasks=200),
-    constant_reward: bool = False,  # the negative control, which must not move
+    constant_reward: bool = False,  # negative control: accuracy must not change
 ) -> Run:
-    """Chain sums with a scratchpad; `constant_reward=true` is the negative control, which must not move."""
+    """Chain sums with a scratchpad; `constant_reward=true` is the negative control, whose accuracy must not change."""
     run = setting.run("pocket", GroupStandard(), (Clip(),))
     if constant_reward:
         run.rewards = (Flat(),)

@@ -1,8 +1,8 @@
-"""Clipped steps against a critic's expectation, with generalized advantage estimation.
+"""PPO: clipped policy gradient with a critic and generalized advantage estimation.
 
 Title: Proximal Policy Optimization Algorithms
 Paper: arXiv 1707.06347 (2017)
-Claim: Better than other online policy gradients at a balance of samples, simplicity and time.
+Claim: Better than other online policy gradients, with a good balance of sample efficiency, simplicity and wall time.
 Acts: clipped_share > 0 and credit_within > 0
 """
 
@@ -17,12 +17,12 @@ from strop.training.values.critic import Critic
 
 def ppo(
     setting: Setting = Setting(),
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     trace: float = 0.95,  # lambda of generalized advantage estimation
     minibatches: int = 2,
     epochs: int = 1,
 ) -> Run:
-    """A critic of the policy's size says what was expected; several clipped steps per batch."""
+    """GAE with a critic of the policy's size; several clipped optimizer steps per batch."""
     return setting.run(
         "ppo",
         Gae(trace=trace),

@@ -1,11 +1,11 @@
-"""Tasks whose last rollouts ended most unevenly come again first, and now and then those not seen for long.
+"""Prioritized Level Replay: tasks with large |advantage| are replayed more often, plus stale ones.
 
 Title: Prioritized Level Replay
 Paper: arXiv 2010.03934 (2021)
 Claim: Better generalization and faster learning than uniform sampling of levels in procedurally generated games.
-Reading: A level is a task, its score the mean |A| of its latest group where the paper has errors of a critic. Softness
-    and the share of stale ones as released. Before any comes again a quarter of the pool is seen, where the release's
-    default is all of it.
+Reading: A level is a task. Its score is the mean |A| of its latest group; the paper has the errors of a critic. The
+    temperature and the share of stale tasks are those of the release. Replay starts when a quarter of the pool has
+    been seen; the release's default is all of it.
 Acts: preference > 0 and seen_share > 0 with tasks=8
 """
 
@@ -22,12 +22,12 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def prioritized_level_replay(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # of each environment, to choose from
-    softness: float = 0.1,  # the lower, the more the highest score is preferred
-    stale: float = 0.1,  # share of what was not seen for long
-    start: float = 0.25,  # share of the pool that is seen before any comes again
+    tasks: int = 256,  # pool size per environment
+    softness: float = 0.1,  # temperature of the rank-based sampling; lower: high scores are preferred more
+    stale: float = 0.1,  # share of the sampling probability that goes to tasks not seen for long
+    start: float = 0.25,  # share of the pool that is seen before any task is replayed
 ) -> Run:
-    """GRPO on tasks that come again by their score."""
+    """GRPO on tasks that are replayed by their score."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run("prioritized_level_replay", GroupStandard(), losses, reduction=SequenceMean())
     run.sampler = LevelReplay(run.envs, tasks, softness, stale, start, setting.seed)

@@ -1,10 +1,11 @@
-"""PPO's clip without a critic, advantages standardised over the whole batch.
+"""REINFORCE++: PPO clipping with advantages normalized over the whole batch; no critic.
 
 Title: REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage Normalization
 Paper: arXiv 2501.03262 (2025)
-Claim: Standardising over the whole batch is steadier than over each group, and nears PPO without a critic.
-Reading: `advantage` has the three forms of the paper: draw with the KL as a loss, group (REINFORCE++-baseline: the
-    group's mean first; the paper's kl is 0.001 there) and tokens (the KL inside the return, as first published).
+Claim: Normalizing over the whole batch is steadier than over each group, and nears PPO without a critic.
+Reading: `advantage` selects one of the paper's three forms. `batch`: the KL is a loss. `group`
+    (REINFORCE++-baseline): the group mean is subtracted first; the paper's kl is 0.001 there. `tokens`: the KL is
+    inside the return, as first published.
 Acts: advantage > 0 and reference_kl != 0
 """
 
@@ -23,13 +24,13 @@ from strop.training.losses.kl import Kl
 
 def reinforce_plus_plus(
     setting: Setting = Setting(),
-    advantage: str = "draw",  # draw, group or tokens: what is standardised, and where the KL goes
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    advantage: str = "batch",  # batch, group (mean subtracted first) or tokens (KL inside the return)
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """The penalty to the reference is k2, whose gradient is the KL's."""
+    """Batch-normalized advantages; the KL penalty is the k2 estimator, whose gradient is that of the KL."""
     known: dict[str, Advantage] = {
-        "draw": BatchStandard(),
+        "batch": BatchStandard(),
         "group": BaselineStandard(),
         "tokens": TokenReturns(kl),
     }

@@ -1,8 +1,8 @@
-"""REINFORCE with each rollout's siblings as its baseline: unbiased when on-policy.
+"""RLOO: REINFORCE with a leave-one-out baseline from the rollout's group; unbiased on-policy.
 
 Title: Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs
 Paper: arXiv 2402.14740 (2024)
-Claim: REINFORCE with a leave-one-out baseline is better than PPO and DPO for less computation.
+Claim: REINFORCE with a leave-one-out baseline is better than PPO and DPO at lower cost.
 Left out: The KL inside the reward.
 Acts: advantage > 0
 """
@@ -17,5 +17,5 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def rloo(setting: Setting = Setting()) -> Run:
-    """Leave-one-out baseline, plain policy gradient: unbiased when on-policy."""
+    """Leave-one-out baseline and the plain policy gradient."""
     return setting.run("rloo", LeaveOneOut(), (Reinforce(),), reduction=SequenceMean())

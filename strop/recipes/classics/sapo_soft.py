@@ -1,9 +1,9 @@
-"""GRPO with a soft gate in place of the clip: tokens fade out of the gradient as the policy moves.
+"""SAPO: GRPO with a soft gate on the token ratio in place of hard clipping.
 
 Title: Soft Adaptive Policy Optimization
 Paper: arXiv 2511.20347 (2025)
-Claim: Steadier training and a higher pass@1 than GRPO and GSPO at an equal budget of training.
-Reading: Tokens are averaged by rollout, and a batch is trained in four minibatches.
+Claim: Steadier training and a higher pass@1 than GRPO and GSPO at an equal training budget.
+Reading: Tokens are averaged per rollout, and a batch is trained in four minibatches.
 Acts: gate < 1
 """
 
@@ -18,9 +18,9 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def sapo_soft(
     setting: Setting = Setting(),
-    rising: float = 1.0,  # how quickly tokens that should become likelier fade
-    falling: float = 1.05,  # the same for those that should become less likely
+    rising: float = 1.0,  # gate temperature of tokens with a positive advantage; higher: the gradient fades sooner
+    falling: float = 1.05,  # gate temperature of tokens with a negative advantage
 ) -> Run:
-    """Tokens fade out of the gradient as they move away from the policy that sampled them."""
+    """A token's gradient fades as its ratio to the sampling policy moves away from 1."""
     losses = (Sapo(rising, falling),)
     return setting.run("sapo_soft", GroupStandard(), losses, reduction=SequenceMean(), minibatches=4)

@@ -1,11 +1,10 @@
-"""The tasks whose success varies most, mixed with any others.
+"""SFL: tasks of highest learnability p (1 - p), mixed with uniformly sampled ones.
 
 Title: No Regrets: Investigating and Improving Regret Approximations for Curriculum Discovery
 Paper: arXiv 2408.15099 (2024)
-Claim: Sampling for learnability is better than level replay and domain randomization in games of navigation.
-Reading: Success rates are those a pass-rate estimator expects from the visits of training, where the paper plays a
-    fresh pool each time and pays for it. Half of the batches come from the best eighth of the pool, half from all of
-    it.
+Claim: Sampling for learnability is better than level replay and domain randomization in navigation games.
+Reading: Pass rates come from a pass-rate estimator that observes the training rollouts; the paper pays for rollouts of
+    a fresh pool. Half of the tasks come from the best eighth of the pool, half from the whole pool.
 Acts: score_gain != 0 with tasks=16, kept=4
 """
 
@@ -23,11 +22,11 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def sfl(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # of each environment, to choose from
+    tasks: int = 256,  # pool size per environment
     kept: int = 32,  # tasks of highest learnability
-    others: float = 0.5,  # share of draws from the whole pool
+    others: float = 0.5,  # share of tasks sampled uniformly from the whole pool
 ) -> Run:
-    """GRPO on the most learnable tasks and some others."""
+    """GRPO on the tasks of highest learnability and uniformly sampled ones."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run("sfl", GroupStandard(), losses, estimator=TaskCounts(), reduction=SequenceMean())
     run.sampler = Learnability(run.envs, tasks, kept, others, setting.seed)

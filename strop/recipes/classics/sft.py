@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on the environments' own demonstrations, through the same pipeline as everything else.
+"""SFT: supervised fine-tuning on the environments' demonstrations, through the same pipeline as RL.
 
 Acts: share/teacher > 0 and nll > 0
 """

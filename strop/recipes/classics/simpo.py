@@ -1,9 +1,9 @@
-"""Mean log-probabilities and a margin, without a reference.
+"""SimPO: logistic loss on length-normalized log-probabilities with a target margin; no reference policy.
 
 Title: SimPO: Simple Preference Optimization with a Reference-Free Reward
 Paper: arXiv 2405.14734 (2024)
 Claim: Up to 6.4 points above DPO on AlpacaEval 2 and 7.5 on Arena-Hard.
-Reading: Online: the best and the worst of fresh rollouts are the pair.
+Reading: Online: a pair is the best and the worst rollout of a group.
 Acts: kept_share < 1 and margin != 0
 """
 
@@ -18,9 +18,9 @@ from strop.training.losses.pairs.simpo import SimPo
 
 def simpo(
     setting: Setting = Setting(),
-    beta: float = 2.0,  # scale of mean log-probabilities
-    gamma: float = 1.0,  # the margin to reach
-    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
+    beta: float = 2.0,  # scale of the mean log-probability per token
+    gamma: float = 1.0,  # target margin
+    pairs: Pairs = "sampled",  # sampled; given: columns `chosen` and `rejected` of a dataset, no rollouts
 ) -> Run:
-    """The best and the worst of fresh rollouts as a pair, or pairs that a table brings."""
+    """Preference pairs: the best and the worst rollout of each group, or pairs from a dataset."""
     return setting.run("simpo", Constant(), (SimPo(beta, gamma),), **pairing(pairs))

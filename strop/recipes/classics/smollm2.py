@@ -1,7 +1,8 @@
-"""A real pretrained model: SmolLM2-135M-Instruct learns six kinds of reasoning-gym tasks, first shown, then by RL.
+"""SmolLM2-135M-Instruct on six kinds of reasoning-gym tasks: supervised warm-up, then GRPO.
 
-The warm-up is supervised, on worked solutions; then GRPO with DAPO's clip and token mean, without a reference. Held-out
-tasks of the same kinds and of three kinds never trained on are measured before, between and after.
+The warm-up is supervised fine-tuning on worked solutions. RL is GRPO with DAPO's clip range and token mean, without a
+reference policy. Held-out tasks of the same kinds, and of three kinds never trained on, are measured before, between
+and after.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TRAINED = (
     "drill/chain_sum:2+drill/products:1+drill/gcd:2+drill/letter_counting:2+drill/spell_backward:2+drill/leg_counting:2"
 )
 _UNSEEN = "drill/basic_arithmetic:1+drill/lcm:1+drill/word_sequence_reversal:1"
-_MEMORY = 0.1  # share of a GPU for the keys of rollouts: more than they need, and room for other runs
+_MEMORY = 0.1  # share of GPU memory for the KV cache: more than is needed, with room for other runs
 _SETTING = Setting(
     env=_TRAINED,
     model="smollm2",
@@ -45,12 +46,12 @@ _SETTING = Setting(
 
 def smollm2(
     setting: Setting = _SETTING,
-    unseen: str = _UNSEEN,  # environments that are measured and never trained
-    warmup_steps: int = 60,  # of supervised training first; 0: none
-    warmup_examples: int = 64,  # of one step
-    warmup_learning_rate: float = 2e-4,  # of supervised training
+    unseen: str = _UNSEEN,  # environments that are evaluated and never trained on
+    warmup_steps: int = 60,  # supervised steps before RL; 0: none
+    warmup_examples: int = 64,  # demonstrations per supervised step
+    warmup_learning_rate: float = 2e-4,  # learning rate of the supervised steps
 ) -> Run:
-    """Supervised warm-up, then RL from its model; `strop train smollm2` does both."""
+    """Supervised warm-up, then RL from its model; `strop train smollm2` runs both."""
     setting = replace(setting, device=_device(setting.device))
     run = setting.run(
         "smollm2",
@@ -59,7 +60,7 @@ def smollm2(
         trainer=_trainer(setting, warmup_steps=5),
         **_engine(setting),
     )
-    taught = replace(
+    supervised = replace(
         setting,
         steps=warmup_steps,
         groups_per_step=warmup_examples,
@@ -68,14 +69,14 @@ def smollm2(
         heldout_every=0,
         checkpoint_every=max(warmup_steps, 1),
     )
-    warmup = taught.run(
+    warmup = supervised.run(
         "smollm2-warmup",
         Constant(),
         (Likelihood(),),
         agent=Demonstrate(),
         rewards=(Flat(),),
-        trainer=_trainer(taught, warmup_steps=20),
-        **_engine(taught),
+        trainer=_trainer(supervised, warmup_steps=20),
+        **_engine(supervised),
     )
     envs = parse_envs(unseen, setting.seed) if unseen else ()
     for each in (run, warmup):
@@ -83,18 +84,18 @@ def smollm2(
     return replace(run, warmup=warmup if warmup_steps else None)
 
 
-def _device(wish: str) -> str:
-    return ("cuda" if torch.cuda.is_available() else "cpu") if wish == "auto" else wish
+def _device(name: str) -> str:
+    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
 def _engine(setting: Setting) -> dict[str, Any]:
-    """On a GPU one that leaves room for other runs; elsewhere what the setting takes by itself."""
+    """On a GPU a paged engine that leaves memory for other runs; elsewhere the setting's default engine."""
     is_own_on_gpu = torch.device(setting.device).type == "cuda" and setting.engine == "own"
     return {"engine": PagedEngine(device=setting.device, memory=_MEMORY)} if is_own_on_gpu else {}
 
 
 def _trainer(setting: Setting, **more: Any) -> TorchTrainer:
-    """bfloat16 and large micro-batches on a GPU."""
+    """Trainer; on a GPU with bfloat16 and large micro-batches."""
     if torch.device(setting.device).type == "cuda":
         more |= {"dtype": "bfloat16", "max_tokens": 32_768, "chunk": 8192}
     return TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, **more)

@@ -1,1 +1,1 @@
-"""Comparisons of the project's own, no paper's recipe."""
+"""The project's own comparisons, which reproduce no paper."""

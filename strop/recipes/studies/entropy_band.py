@@ -1,4 +1,4 @@
-"""GRPO whose entropy is held in a band.
+"""GRPO whose policy entropy is kept within a band: a bonus below it, a penalty above it.
 
 Acts: outside_band > 0
 """
@@ -14,9 +14,9 @@ from strop.training.losses.entropy_clamp import EntropyClamp
 
 def entropy_band(
     setting: Setting = Setting(),
-    low: float = 0.2,  # below it entropy is paid for
-    high: float = 2.0,  # above it entropy is punished
-    strength: float = 0.01,  # of both
+    low: float = 0.2,  # entropy below which the bonus acts, in nats
+    high: float = 2.0,  # entropy above which the penalty acts, in nats
+    strength: float = 0.01,  # weight of bonus and penalty
 ) -> Run:
-    """A bonus below the band, a penalty above it."""
+    """Entropy bonus below `low`, entropy penalty above `high`."""
     return setting.run("entropy_band", GroupStandard(), (Clip(), EntropyClamp(low, high, strength)))

@@ -1,4 +1,4 @@
-"""GRPO with the KL over the whole vocabulary, in either direction.
+"""GRPO with the exact KL over the whole vocabulary, in either direction.
 
 Acts: reverse_kl > 0
 """
@@ -15,9 +15,9 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def exact_kl(
     setting: Setting = Setting(),
-    direction: str = "reverse",  # reverse (stay within the reference) or forward (cover it)
-    kl: float = 0.04,  # weight of the penalty to the reference
+    direction: str = "reverse",  # reverse (mode-seeking) or forward (mass-covering)
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """reverse holds the policy within the reference, forward makes it cover all of it."""
+    """Reverse KL keeps the policy within the support of the reference; forward KL makes it cover that support."""
     losses = (Clip(), ExactKl(direction, weight=kl))
     return setting.run("exact_kl", GroupStandard(), losses, reduction=SequenceMean())

@@ -1,4 +1,4 @@
-"""GRPO on environments in fixed proportions: the control of samplers that adapt.
+"""GRPO on environments in fixed proportions: the control of adaptive samplers.
 
 Acts: uneven > 0
 """
@@ -14,9 +14,13 @@ from strop.training.losses.clip import Clip
 
 def mixture(
     setting: Setting = Setting(env="arithmetic:4+countdown:3+compose:1"),
-    weights: tuple[float, ...] = (2.0, 1.0, 1.0),  # of the environments, in their order; 0: measured and never trained
+    weights: tuple[float, ...] = (
+        2.0,
+        1.0,
+        1.0,
+    ),  # sampling weights of the environments, in their order; 0: evaluated and never trained on
 ) -> Run:
-    """Each task is of an environment by chance, in proportion to `weights`."""
+    """Each task's environment is sampled in proportion to `weights`."""
     run = setting.run("mixture", GroupStandard(), (Clip(),))
     run.sampler = Mixture(run.envs, weights, setting.seed)
     return run

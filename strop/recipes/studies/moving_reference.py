@@ -1,4 +1,4 @@
-"""GRPO with a reference that follows the policy: reset to it now and then, or a slow average of it.
+"""GRPO with a moving reference policy: reset to the policy at intervals, or a slow average of it.
 
 Acts: reference_version > 0 with every=1
 """
@@ -16,11 +16,11 @@ from strop.training.trainers.torch import TorchTrainer
 
 def moving_reference(
     setting: Setting = Setting(),
-    every: int = 50,  # versions
-    keep: float = 0.0,  # of the old reference; 0 resets it, 0.995 every 10 versions is GRPO-CARE's average
-    kl: float = 0.04,  # weight of the penalty to the reference
+    every: int = 50,  # versions between two updates of the reference
+    keep: float = 0.0,  # share of the old reference that stays; 0 resets it, 0.995 every 10 versions is GRPO-CARE's average
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """The reference moves towards the policy every few versions."""
+    """Every `every` versions the reference is averaged with the policy."""
     policy, reference = (TorchTrainer(learning_rate=setting.learning_rate, device=setting.device) for _ in range(2))
     trainer = MovingReference(policy, reference, every, keep)
     return setting.run("moving_reference", GroupStandard(), (Clip(), Kl("k3", kl)), trainer=trainer)

@@ -1,4 +1,6 @@
-"""Of a pool of tasks, those nearest to one half by a level for each kind and an offset for each task.
+"""Curriculum that selects the tasks of a pool whose estimated pass rate is nearest to one half.
+
+The estimate is a level for each kind of task plus an offset for each task.
 
 Acts: nearer_by > 0
 """
@@ -19,12 +21,12 @@ from strop.training.reductions.sequence_mean import SequenceMean
 
 def near_half(
     setting: Setting = Setting(env="countdown:3+countdown:4"),
-    pool: int = 128,  # tasks of each environment that come back
-    candidates: int = 4,  # tasks that are looked at for each one that is tried
-    kind_memory: float = 0.9,  # what is left of knowledge of a kind's level after one version
-    task_memory: float = 0.995,  # of a task's offset
+    pool: int = 128,  # tasks per environment, sampled repeatedly
+    candidates: int = 4,  # candidate tasks per selected task
+    kind_memory: float = 0.9,  # decay of the evidence on a kind's level, per version
+    task_memory: float = 0.995,  # decay of the evidence on a task's offset, per version
 ) -> Run:
-    """PCL's choice without a value model: what a task's own rollouts said, and those of its kind."""
+    """PCL's selection without a value model: pass rates from a task's own rollouts and those of its kind."""
     run = setting.run(
         "near_half",
         GroupMean(),

@@ -1,4 +1,4 @@
-"""RLOO on stale data with a correction of choice: what a lag sweep compares.
+"""RLOO on stale data with a selectable off-policy correction, for lag sweeps.
 
 Acts: lag > 0 and correction != 1
 """

@@ -1,4 +1,4 @@
-"""A baseline per role, where one policy plays several: a debate of two policy names.
+"""GRPO with a baseline per role, where one policy plays solver and examiner in a debate.
 
 Acts: credit_mean != 0
 """
@@ -16,10 +16,10 @@ from strop.training.losses.clip import Clip
 
 def per_role(
     setting: Setting = Setting(),
-    rounds: int = 2,  # how often the solver may hear of the examiner
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    rounds: int = 2,  # rounds of feedback from the examiner to the solver
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """Turns of the solver are compared with the solver's, those of the examiner with the examiner's."""
+    """The baseline of a turn comes from the sibling turns of the same role."""
     agent = Debate(rounds)
     run = setting.run("per_role", PerRole(), (Clip(clip, clip),), agent=agent)
     run.evaluation = replace(run.evaluation, agent=agent)

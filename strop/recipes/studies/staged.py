@@ -1,4 +1,4 @@
-"""GRPO on one environment after the other, in the order in which they are named: the plainest curriculum.
+"""GRPO on one environment after the other, in the order they are named: the simplest curriculum.
 
 Acts: stage > 0
 """
@@ -14,7 +14,7 @@ from strop.training.losses.clip import Clip
 
 
 def staged(setting: Setting = Setting(env="arithmetic:3+arithmetic:4+arithmetic:5")) -> Run:
-    """Every environment has the same number of steps, the last one what is left over."""
+    """Every environment gets the same number of steps; the last one also gets the remainder."""
     run = setting.run("staged", GroupStandard(), (Clip(),))
     each = max(setting.steps // len(run.envs), 1)
     stages = tuple(Uniform((env,)) for env in run.envs)

@@ -1,4 +1,4 @@
-"""A planner, a critic and an actor, each with weights of its own that learn by its own tokens alone.
+"""GRPO for a team of planner, critic and actor with separate weights, each trained on its own tokens.
 
 Acts: grad_norm/planner > 0 and grad_norm/critic > 0 and grad_norm/actor > 0
 """
@@ -20,10 +20,10 @@ from strop.training.trainers.trainer_per_policy import TrainerPerPolicy
 
 def team(
     setting: Setting = Setting(),
-    lora: int = 0,  # rank of each role's adapters; 0: all of its weights learn
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    lora: int = 0,  # LoRA rank of each role's adapters; 0: full fine-tuning
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """GRPO: all roles share what the team earned, and each moves its own model."""
+    """GRPO: all roles share the team's reward, and each trains its own model."""
     agent = Team()
     trainers = tuple(
         TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, lora=lora) for _ in agent.roles

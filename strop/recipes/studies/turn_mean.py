@@ -1,4 +1,4 @@
-"""Advantage by turn in environments of several turns: each turn against the siblings' same turn.
+"""GRPO with turn-level advantages: each turn's return against the sibling rollouts' same turn.
 
 Acts: credit_within > 0
 """
@@ -13,8 +13,8 @@ from strop.training.losses.clip import Clip
 
 def turn_mean(
     setting: Setting = Setting(env="guess:2"),
-    discount: float = 0.9,  # of rewards from turn to turn
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    discount: float = 0.9,  # discount of rewards per turn
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """What was paid from a turn on, discounted, so that success soon is better than success late."""
+    """Discounted return from each turn on, so that earlier success has a larger advantage."""
     return setting.run("turn_mean", TurnMean(discount), (Clip(clip, clip),))
