@@ -16,7 +16,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 
 
-def _run(setting: Setting, by: Literal["instruction", "reward", "probability"]) -> Run:
+def _run(setting: Setting, by: Literal["instruction", "reward", "random"]) -> Run:
     sizes = {"groups_per_step": 16, "group_size": 4, "heldout_tasks": 192, "heldout_every": 5}
     run = digirl(replace(setting, env="keyvalue:1+keyvalue:4", learning_rate=5e-5, **sizes), share=0.2, by=by)
     return replace(run, evaluation=replace(run.evaluation, envs=run.envs[1:]))
@@ -34,7 +34,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """As many rollouts, any."""
-    return _run(setting, "probability")
+    return _run(setting, "random")
 
 
 experiment = Experiment(

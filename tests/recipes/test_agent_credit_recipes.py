@@ -146,7 +146,7 @@ def test_where_all_fail_alike_nothing_is_imitated() -> None:
     for by in ("instruction", "reward"):
         HardFiltered(0.5, by)([Group(0, TASK, alike)])  # type: ignore[arg-type]
         assert not any(each.advantages.any() for each in alike if each.advantages is not None)
-    HardFiltered(0.5, "probability")([Group(0, TASK, alike)])
+    HardFiltered(0.5, "random")([Group(0, TASK, alike)])
     imitated = [each.advantages.tolist() for each in alike if each.advantages is not None]
     assert sorted(imitated) == [[0.0, 0.0]] * 5 + [[1.0, 0.0]] * 5, "steps with a gain of .1, of any five"
 

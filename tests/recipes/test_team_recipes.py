@@ -17,7 +17,7 @@ from strop.errors import ConfigurationError
 from strop.filter.span_rewards import pay
 from strop.generate.rollout import play
 from strop.generate.rollout_limits import Limits
-from strop.recipes.agent.mashost import ActionPrices, ActionWise, BuildsTeam, DemonstrateTeam
+from strop.recipes.agent.mashost import ActionPrices, ActionWise, TeamBuilder, DemonstrateTeam
 from strop.recipes.agent.memory_r2 import (
     DemonstrateMemory,
     ExtractAndManage,
@@ -115,7 +115,7 @@ def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
     task = env.task(0)
     engine = Recording(["solve|", "oops|", "careful 1|", "exit|", "<think>so</think>9|", f"{task.answer}|"])
     policy = policy_of(save_folder(tmp_path), engine)
-    rollout = asyncio.run(play(BuildsTeam(2), env, policy.dialogue(task, Start("0/0", 1))))
+    rollout = asyncio.run(play(TeamBuilder(2), env, policy.dialogue(task, Start("0/0", 1))))
     assert [t.sampling.policy_name for t in rollout.turns] == ["host"] * 4 + ["solve", "careful"]
     assert rollout.completion == task.answer and rollout.turn_rewards == (0.0,) * 5 + (1.0,)
     read = [policy.template.text(t.prompt) for t in rollout.turns]
@@ -123,10 +123,10 @@ def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
     assert f"host: {question}" in read[0] and "1" in read[1] and "error" in read[2] and "2" in read[3]
     assert f"careful: {question} hint: so 9" in read[5] and "host" not in read[5]
     nobody = policy_of(save_folder(tmp_path), Recording(["exit|"] * 4))
-    rollout = asyncio.run(play(BuildsTeam(2), env, nobody.dialogue(task, Start("0/0", 1))))
+    rollout = asyncio.run(play(TeamBuilder(2), env, nobody.dialogue(task, Start("0/0", 1))))
     assert len(rollout.turns) == 4 and rollout.turn_rewards == (0.0,) * 4, "taken at its word after 4 actions"
     with pytest.raises(ConfigurationError, match="most >= 1"):
-        BuildsTeam(0)
+        TeamBuilder(0)
     assert ActionPrices.is_inline
     with pytest.raises(ConfigurationError, match="price >= 0"):
         ActionPrices(price=-1.0)
@@ -151,7 +151,7 @@ def test_where_nobody_may_speak_any_more_the_answer_is_empty(tmp_path: Path) -> 
     for turns, completions in ((2, ["solve|", "exit|"]), (3, ["solve|", "quick 1|", "exit|"]), (1, ["exit|"])):
         policy = policy_of(save_folder(tmp_path), Recording(completions))
         talk, hears = policy.dialogue(env.task(0), Start("0/0", 1), Limits(turns=turns)), Hears()
-        paid = asyncio.run(BuildsTeam(2).rollout(env.task(0), talk, hears))
+        paid = asyncio.run(TeamBuilder(2).rollout(env.task(0), talk, hears))
         assert paid == (*[0.0] * (turns - 1), 0.5) and len(talk.turns) == turns
         heard += hears.heard
     assert heard == [Message("assistant", "")] * 3

@@ -1,13 +1,13 @@
-"""Notebook episodes: thoughts and cells of Python, paid at first for their layout and then for steps and answer.
+"""Datarus-R1: GRPO on notebook episodes, with a cosine schedule from a format reward to a step and answer reward.
 
 Title: Datarus-R1: An Adaptive Multi-Step Reasoning LLM for Automated Data Analysis
 Paper: arXiv 2508.13382 (2025)
 Claim: Up to 30 % more right answers than models of its size with 18 to 49 % fewer tokens, at 14B parameters.
-Reading: The abstract's parts with formulas of ours: layout is the share of completions that are one closed thought and
-    then a call or an answer; half of the rest is for steps whose code ran, half for the answer; a cosine moves the
-    weight from layout to that over the run. Code that fails is the policy's and told to it, a sandbox that is gone
-    fails the rollout. Rules stand for the hierarchical reward model. The bundled model has never seen a notebook, so a
-    short supervised run shows some.
+Reading: The parts are the abstract's, the formulas ours. The format reward is the share of completions that are one
+    closed chain of thought followed by a tool call or an answer. The other reward is half for steps whose code ran and
+    half for the answer. A cosine moves the weight from the first to the second over the run. An error in the
+    policy's code is shown to the policy; a sandbox that crashes fails the rollout. Rules replace the hierarchical
+    reward model. The bundled model has never seen a notebook, so a short supervised run on demonstrations comes first.
 Left out: The reward model, 144,000 synthetic episodes, the reflection mode; key-value reuse and a sharded reference,
     which save memory and change no gradient.
 Acts: fact/steps > 0 and fact/good_steps > 0 and fact/first_share < 1 with warmup_steps=10
@@ -34,7 +34,7 @@ def datarus_r1(
     turns: int = 6,  # maximum number of turns of a rollout
     warmup_steps: int = 14,  # supervised steps on demonstrations before RL
 ) -> Run:
-    """The weight of layout reaches 0 with the last step."""
+    """GRPO with the scheduled reward; the weight of the format reward reaches 0 at the last step."""
     run = setting.run("datarus_r1", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))
     run.warmup = shown(setting, "datarus_r1", warmup_steps)
     run.rewards = (CosineShift(Formatted(), StepsAndWhole(Earned()), setting.steps), Earned(weight=0.0))

@@ -1,15 +1,14 @@
-"""Whole conversations with tools are shown; then a wider upper clip, and failures that used more tools lose less.
+"""GRPO-TCR: SFT on tool-use conversations, then token-mean GRPO with clip-higher and rewards for tool use and length.
 
 Title: Demystifying Reinforcement Learning in Agentic Reasoning
 Paper: arXiv 2510.11701 (2025)
 Claim: With real conversations to begin with, techniques that keep exploring and few deliberate calls, a 4B model
     reaches the level of models of 32B on four benchmarks.
-Reading: The release: failures cost from 1 down to 0.6 by rounds with tools, the last stretch before the token limit
-    costs up to 1, clip 0.2 and 0.28, a ratio of at most 10 where advantage is negative, no KL, no entropy bonus. The
-    limit
-    is that of one completion, and the longest counts; the release's is that of the conversation. The conversations that
-    are shown are the environment's own.
-Left out: The choice of tasks by what a model solves.
+Reading: As released: failures cost from 1 down to 0.6 by the number of rounds with tools; the last stretch before the
+    token limit costs up to 1; clip ranges 0.2 and 0.28; a ratio of at most 10 where the advantage is negative; no KL
+    penalty and no entropy bonus. Here the token limit is that of one completion, and a rollout's longest completion
+    counts; in the release it is that of the conversation. The demonstrations are the environment's own.
+Left out: Task selection by what a model solves.
 Acts: warmup/nll > 0 and reward/softened > -1 and clipped_share > 0 and turns > 1 with shown=1
 """
 
@@ -29,24 +28,24 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group
 
-# Failures that tried more lose less (2510.11701): every round with a tool takes a tenth off the price of a wrong end.
+# Tool-use reward (2510.11701): every round with a tool call reduces the penalty of a failed rollout by 0.1.
 
 _WRONG = -1.0
 
 
 @dataclass(frozen=True)
 class Softened(Reward):
-    """1 where the environment paid 1 in all; else -1 + each * (messages - 2) / 2, and never more than `least`.
+    """1 if the environment's rewards sum to 1 or more; else min(least, -1 + each * (messages - 2) / 2).
 
-    Messages are those of both sides, two for each completion, so one completion is the plain -1. Shifted, a rollout is
-    softened by the completions of the sibling after it.
+    Both sides' messages count, two for each completion, so a failure with one completion gets -1. With `shifted`, the
+    messages of the next sibling are counted instead.
     """
 
-    each: float = 0.1  # by which each completion but the last softens a failure
-    least: float = -0.6  # what the softest failure costs
-    shifted: bool = False  # for a control
+    each: float = 0.1  # penalty reduction for each completion but the last
+    least: float = -0.6  # largest reward of a failure
+    shifted: bool = False  # count the next sibling's messages (control)
 
-    is_relative: ClassVar[bool] = True  # with shifted, siblings matter
+    is_relative: ClassVar[bool] = True  # because of `shifted`
     is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -66,14 +65,14 @@ class Softened(Reward):
 def demystifying_agentic_rl(
     setting: Setting = Setting(env="keyvalue:5", group_size=16),
     shown: int = 4,  # supervised steps on demonstrations before RL
-    each: float = 0.1,  # by which each completion but the last softens a failure
-    shifted: bool = False,  # failures are softened by a sibling's completions, for a control
+    each: float = 0.1,  # penalty reduction for each completion of a failed rollout but its last
+    shifted: bool = False,  # count the next sibling's completions instead (control)
     low: float = 0.2,  # lower clip range: ratios are at least 1 - low
     high: float = 0.28,  # upper clip range: ratios are at most 1 + high
-    dual: float = 10.0,  # most that a ratio counts where advantage is negative
-    minibatches: int = 4,
+    dual: float = 10.0,  # upper bound of the ratio where the advantage is negative (dual clip)
+    minibatches: int = 4,  # optimizer steps per training batch
 ) -> Run:
-    """GRPO that keeps exploring (GRPO-TCR): token mean, clip higher, reward shaping."""
+    """GRPO-TCR: token mean, clip higher, reward shaping."""
     run = setting.run(
         "demystifying_agentic_rl",
         GroupStandard(),

@@ -1,14 +1,14 @@
-"""An experience model reasons out what actions lead to; the agent learns there, on tasks that it solves at times.
+"""DreamGym: GRPO in episodes simulated by an experience model with retrieval, and a curriculum of harder tasks.
 
 Title: Scaling Agent Learning via Experience Synthesis
 Paper: arXiv 2511.03773 (2025)
 Claim: On WebArena more than 30 % above all baselines; in worlds made for RL as good as real ones, with no real step.
-Reading: The experience model is told the task, what was done, and the 3 most similar transitions of a memory that is
-    seeded with real demonstrations and grows with each batch; it pays 1 for a solved task and nothing before. Rules
-    reason in its place (model=rules): a store whose values they make up, and keep. Seeds of harder tasks are those
-    whose rewards vary by 0.1; written ones are at most `share` of the tasks. GRPO. The real world is measured as
-    `unseen` and never trained in.
-Left out: Training the experience model, and the later phase in the real world (train from the checkpoint).
+Reading: The experience model reads the task, the history and the 3 most similar transitions of a memory, which starts
+    with real demonstrations and grows with each training batch. It returns reward 1 for a solved task and 0 before.
+    By default (model=rules) a rule-based stand-in simulates the bundled store: it invents values and keeps them
+    consistent. Tasks whose rewards have a variance of at least 0.1 are rewritten into harder ones; generated tasks are
+    at most `share` of the tasks. GRPO. The real environment is evaluated as `unseen` and never trained in.
+Left out: Training the experience model, and the later phase in the real environment (train from the checkpoint).
 Acts: experiences_new > 0 and experiences_real > 0 and task_variance > 0 and written > 0 and reward/outcome > 0
 """
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# DreamGym's curriculum (2511.03773): tasks that the policy solves at times are made harder.
+# DreamGym's curriculum (2511.03773): tasks that the policy solves sometimes are rewritten into harder ones.
 
 
 @dataclass(frozen=True)
 class FromVaried(TaskGenerator):
-    """One harder task from each whose rewards have a variance of at least `least`; those without any are no seeds."""
+    """Task generator that writes one harder task from each group whose reward variance is at least `least`."""
 
-    llm_client: LLMClient | None = None  # who writes; None: the policy itself
-    least: float = 0.1  # variance of the rewards of a seed; 0.25 is the largest of rewards from 0 to 1
+    llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
+    least: float = 0.1  # least reward variance of a seed task; 0.25 is the maximum for rewards in [0, 1]
 
     def __post_init__(self) -> None:
         if not 0 < self.least <= 0.25:
@@ -59,12 +59,12 @@ class FromVaried(TaskGenerator):
         return [await rewritten(self.llm_client, "harder", group.task, play)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much the outcome of a task varies."""
+        """Metric only: the mean reward variance of a group."""
         return {"task_variance": float(np.mean([variance(group) for group in groups]))} if groups else {}
 
 
 def variance(group: Group) -> float:
-    """(1/n) * sum of (r - mean r)^2 over the policy's own rollouts; 0 without any."""
+    """Population variance of the rewards of the policy's own rollouts; 0 without any."""
     rewards = [rollout.reward for rollout in group.own]
     return float(np.var(rewards)) if rewards else 0.0
 
@@ -74,15 +74,15 @@ _RULES = "strop.standins.world_model:dreamt"
 
 def dreamgym(
     setting: Setting = Setting(env="keyvalue:2"),
-    model: str = "rules",  # who dreams: rules, itself (the policy), a model's folder, or http://HOST:PORT/v1#MODEL
-    llm_client: str = "rules",  # who writes harder tasks: rules, itself, or http://HOST:PORT/v1#MODEL
-    seeds: int = 16,  # real demonstrations that the memory begins with
-    top: int = 3,  # similar transitions that the model is shown
-    share: float = 0.5,  # most of the batches that written tasks may have
-    least: float = 0.1,  # variance of rewards of a task that is made harder
+    model: str = "rules",  # experience model: rules, itself (the policy), a model folder, http://HOST:PORT/v1#MODEL
+    llm_client: str = "rules",  # writes harder tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    seeds: int = 16,  # real demonstrations in the initial memory
+    top: int = 3,  # similar transitions in the experience model's prompt
+    share: float = 0.5,  # largest share of generated tasks
+    least: float = 0.1,  # least reward variance of a task that is made harder
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """GRPO in an environment that a model makes up."""
+    """GRPO in simulated episodes; the real environment is for evaluation only."""
     run = setting.run("dreamgym", GroupStandard(), (Clip(clip, clip),))
     real, memory = run.envs, Experiences(top)
     wrap_envs(run, lambda env: (Dreamed(env, parse_judge(model, _RULES), memory, seeds),))

@@ -1,13 +1,13 @@
-"""Conversations are made up, good and bad ones; what was better than expected in them is imitated more.
+"""Offline implicit Q-learning over turns on simulated conversations: behaviour cloning weighted by exp(beta * (Q - V)).
 
 Title: Zero-Shot Goal-Directed Dialogue via RL on Imagined Conversations
 Paper: arXiv 2311.05584 (2023)
 Claim: An agent that learned offline from imagined talks is better at goals than a large model that is asked to be.
-Reading: Only the abstract was at hand: implicit Q-learning over utterances, V an upper expectile of Q, the policy
-    imitated with weight exp(beta (Q - V)), the reward on the last utterance. Rules of a guessing game imagine who asks
-    and who answers, where the paper asks a large model for personas and talks. Nothing is sampled in training, so the
-    policy acts in evaluation only. expectile, beta and the number of critic steps are ours.
-Left out: Imagined talks by a model, and values of single tokens.
+Reading: Only the abstract was available. Implicit Q-learning over utterances: V is an upper expectile of Q, the policy
+    imitates with weight exp(beta (Q - V)), and the reward is on the last utterance. Rules of a guessing game simulate
+    both speakers, where the paper prompts a large model for personas and conversations. Nothing is sampled in
+    training, so the policy acts in evaluation only. The values of expectile, beta and critic steps are ours.
+Left out: Conversations simulated by a model, and values of single tokens.
 Acts: value_grad_norm > 0 and weight_won != 1 and weight_lost != 1 and reward_of/teacher < 1
 """
 
@@ -34,18 +34,17 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.values.turn_critic import TurnCritic
 from strop.types import Group, Message, Metrics, Origin, Task
 
-# Imagined conversations (2311.05584): users and whoever talks with them are made up, good talks and bad ones alike.
+# Imagined conversations (2311.05584): both speakers are simulated, in successful and in failed conversations.
 
 Persona = Literal["halves", "wanders", "counts"]
 
 
 @dataclass(frozen=True)
 class Imagined(Agent):
-    """A persona, drawn for each rollout, plays a game of guessing; everything is said, and nothing sampled.
+    """Scripted player of the guessing game, with a persona sampled for each rollout; the policy samples nothing.
 
-    One halves the range, one guesses anywhere within what is left, one counts up from below: talks that succeed, some
-    that do, and some that do not. Without bad ones nothing could tell what is good. Whether a talk succeeded is judged
-    from what was said in it.
+    "halves" bisects the range and always wins, "wanders" guesses uniformly within it and wins sometimes, "counts"
+    guesses upwards from the lowest number and rarely wins. Offline RL needs failures as well as successes.
     """
 
     personas: tuple[Persona, ...] = ("halves", "wanders", "counts")
@@ -82,18 +81,18 @@ def _guess(persona: Persona, low: int, high: int, stream: random.Random) -> int:
     return stream.randint(low, high)
 
 
-# Offline RL as weighted imitation: turns that were better than expected count more (implicit Q-learning, 2110.06169).
+# Implicit Q-learning's policy extraction (2110.06169): weighted imitation of turns that were better than expected.
 
 
 @dataclass(frozen=True)
 class ExponentialWeights(Advantage):
-    """Advantage exp(beta * (Q - V)) of the token's turn, held at `limit`: the policy goes to what was done * that.
+    """Advantage exp(beta * (Q - V)) of the token's turn, at most `limit`.
 
-    With beta = 0 every turn counts alike, which is behaviour cloning.
+    The optimal policy is the behaviour policy times this weight. beta = 0 is behaviour cloning.
     """
 
     beta: float = 3.0  # inverse temperature
-    limit: float = 20.0  # of a weight
+    limit: float = 20.0  # largest weight
 
     needs_values: ClassVar[bool] = True
 
@@ -105,12 +104,12 @@ class ExponentialWeights(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for rollout in (rollout for group in groups for rollout in group.scored):
-            noted, lengths = noted_turns(rollout, "ExponentialWeights")
-            weights = np.minimum(np.exp(np.minimum(self.beta * noted, 50.0)), self.limit)
+            turn_advantages, lengths = noted_turns(rollout, "ExponentialWeights")
+            weights = np.minimum(np.exp(np.minimum(self.beta * turn_advantages, 50.0)), self.limit)
             rollout.advantages = np.repeat(weights, lengths).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much turns of talks that succeeded count, and those of talks that did not."""
+        """Metrics only: the mean weight of successful rollouts and of failed ones."""
         found: dict[str, list[float]] = {}
         for rollout in (rollout for group in groups for rollout in group.scored):
             if rollout.advantages is not None and len(rollout.advantages):
@@ -121,12 +120,12 @@ class ExponentialWeights(Advantage):
 
 def imagined_conversations(
     setting: Setting = Setting(env="guess:3", group_size=4, learning_rate=1e-4),
-    expectile: float = 0.8,  # of Q that V learns: above 0.5, what good turns earn
+    expectile: float = 0.8,  # expectile of Q that V is fitted to; above 0.5 it leans to good turns
     beta: float = 3.0,  # inverse temperature of the weights; 0: behaviour cloning
-    limit: float = 20.0,  # of a weight
-    discount: float = 0.95,  # from turn to turn
+    limit: float = 20.0,  # largest weight
+    discount: float = 0.95,  # discount per turn
 ) -> Run:
-    """Offline RL on made-up talks: a weighted likelihood."""
+    """Offline RL on simulated conversations: a weighted likelihood."""
     values = TurnCritic(discount=discount, expectile=expectile, device=setting.device)
     return setting.run(
         "imagined_conversations",

@@ -1,13 +1,13 @@
-"""The policy builds a team for each question, action by action; teams are compared, and actions have a price.
+"""MasHost: GRPO over policies that build a multi-agent team action by action, plus absolute rewards for each action.
 
 Title: MasHost Builds It All: Autonomous Multi-Agent System Directed by Reinforcement Learning
 Paper: arXiv 2506.08507 (2025)
 Claim: On six benchmarks better, cheaper and more sensible teams than those that were designed or searched for.
-Reading: Only the abstract was at hand, so the rule is ours: advantage of a token is its team's reward, standardized
-    among siblings, plus 0.1 times what its action is worth by itself (-0.2 for an added agent, -1 for an invalid
-    action). Role and edges are said in one action, so they are drawn jointly. Roles are the ways of answering that the
-    bundled model knows: plain, careful, quick. The agents are policy names of the policy and learn with it. A first
-    stage shows random teams, since the bundled model has never built one.
+Reading: Only the abstract was available, so the formula is ours: the advantage of a token is its team's reward,
+    standardized among siblings, plus 0.1 times the reward of its own action (-0.2 for adding an agent, -1 for an
+    invalid action). One action names role and edges, so both are sampled jointly. The roles are the ways of answering
+    that the bundled model knows: plain, careful, quick. The agents are names of the policy, share its weights and
+    learn with it. The bundled model has never built a team, so supervised steps on random teams come first.
 Left out: Further roles, tools of agents, and messages that go back and forth between them.
 Acts: action_pay < 0 and team_policies > 1 and reward/outcome > 0 with warmup=20
 """
@@ -43,15 +43,15 @@ from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.clip import Clip
 from strop.types import Group, Message, Metrics, Origin, Rollout, Task
 
-# MasHost's action-wise rewards (2506.08507): what each step of building a team is worth by itself.
+# MasHost's action-wise rewards (2506.08507): an absolute reward for each action that builds the team.
 
 
 @dataclass(frozen=True)
 class ActionPrices(Reward):
-    """-price at the end of each turn of the host that adds an agent, -1 of one that is invalid."""
+    """-price at the end of each host turn that adds an agent, -1 at the end of an invalid one."""
 
-    most: int = 3  # agents at a time
-    price: float = 0.2  # of an agent
+    most: int = 3  # maximum number of agents
+    price: float = 0.2  # penalty for each added agent
     weight: float = 0.1
 
     is_inline: ClassVar[bool] = True
@@ -67,36 +67,34 @@ class ActionPrices(Reward):
         places = [number for number, turn in enumerate(rollout.turns) if turn.sampling.policy_name == HOST]
         texts = [rollout.turns[place].message.content for place in places]
         worth = action_rewards(texts, self.most, self.price)
-        told = [(place, text, value) for place, text, value in zip(places, texts, worth, strict=True)]
-        spans = [Span(place, 0, len(text), value) for place, text, value in told if len(rollout.turns[place].whole)]
+        actions = zip(places, texts, worth, strict=True)
+        spans = [Span(place, 0, len(text), value) for place, text, value in actions if len(rollout.turns[place].whole)]
         return Paid(0.0, tuple(spans))
 
 
-# MasHost (2506.08507): the policy builds a team for each question, and the team it built answers.
+# MasHost (2506.08507): the policy builds a team for each question, and that team answers.
 
 
 @dataclass(frozen=True)
-class BuildsTeam(Agent):
-    """The host says one action at a time and hears what became of it; then every agent speaks once, in order.
+class TeamBuilder(Agent):
+    """Agent whose host builds a team action by action; then every team member writes one completion, in order.
 
-    An agent reads the question in the words of its role, and behind it what those said that it reads. The agent that
-    was added last answers the environment. A host that never exits is taken at its word after `most` * 2 actions;
-    without an agent nobody answers.
+    The host sees the result of each action and has at most `most` * 2 actions. A team member's prompt is the question
+    in the wording of its role, followed by the completions of the members that its edges name. The completion of the
+    member that was added last is the answer; without members the answer is empty.
     """
 
-    most: int = 3  # agents at a time
+    most: int = 3  # maximum number of agents
 
     origin: ClassVar[Origin] = Origin.POLICY
 
     def __post_init__(self) -> None:
         if self.most < 1:
-            raise ConfigurationError(f"BuildsTeam needs most >= 1, got {self.most}")
+            raise ConfigurationError(f"TeamBuilder needs most >= 1, got {self.most}")
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError(
-                "BuildsTeam begins at the beginning: use a strategy that does not go on from a middle"
-            )
+            raise ConfigurationError("TeamBuilder cannot continue a prefix: use a strategy that starts from the prompt")
         await episode.reset(task)
         graph = await self._built(dialogue.aside(host_reads(task), HOST))
         answer = await self._answered(task, dialogue, graph)
@@ -117,7 +115,7 @@ class BuildsTeam(Agent):
         return graph
 
     async def _answered(self, task: Task, dialogue: Dialogue, graph: AgentGraph) -> Message:
-        """The last agent's word; those before it speak aside."""
+        """The completion of the last agent; those of the others are side contexts of the rollout."""
         said: dict[int, str] = {}
         for number, (role, edges) in graph.agents.items():
             *before, question = told_by_others(task, [said[edge] for edge in edges if edge in said])
@@ -131,18 +129,18 @@ class BuildsTeam(Agent):
         return Message("assistant", "")
 
 
-# Random teams, said in the place of whoever builds them: how a model first learns what can be built (MasHost).
+# Demonstrations of random teams, for supervised steps before RL (MasHost).
 
 
 @dataclass(frozen=True)
 class DemonstrateTeam(Agent):
-    """1 to `most` agents of any role, each of which reads one before it or none, and then the environment's own answer.
+    """Random team of 1 to `most` agents, each of which reads one earlier agent or none, and the environment's answer.
 
-    Without the answer, a model that learns to build forgets how to solve. No team is better than another here: what is
-    learned about teams is learned from rewards.
+    Without the answer, the model forgets how to solve tasks. Teams are random, so that only rewards teach which team
+    is better.
     """
 
-    most: int = 3  # agents of a team
+    most: int = 3  # maximum number of agents of a team
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
@@ -162,17 +160,16 @@ class DemonstrateTeam(Agent):
         return ()
 
 
-# MasHost's advantage (2506.08507): whole teams are compared with each other, and every action is worth something
-# itself.
+# MasHost's advantage (2506.08507): a group-relative term for the team plus an absolute term for each action.
 
-_DIGITS = 6  # payments are noted in single precision: what teams of equal reward differ by beyond is not theirs
+_DIGITS = 6  # rewards are stored in single precision: smaller differences are rounding errors
 
 
 @dataclass(frozen=True)
 class ActionWise(Advantage):
-    """A of a token = (R - mean of siblings' R) / (std + epsilon) + what rewards paid within the token's turn.
+    """A of a token = (R - mean of siblings' R) / (std + epsilon) + rewards within the token's turn.
 
-    R is the reward without what was paid at places: that part is absolute, and compared with nobody.
+    R is the rollout's reward without the rewards of single actions, which have no baseline.
     """
 
     epsilon: float = 1e-6
@@ -192,7 +189,7 @@ class ActionWise(Advantage):
                 rollout.advantages = (value + within).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what was paid at places on average, and in how many policy names a rollout spoke."""
+        """Metrics only: mean sum of action rewards, and mean number of policy names in a rollout."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         policy_names = [len({turn.sampling.policy_name for turn in rollout.turns}) for rollout in rollouts]
         paid = [float(placed_payments(rollout).sum()) for rollout in rollouts]
@@ -201,14 +198,14 @@ class ActionWise(Advantage):
 
 def mashost(
     setting: Setting = Setting(),
-    most: int = 3,  # agents of a team
-    price: float = 0.2,  # of an agent
-    weight: float = 0.1,  # of what actions are worth by themselves
-    warmup: int = 20,  # steps in which random teams are shown
+    most: int = 3,  # maximum number of agents of a team
+    price: float = 0.2,  # penalty for each added agent
+    weight: float = 0.1,  # weight of the action rewards
+    warmup: int = 20,  # supervised steps on random teams before RL
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """HRPO: a term for whole teams and one for each action."""
-    agent, taught = BuildsTeam(most), shown(setting, "mashost", warmup)
+    """HRPO: a group-relative term for teams and an absolute one for each action."""
+    agent, taught = TeamBuilder(most), shown(setting, "mashost", warmup)
     if taught is not None:
         taught.agent = DemonstrateTeam(most)
     run = setting.run("mashost", ActionWise(), (Clip(clip, clip),), agent=agent, warmup=taught)

@@ -1,13 +1,13 @@
-"""Two roles keep a memory over many sessions; each session is compared with siblings', some from the same memory.
+"""Memory-R2 (LoGo-GRPO): GRPO per session for a two-role memory agent, with extra groups rerun from a shared memory.
 
 Title: Memory-R2: Fair Credit Assignment for Long-Horizon Memory-Augmented LLM Agents
 Paper: arXiv 2605.21768 (2026)
 Claim: Credit that compares attempts from the same memory trains agents over 8, then 16, then 32 sessions.
-Reading: The release: a session's reward is the score at the end of the conversation (pays=global), global and local
-    groups enter one batch with equal weight, and both roles share weights and reward. A rule looks facts up in the
-    memory where the paper lets a model answer questions with it; the price of a long memory is the README's. Sessions
-    of two facts, 2 and then 3 of them, where the paper has 8, 16 and 32. The clip is of tokens, not of turns. A first
-    stage shows what the roles say, since the bundled model has kept no memory before.
+Reading: As released: a session's reward is the score at the end of the conversation (pays=global), global and local
+    groups enter one training batch with equal weight, and both roles share weights and reward. A rule looks up facts
+    in the memory, where the paper lets a model answer questions with it; the length penalty of the memory is the
+    README's. Sessions of two facts, 2 and then 3 of them, where the paper has 8, 16 and 32. Clipping is per token, not
+    per turn. The bundled model has never kept a memory, so supervised steps on demonstrations come first.
 Left out: Operations on single entries of a memory, and retrieval from it.
 Acts: local_share > 0 and stage > 0 and reward/outcome > 0 with stage=2, groups_per_step=4
 """
@@ -51,12 +51,12 @@ from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# What extractor and manager of a memory should say (Memory-R2), to be imitated.
+# Demonstrations of the extractor and the memory manager (Memory-R2).
 
 
 @dataclass(frozen=True)
 class DemonstrateMemory(Agent):
-    """The facts of each session, the last of each key; and the memory with them in it."""
+    """Demonstration of both roles: the facts of each session, the last of each key, and the updated memory."""
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
@@ -79,30 +79,34 @@ class DemonstrateMemory(Agent):
             content = answer.messages[-1].content
 
 
-# Memory-R2's two roles (2605.21768): one model takes facts out of a session, and puts them into the memory.
+# Memory-R2's two roles (2605.21768): one model extracts facts from a session and writes them into the memory.
 
 EXTRACTOR, MANAGER = "extractor", "manager"
 
 
 @dataclass(frozen=True)
 class ExtractAndManage(Agent):
-    """Two turns for each session, each in a context of its own: the extractor reads the session, the manager the
-    memory and what was extracted. What the manager says is the memory, and is paid what the session earned.
+    """Two turns for each session, each in its own context: extractor, then memory manager.
+
+    The extractor reads the session; the manager reads the memory and the extracted facts. The manager's completion is
+    the new memory and gets the session's reward.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("ExtractAndManage begins at the beginning of a conversation")
+            raise ConfigurationError(
+                "ExtractAndManage cannot continue a prefix: use a strategy that starts from the prompt"
+            )
         await episode.reset(task)
         content, paid = task.messages[-1].content, list[float]()
         while True:
             memory, session = split_message(content)
-            new = await _said(dialogue, extractor_reads(session), EXTRACTOR)
+            new = await _completed(dialogue, extractor_reads(session), EXTRACTOR)
             if new is None:
                 break
-            managed = await _said(dialogue, manager_reads(memory, quoted(final_answer(new.content))), MANAGER)
+            managed = await _completed(dialogue, manager_reads(memory, quoted(final_answer(new.content))), MANAGER)
             if managed is None:
                 paid.append(0.0)
                 break
@@ -114,26 +118,28 @@ class ExtractAndManage(Agent):
         return tuple(paid)
 
 
-async def _said(dialogue: Dialogue, messages: tuple[Message, ...], policy_name: str) -> Message | None:
-    """A role's word; None where nothing more can be said."""
+async def _completed(dialogue: Dialogue, messages: tuple[Message, ...], policy_name: str) -> Message | None:
+    """The completion of a role in a new context; None where the rollout has no tokens left."""
     dialogue.restart(messages, policy_name)
     return None if dialogue.is_cut else await dialogue.completion()
 
 
-# Memory-R2's local rollouts (2605.21768): some sessions are tried again from one rollout's memory, and compared there.
+# Memory-R2's local groups (2605.21768): some sessions are rerun from one rollout's memory and compared there.
 
-_TURNS = 2  # of a session: extractor and manager
+_TURNS = 2  # turns of a session: extractor and manager
 
 
 @dataclass(frozen=True)
 class LocalReruns(Strategy):
-    """Each session with probability `share`: `count` rollouts of it alone, from the memory with which one of the whole
-    rollouts, drawn by chance, began it. They are a comparison group of their own, and their memory is nobody else's.
+    """Rollouts of `inner`, plus `count` reruns of single sessions, each session being rerun with probability `share`.
+
+    The reruns start from the memory that a randomly chosen full rollout had before the session. They form their own
+    comparison group, and no other session uses their memory.
     """
 
     inner: Strategy
-    share: float = 0.25  # of sessions that are tried again
-    count: int = 4  # rollouts of each
+    share: float = 0.25  # probability that a session is rerun
+    count: int = 4  # reruns of each such session
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.count < 2:
@@ -146,10 +152,10 @@ class LocalReruns(Strategy):
         stream = random.Random(f"{starts[0].key}/local")
         local: list[tuple[Start, Task]] = []
         for number in range(num_sessions(group.task)):
-            began = [rollout for rollout in whole if rollout.is_scored and len(rollout.turns) >= _TURNS * number]
-            if stream.random() >= self.share or not began:
+            reached = [rollout for rollout in whole if rollout.is_scored and len(rollout.turns) >= _TURNS * number]
+            if stream.random() >= self.share or not reached:
                 continue
-            task = one_session(group.task, number, memory_before(stream.choice(began), number))
+            task = one_session(group.task, number, memory_before(stream.choice(reached), number))
             comparison_group = {"comparison_group": f"session {number}", "origin": Origin.BRANCHED}
             local += [(play.another(**comparison_group), task) for _ in range(self.count)]
         again = await together(play(start, task=task) for start, task in local)
@@ -159,26 +165,26 @@ class LocalReruns(Strategy):
 
 
 def memory_before(rollout: Rollout, number: int) -> str:
-    """The memory with which a rollout began a session."""
+    """The memory of a rollout before a session."""
     if number == 0:
         return split_message(rollout.task.messages[-1].content)[0]
     return carried(rollout.turns[_TURNS * number - 1].message.content)
 
 
-# Memory-R2's advantage (2605.21768): each session is compared with the same session of siblings.
+# Memory-R2's advantage (2605.21768): each session is compared with the same session of its siblings.
 
 
 @dataclass(frozen=True)
 class SessionStandard(Advantage):
-    """A of all turns of a session = (r - mean) / (std + epsilon) over siblings that reached it; std has N - 1 below.
+    """A of all turns of a session = (r - mean) / (std + epsilon) over siblings that reached it; std with N - 1.
 
-    r is the last session's score (global; 0 where it broke off before a sibling's did), this one's (session), or the
-    mean of this one's and all later ones' (cumulative). A comparison group is compared with itself alone, so that
-    sessions which were tried again from one memory never enter another baseline.
+    `pays` selects r: the last session's score (global; 0 for a rollout that ended before its siblings), this session's
+    (session), or the mean of this and all later ones (cumulative). Baselines stay within a comparison group, so reruns
+    of a session never enter another baseline.
     """
 
     pays: Literal["global", "session", "cumulative"] = "global"
-    turns: int = 2  # of a session
+    turns: int = 2  # turns per session
     epsilon: float = 1e-6
 
     min_group: ClassVar[int] = 2
@@ -204,7 +210,7 @@ class SessionStandard(Advantage):
         return max((-(-len(rollout.turns) // self.turns) for rollout in group.scored), default=0)
 
     def _rewards(self, rollout: Rollout, sessions: int) -> list[float]:
-        """One for each session that the rollout began."""
+        """The reward of each session that the rollout reached."""
         paid = list(rollout.turn_rewards)
         scores = [sum(paid[low : low + self.turns]) for low in range(0, len(rollout.turns), self.turns)]
         match self.pays:
@@ -215,22 +221,22 @@ class SessionStandard(Advantage):
         return [scores[-1] if len(scores) == sessions else 0.0 for _ in scores]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many rollouts were at one session alone, and how many there are of each comparison
-        group.
-        """
+        """Metric only: the share of rollouts that are reruns of one session."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         return {"local_share": sum(a.facts.get("local", 0.0) for a in rollouts) / max(len(rollouts), 1)}
 
 
 def memory_r2(
     setting: Setting = Setting(env="sessions:2+sessions:3"),
-    pays: Literal["global", "session", "cumulative"] = "global",  # what a session is credited with
-    share: float = 0.25,  # of sessions that are tried again from one rollout's memory
-    count: int = 4,  # rollouts of each of those
-    stage: int = 20,  # versions before conversations become longer: the environments of the setting in turn
-    warmup: int = 20,  # steps in which both roles are shown what to say
-    kl: float = 0.01,  # weight of the KL to the first weights
-    entropy: float = 0.001,  # weight of an entropy bonus
+    pays: Literal[
+        "global", "session", "cumulative"
+    ] = "global",  # reward of a session: the last session's score, its own, or the mean from it on
+    share: float = 0.25,  # probability that a session is rerun from one rollout's memory
+    count: int = 4,  # reruns of each such session
+    stage: int = 20,  # versions per environment of the setting, from short to long conversations
+    warmup: int = 20,  # supervised steps on demonstrations of both roles before RL
+    kl: float = 0.01,  # weight of the KL penalty to the initial weights
+    entropy: float = 0.001,  # weight of the entropy bonus
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """LoGo-GRPO: two epochs on global and local groups together."""

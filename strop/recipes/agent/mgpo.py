@@ -1,12 +1,12 @@
-"""Look closer, then answer: a box in the first turn, the crop of the original back, and pay for the answer alone.
+"""MGPO: GRPO over two-turn visual grounding, first a bounding box, then an answer from its crop; reward for the answer.
 
 Title: High-Resolution Visual Reasoning via Multi-Turn Grounding-Based Reinforcement Learning
 Paper: arXiv 2507.05920 (2025)
 Claim: Up to 5.4 % on MME-Realworld and 5.2 % on V* over GRPO, from 21,000 samples without labels of where to look.
 Reading: Images are grids of characters, and a view is a quarter or a ninth of the original. The first turn ends
-    with the first box, by a text that ends completions: the release cuts what was decoded and trains tokens that nobody
-    sampled. Nothing is paid for a box. The bundled model has never seen a box, so demonstrations come first, few
-    enough that most of its boxes still miss.
+    with the first bounding box, by a stop string; the release truncates after decoding and trains on re-tokenized
+    text. A box earns no reward. The bundled model has never seen a box, so demonstrations come first, few enough that
+    most of its boxes still miss.
 Left out: Pixels. Positions of a second image, which differ between the release's engine and trainer.
 Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll > 0 with taught=14
 """
@@ -28,10 +28,10 @@ def mgpo(
     setting: Setting = Setting(env="crop:1"),
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
-    minibatches: int = 4,  # optimizer steps per batch
+    minibatches: int = 4,  # optimizer steps per training batch
     taught: int = 30,  # supervised steps on demonstrations before RL
 ) -> Run:
-    """GRPO over the tokens of both turns."""
+    """GRPO on the tokens of both turns."""
     sampling = Sampling(setting.temperature, max_tokens=setting.max_tokens, stop=("]",))
     parts = {"reduction": SequenceMean(), "minibatches": minibatches, "sampling": sampling}
     run = setting.run("mgpo", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), **parts)

@@ -1,12 +1,12 @@
-"""Format is shown, then single actions are paid by what an expert would do, then whole tasks by their outcome.
+"""Mobile-R1: format SFT, then GRPO on single actions after expert prefixes, then GRPO on whole multi-turn rollouts.
 
 Title: Mobile-R1: Towards Interactive Reinforcement Learning for VLM-Based Mobile Agent via Task-Level Rewards
 Paper: arXiv 2506.20332 (2025)
 Claim: Three stages, the last with rewards for whole tasks, beat two of them on 500 recorded trajectories.
-Reading: No formula was found. An action earns 1 for its format, 1 for its kind, 1 for its arguments; a task earns its
-    outcome and the share of well-formed completions, with one advantage for all its tokens. Stages two and three are
-    versions of one run. The action stage reads what an expert did before, and is trained on none of it.
-Left out: Screens, and a judge of the outcome: the environment judges.
+Reading: No formula was found. An action earns 1 for its format, 1 for its kind and 1 for its arguments. A rollout
+    earns its outcome and the share of well-formed completions, with one advantage for all its tokens. Stages two and
+    three are version ranges of one run. In the action stage the expert's turns are a prefix without loss.
+Left out: Screens, and a judge of the outcome: the environment decides.
 Acts: warmup/nll > 0 and share/branched > 0 and reward/step_format > 0 and turns > 1 with shown=2, until=1
 """
 
@@ -34,14 +34,12 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Rollout, Start
 
-# Which share of a rollout's completions can be read as an action (Mobile-R1, 2506.20332), whatever comes of them.
+# Mobile-R1's format reward (2506.20332): the share of completions that parse as an action.
 
 
 @dataclass(frozen=True)
 class StepFormat(Reward):
-    """The mean over completions of 1 for one well-formed call or an answer; completions that were given do not
-    count.
-    """
+    """Share of the sampled completions that are one well-formed tool call or an answer; prefixes do not count."""
 
     is_inline: ClassVar[bool] = True
 
@@ -54,20 +52,20 @@ def _share(rollout: Rollout) -> float:
     return sum(formed) / len(formed) if formed else 0.0
 
 
-# Mobile-R1's stages (2506.20332): single actions behind an expert's beginning first, whole rollouts later.
+# Mobile-R1's stages (2506.20332): single actions after an expert prefix first, whole rollouts later.
 
 
 @dataclass(frozen=True)
 class ActionsFirst(Strategy):
-    """Before version `until` all rollouts of a group take one action after the same turns of what `expert` does.
+    """Curriculum over versions: before `until`, a group's rollouts take one action after the same expert prefix.
 
-    How many turns, from none to all but the last, the group's first key says. They are read and never trained, and the
-    demonstration itself is not brought; where the environment fails it, the group's rollouts are whole ones.
+    The number of prefix turns, from 0 to all but the last, is sampled from the group's first key. The prefix has no
+    loss, and the demonstration is not a rollout of the group. If the demonstration fails, the rollouts are whole ones.
     """
 
     expert: Agent
-    actor: Agent  # who takes one action
-    until: int = 20  # versions of the action stage
+    actor: Agent  # takes one action
+    until: int = 20  # number of versions of the action stage
 
     def __post_init__(self) -> None:
         if self.until < 0:
@@ -88,11 +86,11 @@ class ActionsFirst(Strategy):
 def mobile_r1(
     setting: Setting = Setting(env="keyvalue:5"),
     shown: int = 4,  # supervised steps on demonstrations before RL
-    until: int = 20,  # versions of the action stage
+    until: int = 20,  # number of versions of the action stage
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
-    minibatches: int = 2,
+    minibatches: int = 2,  # optimizer steps per training batch
 ) -> Run:
-    """GRPO, first on single steps, then on whole rollouts."""
+    """GRPO, first on single actions, then on whole rollouts."""
     run = setting.run(
         "mobile_r1",
         GroupStandard(),

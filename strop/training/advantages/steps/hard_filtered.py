@@ -29,7 +29,7 @@ class HardFiltered(Advantage):
     """
 
     share: float = 0.1  # of the rollouts of a batch
-    by: Literal["instruction", "reward", "probability"] = "instruction"  # what is ranked: R - V, R, or nothing
+    by: Literal["instruction", "reward", "random"] = "instruction"  # what is ranked: R - V, R, or nothing
     cost: float = 0.05  # of a step
     discount: float = 0.5  # of the outcome, from turn to turn
 
@@ -53,7 +53,7 @@ class HardFiltered(Advantage):
         scores = [self._score(rollout) for rollout in written]
         count = int(self.share * len(rollouts) + 1e-9)
         places = highest(scores, count, [group.number for group in groups])
-        return [written[place] for place in places if self.by == "probability" or scores[place] > min(scores)]
+        return [written[place] for place in places if self.by == "random" or scores[place] > min(scores)]
 
     def _score(self, rollout: Rollout) -> float:
         if self.by == "instruction":
