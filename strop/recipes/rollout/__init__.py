@@ -1,1 +1,1 @@
-"""Which rollouts are made, and how they unfold."""
+"""Recipes that change how rollouts are made: tree search, branching, prefixes, pruning, decoding."""

@@ -1,13 +1,14 @@
-"""Rollouts pause midway; a head that learns along foretells success, and a balanced half of them goes on.
+"""ARRoL: GRPO that prunes rollouts midway; an online success predictor keeps a balanced half of them.
 
 Title: Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR
 Paper: arXiv 2603.24840 (2026)
 Claim: 2.3 to 3.0 points more average accuracy than GRPO and DAPO at 1B to 8B, and up to 1.7 times the speed.
-Reading: The rule of survival is not published; see the mechanism. The paper pauses after 512 tokens and keeps a half;
-    16 of the 25 tokens of a completion here. The rest is GRPO as in its own recipe. Survivors are no sample of the
-    policy: the reward that is logged is theirs, and pass-rate estimators weigh each by its probability of survival.
-Left out: The head as a weight of votes at test time. Advantage weighed by the probability of survival is not in the
-    paper, either.
+Reading: The survival rule is not published; see the mechanism. The paper pauses after 512 tokens and keeps a half; here
+    after 16 of the 25 tokens of a completion. The rest is GRPO as in its own recipe. Survivors are a biased sample of
+    the policy: the logged reward is theirs, and pass-rate estimators weight each by the inverse of its survival
+    probability.
+Left out: The head's predictions as vote weights at test time. Advantages are not weighted by the survival probability,
+    as in the paper.
 Acts: pruned_share > 0
 """
 
@@ -36,40 +37,45 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import HIDDEN
 from strop.types import Group, Metrics, Outcome, Rollout, Start
 
-# ARRoL's rollouts (2603.24840): all pause at the same length, and about half of them, evenly right and wrong, go on.
+# ARRoL's pruning (2603.24840): all rollouts pause at the same length; about half continue, balanced between right and
+# wrong.
 #
-# A head reads the policy's hidden state at the pause and foretells success; what it says is made a probability by how
-# often it was right before. Readings: the rule of survival is not published, so a rollout with the probability c goes
-# on
-# with probability keep * (right * c / mean c + (1 - right) * (1 - c) / mean (1 - c)), cut at 1. A perfect head makes
-# survivors balanced, a constant one prunes at random, and nobody's probability is below keep * min(right, 1 - right),
-# so that the label of a survivor can stand for those given up. The head is a ridge regression, not a small network, and
-# reads the log-probability of what was written, too: small models know little of their own slips.
+# A head reads the policy's hidden state at the pause and predicts success. Its score becomes a probability by the
+# success rate of earlier rollouts with such a score. Readings: the survival rule is not published, so a rollout with
+# success probability c continues with probability keep * (right * c / mean c + (1 - right) * (1 - c) / mean (1 - c)),
+# capped at 1. With a perfect head survivors are balanced; with a constant one pruning is uniform. No probability is
+# below keep * min(right, 1 - right), so the label of a survivor can stand for those pruned. The head is a ridge
+# regression instead of a small network, and it also reads the log-probability of the tokens so far: the hidden states
+# of small models say little about their own errors.
 
-PREDICTED = "predicted"  # the fact of how likely success was at the pause
-_WINDOW = 64  # groups whose survivors are learned from
+PREDICTED = "predicted"  # fact: predicted success probability at the pause
+_WINDOW = 64  # groups whose survivors the head is fitted to
 _BUCKETS = 10  # of the head's score from 0 to 1
 _FILE = "head.safetensors"
 
 
 @dataclass
 class PrunedMidway(Strategy):
-    """Rollouts that are unfinished after `at` written tokens go on or are given up (PRUNED); others are let be.
+    """Strategy that pauses each rollout after `at` tokens, continues some and prunes the rest; shorter ones are left
+    alone.
 
-    What is learned from a group serves groups of later versions, so that it does not matter who was scored first.
+    What is learned from a group serves groups of later versions, so the order in which groups are scored does not
+    matter.
     """
 
-    at: int = 16  # written tokens after which all pause
-    keep: float = 0.5  # share of the paused ones that goes on
-    right: float = 0.5  # share of right ones that is aimed at among those that go on
+    at: int = 16  # tokens after which every rollout pauses
+    keep: float = 0.5  # share of the paused rollouts that continues
+    right: float = 0.5  # target share of successes among those that continue
 
-    # features [F] and score of survivors, by rollout, until they are scored
+    # features [F] and score of survivors by rollout id, until the rollout is scored
     _looked: dict[str, tuple[Table, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    # one of each group: features [R, F]; success, score and weight [R, 3]
+    # one entry per group: features [R, F]; success, score and weight [R, 3]
     _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _counts: Table = field(default_factory=lambda: _counted([]), init=False, repr=False, compare=False)
-    _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
+    _version: int = field(
+        default=-1, init=False, repr=False, compare=False
+    )  # the head is fitted to data of earlier versions
 
     def __post_init__(self) -> None:
         if self.at < 1 or not 0 < self.keep <= 1 or not 0 < self.right < 1:
@@ -77,7 +83,11 @@ class PrunedMidway(Strategy):
 
     def problems(self, run: Any) -> list[str]:
         most = run.sampling.max_tokens
-        return [f"nobody is given up at {self.at} tokens: completions have at most {most}"] if self.at >= most else []
+        return (
+            [f"nothing is pruned at {self.at} tokens: completions have at most {most}; lower `at`"]
+            if self.at >= most
+            else []
+        )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self._catch_up(group.version)
@@ -85,24 +95,23 @@ class PrunedMidway(Strategy):
         paused = [place for place, rollout in enumerate(rollouts) if rollout.outcome is Outcome.PRUNED]
         if not paused:
             return rollouts
-        policy_statistics = await play.look([rollouts[place] for place in paused], frozenset({HIDDEN}))
+        looks = await play.look([rollouts[place] for place in paused], frozenset({HIDDEN}))
         features = [
-            _features(rollouts[place], each[HIDDEN.name][-1])
-            for place, each in zip(paused, policy_statistics, strict=True)
+            _features(rollouts[place], each[HIDDEN.name][-1]) for place, each in zip(paused, looks, strict=True)
         ]
         scores = [self._score(each) for each in features]
         probabilities = np.array([self.probability(score) for score in scores])
         survivals = survival(probabilities, self.keep, self.right)
-        goes_on = chosen(survivals, float(np.random.default_rng(starts[0].key).random()))
+        continues = chosen(survivals, float(np.random.default_rng(starts[0].key).random()))
 
         async def ended(index: int) -> Rollout:
             place = paused[index]
             rollout = rollouts[place]
-            if goes_on[index]:
+            if continues[index]:
                 rollout = await play(replace(starts[place], turns=rollout.turns))
                 self._looked[rollout.id] = features[index], scores[index]
-            told = {PREDICTED: float(probabilities[index]), SURVIVAL: float(survivals[index])}
-            return replace(rollout, facts=rollout.facts | told)
+            facts = {PREDICTED: float(probabilities[index]), SURVIVAL: float(survivals[index])}
+            return replace(rollout, facts=rollout.facts | facts)
 
         for place, rollout in zip(paused, await together(map(ended, range(len(paused)))), strict=True):
             rollouts[place] = rollout
@@ -111,7 +120,7 @@ class PrunedMidway(Strategy):
     # ---- the head
 
     def probability(self, score: float) -> float:
-        """How often what had such a score was right; its own word counts as one rollout."""
+        """Success rate of rollouts with such a score; the score itself counts as one rollout."""
         right, count = self._counts[_bucket(score)]
         return float((right + score) / (count + 1))
 
@@ -119,18 +128,20 @@ class PrunedMidway(Strategy):
         looked = [(t, *self._looked.pop(t.id)) for t in group.rollouts if t.id in self._looked]
         ended = [each for each in looked if each[0].is_scored]
         if ended:
-            told = [[success(t), score, 1 / t.facts[SURVIVAL]] for t, _, score in ended]
-            self._batches = [*self._batches, (np.stack([each for _, each, _ in ended]), np.array(told))][-_WINDOW:]
+            labels = [[success(t), score, 1 / t.facts[SURVIVAL]] for t, _, score in ended]
+            self._batches = [*self._batches, (np.stack([each for _, each, _ in ended]), np.array(labels))][-_WINDOW:]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says how many were given up, and what the head knew of the others."""
+        """Metrics only (`observe` learns): the share of pruned rollouts and the accuracy of the predictions for the
+        others.
+        """
         judged = [t for group in groups for t in group.rollouts if PREDICTED in t.facts]
         ended = [(t.facts[PREDICTED], success(t)) for t in judged if t.is_scored]
-        told = np.array(ended).reshape(-1, 2)  # [S, 2]
-        means = [told[told[:, 1] >= 0.5, 0], told[told[:, 1] < 0.5, 0]]
+        pairs = np.array(ended).reshape(-1, 2)  # [S, 2]: predicted, success
+        means = [pairs[pairs[:, 1] >= 0.5, 0], pairs[pairs[:, 1] < 0.5, 0]]
         return {
             "pruned_share": sum(t.outcome is Outcome.PRUNED for t in judged) / max(len(judged), 1),
-            "predicted_right": float(((told[:, 0] >= 0.5) == (told[:, 1] >= 0.5)).mean()) if ended else 0.0,
+            "predicted_right": float(((pairs[:, 0] >= 0.5) == (pairs[:, 1] >= 0.5)).mean()) if ended else 0.0,
             "predicted_contrast": float(means[0].mean() - means[1].mean()) if all(map(len, means)) else 0.0,
         }
 
@@ -138,12 +149,12 @@ class PrunedMidway(Strategy):
         return 0.5 if self._fit is None else float(np.clip(self._fit(features), 0.0, 1.0))
 
     def _catch_up(self, version: int) -> None:
-        """Learn from what was seen before this version."""
+        """Fit the head to the groups seen before this version."""
         if version > self._version and self._batches:
-            rows = sum(len(told) for _, told in self._batches)
-            # as heavy as the data: features are many, and half of the rollouts are never seen to their end
-            self._fit = fitted([(features, told[:, 0]) for features, told in self._batches], ridge=float(rows))
-            self._counts = _counted([told for _, told in self._batches])
+            rows = sum(len(labels) for _, labels in self._batches)
+            # strong ridge, as heavy as the data: features are many, and half of the rollouts never end
+            self._fit = fitted([(features, labels[:, 0]) for features, labels in self._batches], ridge=float(rows))
+            self._counts = _counted([labels for _, labels in self._batches])
         self._version = max(version, self._version)
 
     def save(self, folder: Path) -> None:
@@ -154,10 +165,10 @@ class PrunedMidway(Strategy):
 
 
 def survival(probabilities: Table, keep: float, right: float) -> Table:
-    """How likely each is to go on, from how likely each is to succeed: [N]; they add up to keep * N where none is cut.
+    """Probability to continue, from the success probability of each: [N]; they sum to keep * N where none is capped.
 
-    Where probabilities are 0 or 1, `right` of the survivors are right ones; where all are alike, so is what becomes of
-    them.
+    Where success probabilities are 0 or 1, a share `right` of the survivors succeeds; where all are equal, so are the
+    probabilities to continue.
     """
     is_right, is_wrong = _in_proportion(probabilities), _in_proportion(1 - probabilities)
     return np.minimum(keep * (right * is_right + (1 - right) * is_wrong), 1.0)
@@ -168,21 +179,21 @@ def _in_proportion(probabilities: Table) -> Table:
 
 
 def chosen(probabilities: Table, uniform: float) -> list[bool]:
-    """Each with its own probability, and as many as they add up to, but for the fraction: systematic sampling."""
+    """Systematic sampling: each with its own probability, and as many as the probabilities sum to, up to rounding."""
     ends = np.ceil(np.concatenate([[0.0], np.cumsum(probabilities)]) - uniform)
     return [bool(each) for each in np.diff(ends) > 0]
 
 
 def _features(rollout: Rollout, state: NDArray[Any]) -> Table:
-    """[H + 1]."""
-    written = sum(float(turn.logprobs.sum()) for turn in rollout.turns)
-    return np.append(state.astype(np.float64), written)
+    """The hidden state and the log-probability of the rollout so far: [H + 1]."""
+    logprob = sum(float(turn.logprobs.sum()) for turn in rollout.turns)
+    return np.append(state.astype(np.float64), logprob)
 
 
 def _counted(batches: Sequence[Table]) -> Table:
-    """Right ones and all of each bucket, each for as many as it stands for: [B, 2]."""
+    """Successes and rollouts of each bucket, each weighted by the number it stands for: [B, 2]."""
     counts = np.zeros((_BUCKETS, 2))
-    for right, score, weight in (row for told in batches for row in told):
+    for right, score, weight in (row for labels in batches for row in labels):
         counts[_bucket(score)] += right * weight, weight
     return counts
 
@@ -193,11 +204,11 @@ def _bucket(score: float) -> int:
 
 def arrol(
     setting: Setting = Setting(group_size=16),
-    at: int = 16,  # written tokens after which all rollouts pause
-    keep: float = 0.5,  # share of the paused ones that goes on
-    right: float = 0.5,  # share of right ones that is aimed at among those that go on
+    at: int = 16,  # tokens after which every rollout pauses
+    keep: float = 0.5,  # share of the paused rollouts that continues
+    right: float = 0.5,  # target share of successes among those that continue
 ) -> Run:
-    """GRPO on the survivors of each group."""
+    """GRPO on the surviving rollouts of each group."""
     return setting.run(
         "arrol",
         GroupStandard(),

@@ -1,12 +1,12 @@
-"""A tree of turns under a fixed budget, deepened where a judge saw progress; the policy rests.
+"""BAVT: budget-aware value tree search; an LLM judge rates each turn. Evaluation only: nothing is trained.
 
 Title: Spend Less, Reason Better: Budget-Aware Value Tree Search for LLM Agents
 Paper: arXiv 2603.12634 (2026)
-Claim: Better than plain searches with four times its budget, on four agent benchmarks.
-Reading: Nothing is trained. Held-out tasks are searched in the same way, so that `strop train bavt` measures it;
-    `calls=1` is the policy alone with one turn, and the paper's tiers are 5, 10 and 20 calls. The judge is a rule of
-    the environment in place of the same language model.
-Left out: Tools. Tokens of the judge, which the paper charges.
+Claim: Better than plain tree searches with four times its budget, on four agent benchmarks.
+Reading: Nothing is trained. Held-out tasks are searched in the same way, so `strop train bavt` measures the search;
+    `calls=1` is the policy alone with one turn, and the paper's tiers are 5, 10 and 20 calls. By default a rule of the
+    bundled environment stands in for the judge, which is the same language model in the paper.
+Left out: Tools. The judge's tokens, which the paper charges to the budget.
 Acts: fact/turns_spent > 1
 """
 
@@ -35,50 +35,51 @@ from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling, Start, Task
 
-# BAVT's search (2603.12634): a tree of turns, deepened where a judge saw progress, the greedier the less is left.
+# BAVT's search (2603.12634): a tree of turns that expands where a judge saw progress, greedier as the budget runs out.
 #
 # A node is a dialogue after some turns. The judge says by how much the last turn helped; a node's value is its parent's
-# plus that, from 0 to 1, and one that did not help is pruned. The next node to go on from is drawn with probability in
-# proportion to V^(1 / rho), rho the share of the budget that is left, of turns or of tokens, whichever is less.
-# Readings: the first value is one half. The judge is an LLM client; what it writes is not charged to the budget.
+# plus that, clipped to 0 to 1, and a turn that did not help closes its node. The next node to expand is sampled with
+# probability proportional to V^(1 / rho), rho the share of the budget that is left, of turns or of tokens, whichever is
+# smaller. Readings: the root has the value one half. The judge is an LLM client; its tokens are not charged.
 
-_FIRST = 0.5  # the value of a dialogue in which nothing was said
+_FIRST = 0.5  # value of a dialogue without a turn
 
 
 @dataclass(frozen=True)
 class _Node:
-    """A dialogue that may go on."""
+    """A dialogue that may continue."""
 
-    rollout: Rollout | None  # None: nothing was said yet
+    rollout: Rollout | None  # None: no turn yet
     value: float
-    helped: float = 0.0  # what its last turn added, before the value was held within 0 and 1
+    helped: float = 0.0  # what its last turn added, before clipping
 
 
 @dataclass
 class OneTurn(Agent):
-    """Talks for one turn more and hears what the environment says to it."""
+    """Agent that plays one more turn and keeps the environment's answer."""
 
-    told: tuple[Message, ...] = field(default=(), init=False)
+    answer: tuple[Message, ...] = field(default=(), init=False)
 
     origin: ClassVar[Origin] = Origin.POLICY
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         answers = await where_it_stands(task, dialogue, episode, must_go_on=True)
         answers.append(await episode.step(await dialogue.completion()))
-        self.told = answers[-1].messages
+        self.answer = answers[-1].messages
         return tuple(answer.reward or 0.0 for answer in answers)
 
 
 @dataclass(frozen=True)
 class BudgetedTree(Strategy):
-    """Each start is a tree of at most `calls` turns and `tokens` tokens; its best ended dialogue is the rollout.
+    """Strategy that grows a tree of at most `calls` turns and `tokens` tokens per start and returns its best finished
+    dialogue.
 
-    Where none ended, the one of highest value is, as it stands.
+    Where none is finished, it returns the one of highest value, unfinished.
     """
 
-    judge: LLMClient  # says by how much a turn helped
-    calls: int = 10  # turns of all branches together
-    tokens: int = 512  # written in all branches together
+    judge: LLMClient  # rates by how much a turn helped
+    calls: int = 10  # turns of one search, over all branches
+    tokens: int = 512  # completion tokens of one search, over all branches
 
     def __post_init__(self) -> None:
         if self.calls < 1 or self.tokens < 1:
@@ -88,7 +89,7 @@ class BudgetedTree(Strategy):
         return [await self._search(start, play) for start in starts]
 
     def left(self, calls: int, tokens: int) -> float:
-        """The smaller share of both budgets that is left after so many."""
+        """The smaller share of both budgets that is left after so many turns and tokens."""
         return min(1 - calls / self.calls, 1 - tokens / self.tokens)
 
     async def _search(self, start: Start, play: Player) -> Rollout:
@@ -110,7 +111,7 @@ class BudgetedTree(Strategy):
         return replace(best.rollout, facts=best.rollout.facts | {"turns_spent": float(len(made)), "value": best.value})
 
     async def _grown(self, parent: _Node, start: Start, play: Player) -> _Node:
-        """One turn more."""
+        """A child of `parent`, one turn longer."""
         before = () if parent.rollout is None else parent.rollout.turns
         turn = OneTurn()
         if before:
@@ -118,15 +119,15 @@ class BudgetedTree(Strategy):
         rollout = await play(start, turn)
         if not rollout.turns or rollout.outcome is Outcome.FAILED:
             return _Node(rollout, 0.0)
-        *earlier, last = frames(rollout, turn.told)
+        *earlier, last = frames(rollout, turn.answer)
         asked = question(prompt_of(rollout.task), earlier, last)
-        said = await verdict_or_none(self.judge, asked, NUMBER, Sampling(temperature=0.0), start.key)
-        helped = residual(said) or 0.0
+        verdict = await verdict_or_none(self.judge, asked, NUMBER, Sampling(temperature=0.0), start.key)
+        helped = residual(verdict) or 0.0
         return _Node(rollout, min(max(parent.value + helped, 0.0), 1.0), helped)
 
 
 def probabilities(values: Sequence[float], left: float) -> NDArray[np.float64]:
-    """In proportion to V^(1 / left), by logarithms; even where all values are 0."""
+    """Proportional to V^(1 / left), computed in logarithms; uniform where all values are 0."""
     with np.errstate(divide="ignore"):
         powers = np.log(np.asarray(values, dtype=np.float64)) / left
     if not np.isfinite(powers).any():
@@ -145,11 +146,11 @@ def _id(node: _Node) -> str:
 
 def bavt(
     setting: Setting = Setting(env="guess:4", group_size=1, steps=4),
-    judge: str = "strop.standins.judges.progress:narrowing",  # module:function that says by how much a step helped
-    calls: int = 10,  # turns of one search, all branches together
-    tokens: int = 512,  # written in one search
+    judge: str = "strop.standins.judges.progress:narrowing",  # module:function that rates by how much a turn helped
+    calls: int = 10,  # turns of one search, over all branches
+    tokens: int = 512,  # completion tokens of one search, over all branches
 ) -> Run:
-    """group_size searches of each task; its best dialogue is the rollout."""
+    """group_size searches of each task; the best dialogue of each is the rollout."""
     search = BudgetedTree(Procedural(judge), calls, tokens)
     run = setting.run("bavt", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

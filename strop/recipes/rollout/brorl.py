@@ -1,12 +1,13 @@
-"""After a while of few rollouts of each task, many: what nobody sampled then weighs nothing.
+"""BroRL: many more rollouts per task once training has plateaued, with a learning rate scaled by their square root.
 
 Title: BroRL: Scaling Reinforcement Learning via Broadened Exploration
 Paper: arXiv 2510.01180 (2025)
-Claim: A model that 3,000 steps had saturated improves again with 512 attempts of each task.
-Reading: From 16 to 512 rollouts of each task, a learning rate that grows as the root of the rollouts in a step, as many
-    optimizer steps per batch as before, groups of both right and wrong rollouts only, rewards minus the group's mean
-    divided by the spread of the batch. The bundled model goes from 8 to 64. Tokens of truncated answers are not masked.
-Left out: The 3,000 steps of the run that it goes on from, and its penalty to a reference that is renewed.
+Claim: A model that 3,000 steps had saturated improves again with 512 rollouts per task.
+Reading: From 16 to 512 rollouts per task, a learning rate proportional to the square root of the rollouts in a step, as
+    many optimizer steps per batch as before, only groups with both right and wrong rollouts, rewards minus the group's
+    mean divided by the standard deviation over the batch. The bundled model goes from 8 to 64. Tokens of truncated
+    completions are not masked.
+Left out: The 3,000 steps of the run that it continues, and its KL penalty with a reference that is reset.
 Acts: broadness > 1 and step_scale > 1 with after=1, broad=8
 """
 
@@ -28,18 +29,18 @@ from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# BroRL's step to many rollouts (2510.01180): where more steps no longer help, more rollouts of each task do.
+# BroRL's wide groups (2510.01180): where more steps no longer help, more rollouts per task do.
 #
-# The one term of a step that can lower the mass of right answers is that of right answers nobody sampled: p^2 (1 - p)^N
-# for an answer of probability p, which vanishes as N grows.
+# The one term of a step that can lower the probability mass of right answers is that of right answers that were not
+# sampled: p^2 (1 - p)^N for an answer of probability p. It vanishes as N grows.
 
 
 @dataclass(frozen=True)
 class Broadened(Budget):
-    """`size` rollouts of tasks admitted before version `after`, `broad` from then on."""
+    """Budget of `size` rollouts for tasks admitted before version `after`, and `broad` from then on."""
 
-    size: int = 16  # rollouts of first
-    broad: int = 512  # rollouts then
+    size: int = 16  # rollouts per task before `after`
+    broad: int = 512  # rollouts per task from `after` on
     after: int = 100  # versions of the weights
 
     def __post_init__(self) -> None:
@@ -54,7 +55,7 @@ class Broadened(Budget):
         return self.size if group.version < self.after else self.broad
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many rollouts a group of the batch has, and how often both kinds are among them."""
+        """Metrics only: rollouts per group, and the share of groups with both right and wrong rollouts."""
         count = max(len(groups), 1)
         mixed = [0 < sum(rollout.reward > 0 for rollout in group.scored) < len(group.scored) for group in groups]
         made = sum(len(group.rollouts) for group in groups)
@@ -65,14 +66,14 @@ class Broadened(Budget):
         }
 
 
-# Longer steps on larger batches (BroRL, 2510.01180): the learning rate grows as the square root of the rollouts.
+# Learning rate of BroRL (2510.01180): it grows as the square root of the rollouts in a step.
 
 
 @dataclass(frozen=True)
 class RootOfRollouts(StepScale):
-    """(N / usual)^0.5 for a step on N rollouts."""
+    """Factor (N / usual)^0.5 of the learning rate for a step on N rollouts."""
 
-    usual: int  # rollouts of a step at which the learning rate is what it says
+    usual: int  # rollouts of a step to which the configured learning rate belongs
 
     def __post_init__(self) -> None:
         if self.usual < 1:
@@ -84,11 +85,11 @@ class RootOfRollouts(StepScale):
 
 def brorl(
     setting: Setting = Setting(env="countdown:4"),
-    broad: int = 64,  # rollouts of each task, later
-    after: int = 50,  # steps with `group_size` rollouts of each task
-    minibatches: int = 4,  # optimizer steps of a batch
+    broad: int = 64,  # rollouts per task from `after` on
+    after: int = 50,  # steps with `group_size` rollouts per task
+    minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
-    """`group_size` rollouts of each task for `after` steps, `broad` from then on."""
+    """`group_size` rollouts per task for `after` steps, `broad` from then on."""
     usual = max(setting.groups_per_step // minibatches, 1) * setting.group_size  # rollouts of an optimizer step
     return setting.run(
         "brorl",

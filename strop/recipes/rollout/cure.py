@@ -1,15 +1,15 @@
-"""First rollouts branch anew from uncertain tokens, which keeps entropy up; then DAPO from the plain prompt.
+"""CURE: DAPO in two stages; first rollouts branch at high-entropy tokens to keep entropy up, then plain sampling.
 
 Title: CURE: Critical-Token-Guided Re-Concatenation for Entropy-Collapse Prevention
 Paper: arXiv 2508.11016 (2025)
 Claim: 5 % better on average over six mathematics benchmarks than other RLVR methods, with entropy kept up.
-Reading: As released. `group_size` counts the roots of the first stage, with their branches one group of 16, and the
-    second stage has groups of 16, too. The first stage is this run's warm-up; how long it lasts is not said: as long as
-    the second. The paper draws one of the 20 most uncertain tokens of completions of thousands; completions here have
-    25, so
-    one of 4, and a token of one letter may be critical, since all are. The price of length is of written tokens, as in
-    the release, where what a branch was given is its prompt. Of the release's 16 optimizer steps per batch four fit.
-Left out: The release's limit of 1500 tokens for a prompt with its beginning.
+Reading: As released. `group_size` counts the roots of the first stage, which form one group of 16 with their branches;
+    the second stage has groups of 16, too. The first stage is this run's warm-up; its length is not stated: as long as
+    the second. The paper samples one of the 20 tokens of highest entropy in completions of thousands; completions here
+    have 25, so one of 4, and a token of one character may be critical, since all are. The length penalty counts sampled
+    tokens, as in the release, where a branch's prefix is part of its prompt. Of the release's 16 optimizer steps per
+    batch four fit.
+Left out: The release's limit of 1500 tokens for a prompt with its prefix.
 Acts: warmup/share/branched > 0 and warmup/fact/shared > 0 and clipped_share > 0 with first=3
 """
 
@@ -36,20 +36,22 @@ from strop.training.losses.clip import Clip
 from strop.training.requirements import ENTROPY
 from strop.types import FloatArray, Group, Rollout, Start
 
-# CURE's branches (2508.11016): each rollout is written anew from one of the tokens that it was least certain of.
+# CURE's branches (2508.11016): each rollout is sampled again from one of its most uncertain tokens on.
 #
-# As released: the first token, special tokens and tokens of a single letter are no candidates; of the `candidates`
-# others of highest entropy one is drawn evenly, and with it all behind it is sampled again. What stands before is
-# given.
+# As released: the first token, special tokens and tokens of one character are no candidates. One of the `candidates`
+# other tokens of highest entropy is chosen uniformly; it and everything after it are sampled again. The tokens before
+# it are the branch's prefix.
 
 
 @dataclass
 class CriticalTokens(Strategy):
-    """Each start is a root; from one critical token of it `branches` rollouts go on: M starts, M * (1 + branches)."""
+    """Strategy that plays each start as a root and samples `branches` rollouts from one critical token of it: M starts
+    give up to M * (1 + branches) rollouts.
+    """
 
     branches: int = 3  # from the critical token of a root
-    candidates: int = 20  # tokens of highest entropy, of which one is drawn
-    shortest: int = 2  # letters of a token that may be critical
+    candidates: int = 20  # tokens of highest entropy, one of which is chosen
+    shortest: int = 2  # characters of a token that may be critical
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -77,14 +79,14 @@ class CriticalTokens(Strategy):
         return [*roots, *await together(branched(start, play) for start in forks)]
 
     def _places(self, root: Rollout, entropy: FloatArray) -> list[int]:
-        """Critical tokens, the most uncertain first; of equals the earlier."""
+        """Positions of critical tokens, the most uncertain first; of equal ones the earlier."""
         tokens = [int(token) for turn in root.turns for token in turn.tokens]
         ranked: list[int] = np.argsort(-entropy, kind="stable").tolist()
         return [at for at in ranked if at > 0 and self._may_be_critical(tokens[at])][: self.candidates]
 
     def _may_be_critical(self, token: int) -> bool:
         if self._policy is None:
-            raise ConfigurationError("CriticalTokens does not know what tokens say: call meet(policy) first")
+            raise ConfigurationError("CriticalTokens has no tokenizer yet: call meet(policy) first")
         template = self._policy.template
         is_special = token in template.ends or token in template.tokenizer.all_special_ids
         return not is_special and len(template.decode(np.array([token])).strip()) >= self.shortest
@@ -94,17 +96,17 @@ def cure(
     setting: Setting = Setting(group_size=4, steps=50),
     first: int = 50,  # steps of the stage with branches
     branches: int = 3,  # of each root
-    candidates: int = 4,  # most uncertain tokens, of which one is drawn
-    shortest: int = 1,  # letters of a token that may be critical; the paper's have 2
+    candidates: int = 4,  # tokens of highest entropy, one of which is chosen
+    shortest: int = 1,  # characters of a token that may be critical; the paper's have 2
 ) -> Run:
-    """group_size roots with their branches, then as many rollouts from the start."""
+    """group_size roots with their branches in the first stage, then as many independent rollouts."""
     run = _stage(replace(setting, group_size=setting.group_size * (1 + branches)), Independent())
     run.warmup = _stage(replace(setting, steps=first), CriticalTokens(branches, candidates, shortest))
     return run
 
 
 def _stage(setting: Setting, strategy: Strategy) -> Run:
-    """DAPO with a dual clip."""
+    """DAPO with dual clipping."""
     run = setting.run(
         "cure",
         GroupStandard(),

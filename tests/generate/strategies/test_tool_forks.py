@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.recipes.rollout.arpo_agentic import WARNING, ToolForks, _warning
+from strop.recipes.rollout.arpo_agentic import NORMALIZED_ENTROPY, ToolForks, _normalized_entropy
 from strop.types import Origin, Outcome, Rollout
 from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
@@ -24,7 +24,7 @@ def made(
     strategy: ToolForks,
     starts: int,
 ) -> list[Rollout]:
-    play = player(folder, completions, warnings, env, WARNING)
+    play = player(folder, completions, warnings, env, NORMALIZED_ENTROPY)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
 
 
@@ -47,7 +47,7 @@ def test_forks_stand_before_completions_that_follow_an_answer_round_by_round(tmp
     assert [turn.message.content for turn in late.turns] == ["ab", "c", "u"]
     assert [turn.message.content for turn in twig.turns] == ["ab", "x", "v"]
     assert [turn.tokens.tolist() for turn in twig.turns] == [[], [], ids("v|")]
-    rises = [each.facts["warning_rise"] for each in found[1:]]
+    rises = [each.facts["entropy_rise"] for each in found[1:]]
     assert rises == pytest.approx([0.5 - 0.3, 0.6 - 0.3, 0.8 - 0.3])
     assert [each.facts["shared"] for each in found[1:]] == pytest.approx([3 / 8, 5 / 7, 5 / 7])
 
@@ -80,7 +80,7 @@ def test_the_probability_of_a_fork(weight: float, rise: float, expected: float) 
 def test_warning_is_entropy_as_a_share_of_the_greatest() -> None:
     """Halves: (1/2 + 2/4 + 6/8) bits of 2."""
     scores = torch.tensor([[0.5, 0.25, 0.125, 0.125], [0.25] * 4]).log()
-    assert _warning(scores, torch.zeros(2)).tolist() == pytest.approx([0.875, 1.0])
+    assert _normalized_entropy(scores, torch.zeros(2)).tolist() == pytest.approx([0.875, 1.0])
 
 
 def test_refuses_nonsense() -> None:

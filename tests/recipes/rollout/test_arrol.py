@@ -309,7 +309,7 @@ def test_refuses_what_cannot_work() -> None:
     assert PrunedMidway(at=1, keep=1.0, right=0.999).at == PrunedMidway(at=1, keep=0.001, right=0.001).at
     run = make_run(strategy=PrunedMidway(at=16))
     run.sampling = replace(run.sampling, max_tokens=16)
-    with pytest.raises(ConfigurationError, match="nobody is given up at 16 tokens: completions have at most 16"):
+    with pytest.raises(ConfigurationError, match="nothing is pruned at 16 tokens: completions have at most 16"):
         check(run)
 
 
