@@ -1,4 +1,4 @@
-"""Prioritized Level Replay: tasks with large |advantage| are replayed more often, plus stale ones.
+"""Prioritized Level Replay: tasks with large absolute advantages are replayed more often, plus stale ones.
 
 Title: Prioritized Level Replay
 Paper: arXiv 2010.03934 (2021)

@@ -1,1 +1,1 @@
-"""What is minimized, and who gets the advantage."""
+"""Recipes about the training objective: losses, advantages, preference optimization and off-policy corrections."""

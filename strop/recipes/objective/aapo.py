@@ -1,10 +1,10 @@
-"""Beside each rollout one of the model training began with; being ahead of it counts.
+"""AAPO: GRPO advantages plus the lead of each rollout over a paired rollout of the reference policy.
 
 Title: AAPO: Enhance the Reasoning Capabilities of LLMs with Advantage Momentum
 Paper: arXiv 2505.14264 (2025)
-Claim: Groups whose credit is near 0 train, too, and mathematics benchmarks rise above GRPO's.
-Reading: The paper's momentum is no moving average: it is the lead over one sample of the reference. Rollouts and
-    samples are paired by their order.
+Claim: Groups whose advantage is near 0 train, too, and mathematics benchmarks rise above GRPO's.
+Reading: The paper's momentum is not a moving average: it is the lead over one sample of the reference policy. Policy
+    and reference rollouts are paired by their order.
 Acts: share/teacher > 0 and credit_beside_rewards > 0
 """
 
@@ -28,22 +28,22 @@ from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
 from strop.types import GateResult, Group, Origin, Rollout, Start
 
-# AAPO's comparison (2505.14264): each rollout keeps the reward of the reference's rollout, which is then let go.
+# AAPO's pairing (2505.14264): each rollout stores the reward of its reference rollout, which is then dropped.
 
 
 @dataclass(frozen=True)
 class PairedWithReference(Gate):
-    """Pair the policy's rollouts with the reference's by their places; the fact `reference` is the partner's reward.
+    """Gate that pairs policy and reference rollouts by position and stores the partner's reward as fact `reference`.
 
-    All rollouts of the reference are let go. One of the policy's whose partner does not count has no such fact, and
-    stays for the mean and spread of its group.
+    All reference rollouts are dropped. A policy rollout whose partner is not scored has no such fact; it stays, for the
+    mean and standard deviation of its group.
     """
 
     def __call__(self, group: Group) -> GateResult:
         own = [rollout for rollout in group.rollouts if rollout.origin is not Origin.TEACHER]
         theirs = [rollout for rollout in group.rollouts if rollout.origin is Origin.TEACHER]
         known = {mine.id: other.reward for mine, other in zip(own, theirs, strict=False) if other.is_scored}
-        kept = [_beside(mine, known.get(mine.id)) for mine in own if mine.is_scored]
+        kept = [_with_reference_reward(mine, known.get(mine.id)) for mine in own if mine.is_scored]
         pairs = sum(mine.id in known for mine in kept)
         if not pairs:
             return GateResult(
@@ -53,75 +53,74 @@ class PairedWithReference(Gate):
         return GateResult(replace(group, rollouts=kept), reason)
 
 
-def _beside(mine: Rollout, reference: float | None) -> Rollout:
+def _with_reference_reward(mine: Rollout, reference: float | None) -> Rollout:
     return mine if reference is None else replace(mine, facts=mine.facts | {"reference": reference})
 
 
-# AAPO's rollouts (2505.14264): for each of the policy's one by the model it began as, at the same task.
+# AAPO's rollouts (2505.14264): one rollout of the initial model for each rollout of the policy, at the same task.
 
 
 @dataclass(frozen=True)
-class BesideReference(Strategy):
-    """The first half of the starts is the policy's, the second the reference's; needs the engine `WithReference`."""
+class WithReferenceRollouts(Strategy):
+    """Strategy: half of the rollouts from the policy, half from the reference; needs the engine `WithReference`."""
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         half = len(starts) // 2
         if len(starts) != 2 * half or not half:
             raise ConfigurationError(
-                f"BesideReference pairs rollouts: need an even number per group, got {len(starts)}"
+                f"WithReferenceRollouts pairs rollouts and needs an even number per group, got {len(starts)}"
             )
         theirs = [replace(each, policy_name=REFERENCE, origin=Origin.TEACHER) for each in starts[half:]]
         return await together(play(start) for start in (*starts[:half], *theirs))
 
 
-# AAPO's advantage (2505.14264): GRPO's, plus how far each rollout is ahead of the model training began with.
+# AAPO's advantage (2505.14264): GRPO's, plus each rollout's lead over the initial model at the same task.
 #
-# The paper's "momentum" is no moving average: it is the improvement over one sample of the reference model at the same
-# task. Its loss, cross-entropy weighted by this advantage, is `Reinforce`.
+# The paper's loss, cross-entropy weighted by this advantage, is `Reinforce`.
 
 
 @dataclass(frozen=True)
 class ReferenceMomentum(Advantage):
-    """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); a group without contrast still trains.
+    """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); groups without contrast still train.
 
-    The strategy `BesideReference` and the gate `PairedWithReference` make the pairs and leave the reference's reward as
-    a fact; a rollout whose partner failed has none, and no second term.
+    The strategy `WithReferenceRollouts` and the gate `PairedWithReference` make the pairs and store the
+    reference's reward as a fact. A rollout whose partner failed has no such fact and no second term.
     """
 
-    low: float = -0.2  # of the lead over the reference, which is cut there
-    high: float = 0.28  # of the lead over the reference
+    low: float = -0.2  # lower bound of the lead over the reference
+    high: float = 0.28  # upper bound of the lead over the reference
     epsilon: float = 1e-4
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             if group.scored and not any("reference" in rollout.facts for rollout in group.scored):
                 raise ConfigurationError(
-                    f"ReferenceMomentum needs the reference's reward for rollouts of group {group.number}: add the "
-                    "gate PairedWithReference"
+                    f"ReferenceMomentum found no reference rewards in group {group.number}: add the gate "
+                    "PairedWithReference"
                 )
             rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
             rewards = rewards - rewards[:1]
-            spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
+            std = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
             for rollout, reward in zip(group.scored, rewards, strict=True):
-                rollout.set_advantage(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(rollout))
+                rollout.set_advantage(float((reward - rewards.mean()) / (std + self.epsilon)) + self._lead(rollout))
 
-    def _ahead(self, rollout: Rollout) -> float:
+    def _lead(self, rollout: Rollout) -> float:
         expected = rollout.facts.get("reference", rollout.reward)
         return float(np.clip(rollout.reward - expected, self.low, self.high))
 
 
 def aapo(
     setting: Setting = Setting(),
-    low: float = -0.2,  # of the lead over the reference, which is cut there
-    high: float = 0.28,  # of the lead over the reference
+    low: float = -0.2,  # lower bound of the lead over the reference
+    high: float = 0.28,  # upper bound of the lead over the reference
 ) -> Run:
-    """Cross-entropy weighted by the advantage, token mean, no ratio; the reference doubles what is generated."""
+    """Cross-entropy weighted by the advantage, token mean, no ratio; reference rollouts double the generation cost."""
     return setting.run(
         "aapo",
         ReferenceMomentum(low, high),
         (Reinforce(),),
         engine=WithReference(TorchEngine(device=setting.device), TorchEngine(device=setting.device)),
-        strategy=BesideReference(),
+        strategy=WithReferenceRollouts(),
         gates=(PairedWithReference(),),
         budget=Fixed(2 * setting.group_size),
     )

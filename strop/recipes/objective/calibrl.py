@@ -1,10 +1,11 @@
-"""Own rollouts, guided by how sure the policy is of an expert's answer.
+"""CalibRL: PPO clipping plus calibration of token log-probabilities against an expert demonstration's.
 
 Title: Controllable Exploration in Hybrid-Policy RLVR for Multi-Modal Reasoning
 Paper: arXiv 2602.20197 (2026)
 Claim: Steady gains on eight benchmarks, with exploration that does not collapse.
-Reading: Both texts are compared place by place; the demonstration counts in no denominator; four optimizer steps per
-    draw: all as released. Own tokens beyond the expert's end are not guided.
+Reading: As released: rollout and demonstration are compared token position by token position, the demonstration counts
+    in no denominator, and there are four optimizer steps per training batch. Tokens of a rollout beyond the end of the
+    demonstration are not guided.
 Left out: Images.
 Acts: guided_share > 0 and above_expert != 0
 """
@@ -31,28 +32,28 @@ from strop.training.reductions.own_token_mean import OwnTokenMean
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
-# CalibRL (2602.20197): explore around an expert's confidence; what is right should be said as surely as he would.
+# CalibRL (2602.20197): right rollouts should be as likely as the expert's, wrong ones less likely.
 
 
 @dataclass(frozen=True)
 class Calibrated(Loss):
-    """PPO's clip on own rollouts + guidance * |A| * LeakyReLU(-z (log policy - g)), z = 1 where right, else -1.
+    """PPO's clip on sampled rollouts + guidance * |A| * LeakyReLU(-z (log policy - g)), z = 1 where right, else -1.
 
-    g is the old policy's log-probability of the token at the same place of the group's demonstration (a rollout of
-    version -1), which itself is never trained on; own tokens beyond its end are not guided. A = R - mean of the own
-    rollouts, whatever the run's advantage says. Slope and guidance are the release's.
+    g is the old policy's log-probability of the token at the same position of the group's demonstration (a rollout of
+    version -1), which itself is never trained on. Tokens beyond its end are not guided. A = R - mean over the sampled
+    rollouts, independent of the run's advantage. Slope and guidance are those of the release.
     """
 
-    guidance: float = 0.1  # weight of the comparison with the expert
-    slope: float = 0.5  # of the push where the policy is already on the right side
-    clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
-    dual: float = 3.0  # for A < 0 the loss is at most dual * |A|
-    threshold: float = 1.0  # the reward of a right rollout
+    guidance: float = 0.1  # weight of the calibration term
+    slope: float = 0.5  # LeakyReLU slope where the policy is already on the right side of the expert
+    clip: float = 0.2  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    dual: float = 3.0  # dual clip: for A < 0 the loss is at most dual * |A|
+    threshold: float = 1.0  # reward of a right rollout
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 3  # two own rollouts to compare, one demonstration
+    min_group: ClassVar[int] = 3  # two sampled rollouts and one demonstration
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -71,21 +72,21 @@ class Calibrated(Loss):
 
 
 def _expert(logprobs: Tensor, is_own: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """At each own token the log-probability at the same place of the demonstration, and whether there is one: [T]."""
+    """The demonstration's log-probability at each sampled token's position, and a mask of where there is one: [T]."""
     rows = batch.trainable.nonzero().squeeze(1)  # [R]
     owner = batch.rollouts[rows]
     counts = torch.zeros_like(batch.groups).index_add(0, owner, torch.ones_like(owner))  # [A]
     starts = counts.cumsum(0) - counts
     place = torch.arange(len(rows), device=rows.device) - starts[owner]
-    theirs = _demonstrations(is_own, batch)[owner]  # [R]
-    exists = (theirs >= 0) & is_own[owner] & (place < counts[theirs.clamp(min=0)])
-    source = torch.where(exists, starts[theirs.clamp(min=0)] + place, 0)
+    expert = _demonstrations(is_own, batch)[owner]  # [R]
+    exists = (expert >= 0) & is_own[owner] & (place < counts[expert.clamp(min=0)])
+    source = torch.where(exists, starts[expert.clamp(min=0)] + place, 0)
     level = torch.zeros_like(logprobs).index_copy(0, rows, logprobs[rows][source])
     return level, torch.zeros_like(batch.trainable).index_copy(0, rows, exists)
 
 
 def _demonstrations(is_own: Tensor, batch: Batch) -> Tensor:
-    """For each rollout the index of its group's last demonstration, -1 where there is none: [A]."""
+    """Index of the last demonstration of each rollout's group, -1 where there is none: [A]."""
     index = torch.arange(batch.num_rollouts, device=batch.groups.device)
     last = index.new_full((len(batch.group_numbers),), -1)
     return last.scatter_reduce(0, batch.groups, index.where(~is_own, index.new_full((), -1)), "amax")[batch.groups]
@@ -93,10 +94,10 @@ def _demonstrations(is_own: Tensor, batch: Batch) -> Tensor:
 
 def calibrl(
     setting: Setting = Setting(),
-    guidance: float = 0.1,  # weight of the comparison with the expert
-    slope: float = 0.5,  # of the push where the policy is already on the right side
+    guidance: float = 0.1,  # weight of the calibration term
+    slope: float = 0.5,  # LeakyReLU slope where the policy is already on the right side of the expert
 ) -> Run:
-    """One of the group's rollouts is the environment's demonstration, which is compared with and never trained on."""
+    """One rollout of each group is the environment's demonstration, which guides and is never trained on."""
     losses = (Calibrated(guidance, slope),)
     return setting.run(
         "calibrl",

@@ -1,11 +1,11 @@
-"""A short second phase of PPO on a few tasks that are sometimes solved makes answers shorter.
+"""Concise RL: a second PPO phase on a few occasionally solved tasks, where lambda < 1 shortens answers.
 
 Title: Concise Reasoning via Reinforcement Learning
 Paper: arXiv 2504.05185 (2025)
 Claim: Answers become 37 to 59 % shorter at nearly the same accuracy, from 8 tasks.
-Reading: There is no term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer
-    they are. A task counts as solvable from its first success on; until then its groups are dropped. Start it from
-    the model of a first phase.
+Reading: There is no length term. With a GAE lambda below 1, shorter is better for right answers and longer is better
+    for wrong ones. A task counts as solvable from its first success on; until then its groups are dropped. Start this
+    recipe from the model of a first phase.
 Acts: dropped_groups > 0 and credit_within > 0 with env=arithmetic:5
 """
 
@@ -25,21 +25,20 @@ from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
 from strop.types import GateResult, Group
 
-# Concise reasoning's choice of tasks (2504.05185): only those that are sometimes solved, with all their rollouts.
+# Task selection of Concise RL (2504.05185): only tasks that are sometimes solved, with all their rollouts.
 #
-# With a discounting critic a rollout of an unsolvable task is the less bad the longer it is; such tasks make
-# completions
-# grow.
+# With a GAE lambda below 1 the penalty on a wrong rollout falls with its length, so unsolvable tasks make completions
+# longer.
 
-_KNOWN = 10_000  # tasks remembered, those solved last
+_KNOWN = 10_000  # tasks remembered, the most recently solved
 
 
 @dataclass
 class Solvable(Gate):
-    """Drop groups of tasks that no rollout has solved so far; from its first success on, all of a task's groups stay.
+    """Gate that drops groups of tasks without any success so far; from the first success on it keeps them all.
 
-    Solved is a reward of at least `right`. The choice is by task and not by group: wrong rollouts of a solvable task
-    are kept, whether or not one beside them is right.
+    A success is a reward of at least `right`. The decision is per task, not per group: a group of wrong rollouts of a
+    solvable task is kept.
     """
 
     right: float = 1.0  # reward of a right rollout
@@ -53,7 +52,7 @@ class Solvable(Gate):
                 del self._solved[next(iter(self._solved))]
         if group.scored and group.task.id in self._solved:
             return GateResult(group)
-        return GateResult(None, f"no rollout of the task has reached {self.right:g}")
+        return GateResult(None, f"no rollout of the task has reached reward {self.right:g} so far")
 
     def state(self) -> dict[str, Any]:
         return {"solved": list(self._solved)}
@@ -64,11 +63,11 @@ class Solvable(Gate):
 
 def concise_reasoning(
     setting: Setting = Setting(env="countdown:3"),
-    tasks: int = 8,  # of each environment, over and over
+    tasks: int = 8,  # tasks per environment, sampled repeatedly
     trace: float = 0.95,  # lambda of generalized advantage estimation
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """No term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer they are."""
+    """PPO without a length term: a lambda below 1 favours short right answers and long wrong ones."""
     advantage, critic = Gae(trace=trace, whiten=False), Critic(device=setting.device)
     run = setting.run("concise_reasoning", advantage, (Clip(clip, clip),), values=critic, gates=(Solvable(),))
     run.rewards, run.sampler = (GradedAnswer(run.rewards[0]),), Few(run.envs, tasks)

@@ -1,10 +1,10 @@
-"""Learn to be right first, then to be short where every rollout is right.
+"""ConciseR: stage 1 trains accuracy, stage 2 rewards brevity in groups where every rollout is right.
 
 Title: Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning
 Paper: arXiv 2505.21178 (2025)
-Claim: Shorter answers than other models of its kind at equal or better accuracy.
-Reading: The paper's length reward was not found: 1 - tokens / max_tokens is added. With GRPO's division any falling
-    line gives the same advantage. Start stage 2 from the model of stage 1.
+Claim: Shorter answers than comparable models at equal or better accuracy.
+Reading: The paper's length reward was not found; 1 - tokens / max_tokens is added. With GRPO's normalization any
+    linearly falling reward gives the same advantage. Start stage 2 from the model of stage 1.
 Acts: credit_beside_rewards > 0 with group_size=2, groups_per_step=16
 """
 
@@ -29,16 +29,12 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.types import Group
 
-# ConciseR's second stage (2505.21178): length counts only where every rollout of a group is right.
-#
-# The paper's length reward was not found; the plainest reading is 1 + (1 - tokens / max_tokens). With an inner
-# advantage that divides by the group's spread any falling line gives the same advantage, minus the standardised length.
-# The first stage drops groups without contrast, and this one needs just those: no `ZeroVariance` here.
+# Stage 2 (2505.21178) trains on groups without reward contrast, which stage 1 drops: no `ZeroVariance` here.
 
 
 @dataclass(frozen=True)
 class BrevityWhenAllRight(Advantage):
-    """r' = r + 1 - tokens / max_tokens where all rollouts of the group reach `right`, else r; `inner` judges r'."""
+    """Advantage by `inner` on r' = r + 1 - tokens / max_tokens if all rollouts of the group reach `right`, else r."""
 
     inner: Advantage
     max_tokens: int  # of a rollout
@@ -63,14 +59,14 @@ class BrevityWhenAllRight(Advantage):
 
 def conciser(
     setting: Setting = Setting(env="countdown:3"),
-    stage: int = 2,  # 1 (right) or 2 (short)
-    low: float = 0.2,  # the lower bound of a ratio is 1 - low
-    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    stage: int = 2,  # 1 (accuracy) or 2 (brevity)
+    low: float = 0.2,  # lower clip range: ratios are at least 1 - low
+    high: float = 0.28,  # upper clip range: ratios are at most 1 + high
     entropy: float = 0.001,  # weight of the entropy bonus
 ) -> Run:
-    """Stage 1 is GRPO with clip-higher, dynamic sampling and an entropy bonus; start stage 2 from its model."""
+    """GRPO with clip-higher, dynamic sampling and an entropy bonus (stage 1), or with a brevity reward (stage 2)."""
     if stage not in (1, 2):
-        raise ConfigurationError(f"conciser has stages 1 and 2, got {stage}")
+        raise ConfigurationError(f"conciser has stages 1 and 2, got stage={stage}")
     if stage == 1:
         losses = (Clip(low, high), Entropy(entropy))
         return setting.run("conciser", GroupStandard(), losses, gates=(ZeroVariance(),))

@@ -1,10 +1,11 @@
-"""A policy gradient that stops at a clipped log-ratio, and a drift back to the old policy.
+"""CPGD: policy gradient with a clipped log-ratio and a drift penalty towards the old policy.
 
 Title: CPGD: Toward Stable Rule-based Reinforcement Learning for Language Models
 Paper: arXiv 2505.12504 (2025)
 Claim: It does not collapse where GRPO and RLOO do, and is better on multimodal benchmarks.
-Reading: The drift's value means nothing; its gradient is that of the KL to the old policy, capped. Tokens are averaged
-    by task, as in the paper (a release has the mean over all tokens). Optimizer steps per batch were not found: four.
+Reading: Only the drift's gradient has a meaning: it is that of the KL to the old policy, capped. Tokens are averaged
+    per task, as in the paper; the release averages over all tokens. The number of optimizer steps per batch was not
+    found; it is four here.
 Left out: Task weights other than 1.
 Acts: clipped_share > 0 and kl > 0.001
 """
@@ -27,20 +28,18 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.group_wise import GroupWise
 from strop.types import Metrics
 
-# CPGD (2505.12504): a policy gradient that stops at a clipped log ratio, and a drift back to the old policy.
-
 
 @dataclass(frozen=True)
 class Cpgd(Loss):
     """-min(l A, clip(l, ln(1 - clip), ln(1 + clip)) A) + drift * min(r - 1, cap) * log policy, l = log r.
 
-    Within the bounds the gradient is REINFORCE's, with no ratio in front that could explode. The drift's value means
-    nothing: its gradient is that of KL(policy || old), capped, and it acts where the first term is clipped, too.
+    Within the bounds the gradient is that of REINFORCE, without a ratio factor that could explode. Only the gradient of
+    the drift has a meaning: it is that of KL(policy || old), capped, and also acts on clipped tokens.
     """
 
-    clip: float = 0.2  # bound of the log-ratio is that of 1 ± clip
-    drift: float = 0.001  # weight of the pull back to the old policy
-    cap: float = 2.0  # of that pull
+    clip: float = 0.2  # log-ratios are clipped to [log(1 - clip), log(1 + clip)]
+    drift: float = 0.001  # weight of the drift penalty
+    cap: float = 2.0  # largest ratio - 1 in the drift's gradient
     weight: float = 1.0
 
     scope: ClassVar[str] = "rollout"
@@ -53,9 +52,9 @@ class Cpgd(Loss):
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]
-        held = log_ratio.clamp(math.log(1 - self.clip), math.log(1 + self.clip))
+        clipped = log_ratio.clamp(math.log(1 - self.clip), math.log(1 + self.clip))
         free = log_ratio * batch.advantages
-        gain = torch.minimum(free, held * batch.advantages)  # [T]
+        gain = torch.minimum(free, clipped * batch.advantages)  # [T]
         ratio = log_ratio.detach().exp()
         drift = (ratio - 1).clamp(max=self.cap) * output.logprobs
         loss = torch.where(batch.trainable, self.drift * drift - gain, 0.0)
@@ -68,8 +67,8 @@ class Cpgd(Loss):
 
 def cpgd(
     setting: Setting = Setting(),
-    clip: float = 0.2,  # bound of the log-ratio is that of 1 ± clip
-    drift: float = 0.001,  # weight of the pull back to the old policy
+    clip: float = 0.2,  # log-ratios are clipped to [log(1 - clip), log(1 + clip)]
+    drift: float = 0.001,  # weight of the drift penalty
 ) -> Run:
-    """Rewards minus the group's mean; no ratio in front of the gradient."""
+    """Rewards minus the group mean, clipped log-ratios, drift penalty; the gradient has no ratio factor."""
     return setting.run("cpgd", GroupMean(), (Cpgd(clip, drift),), reduction=GroupWise(), minibatches=4)

@@ -1,17 +1,14 @@
-"""GRPO for a model that fills masks: a completion's probability is estimated in one look, with other words hidden in
-every epoch.
+"""d1 (diffu-GRPO): GRPO for masked diffusion LMs; log-probabilities from one pass over a fully masked completion.
 
 Title: d1: Scaling Reasoning in Diffusion Large Language Models via Reinforcement Learning
 Paper: arXiv 2504.12216 (2025)
-Claim: Supervised training on masked replies, then RL without a critic, reason better than either alone at 8B.
-Reading: As released: 12 optimizer steps per batch, each with its own hidden prompt tokens (15 %), under which the
-    policy
-    before the step and the reference are asked as well; clip 0.5, KL 0.04 (k3), rewards centred and not scaled, groups
-    of 6, temperature 0.9, two tokens a look. Completions here have 32 places and blocks of 8, not 256 and 32. The
-    bundled
-    model writes from left to right, so 200 steps on masked demonstrations make it fill masks first. Ends behind the
-    first are tokens as any other; the release leaves them out. Logits of an estimate are divided by the temperature, as
-    those of all tokens are here; the release takes them plain, and moves its reference every 64 steps.
+Claim: Supervised training on masked completions, then RL without a critic, reason better than either alone at 8B.
+Reading: As released: 12 optimizer steps per batch, each with its own random mask of 15 % of the prompt tokens, which
+    the policy before the step and the reference see as well; clip 0.5, KL 0.04 (k3), rewards centred and not scaled,
+    groups of 6, temperature 0.9, two tokens unmasked per step. Here completions have 32 positions and blocks of 8, not
+    256 and 32. The bundled model is autoregressive, so 200 steps on masked demonstrations teach it to unmask first. EOS
+    tokens after the first are trained like any others; the release leaves them out. Logits are divided by the
+    temperature, as everywhere here; the release does not divide, and updates its reference every 64 steps.
 Left out: Adapters (`trainer.lora` adds them) and supervised training on recorded long reasoning.
 Acts: clipped_share > 0 and kl > 0 and warmup/nll > 0 with shown=120, env=arithmetic:1
 """
@@ -33,20 +30,17 @@ from strop.training.canvases import Glance, WrittenCanvas
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 
-# d1's estimate (2504.12216): every token of a completion hidden at once, and some of the prompt, by chance.
+# d1's one-step estimate (2504.12216): all completion tokens are masked, and a random part of the prompt.
 #
-# One look says how likely each token is where none of the others is known: a product of marginals, not the probability
-# with
-# which the completion was drawn. Hiding some of the prompt, other tokens in every epoch, keeps many steps on one batch
-# from
-# fitting one estimate.
+# One forward pass gives each token's probability without the others: a product of marginals, not the probability of the
+# completion. A new prompt mask in every epoch keeps many steps on one batch from overfitting one estimate.
 
 
 @dataclass(frozen=True)
 class AllHidden(View):
-    """The whole canvas behind the prompt is hidden."""
+    """View with the whole completion masked, and a random share of the prompt."""
 
-    prompt_share: float = 0.15  # of the prompt's tokens that are hidden as well
+    prompt_share: float = 0.15  # share of the prompt tokens that are masked as well
 
     is_random: ClassVar[bool] = True
 
@@ -55,22 +49,22 @@ class AllHidden(View):
             raise ConfigurationError(f"AllHidden needs 0 <= prompt_share < 1, got {self.prompt_share}")
 
     def __call__(self, canvas: WrittenCanvas) -> list[Glance]:
-        is_behind = np.arange(len(canvas.tokens)) >= canvas.start
-        return [Glance(is_behind | (canvas.probabilities() < self.prompt_share), canvas.is_completion)]
+        is_after_prompt = np.arange(len(canvas.tokens)) >= canvas.start
+        return [Glance(is_after_prompt | (canvas.probabilities() < self.prompt_share), canvas.is_completion)]
 
 
 def d1(
     setting: Setting = Setting(
         env="arithmetic:2", group_size=6, learning_rate=3e-5, max_tokens=32, temperature=0.9, steps=40
     ),
-    hidden: float = 0.15,  # share of the prompt's tokens that an estimate hides
-    clip: float = 0.5,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.04,  # weight of the penalty to the reference
-    epochs: int = 12,  # optimizer steps per batch, each with an estimate of its own
-    block: int = 8,  # places that are filled before any behind them
-    shown: int = 200,  # steps on masked demonstrations first; 0: the model fills masks already
+    hidden: float = 0.15,  # share of the prompt tokens that are masked
+    clip: float = 0.5,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
+    epochs: int = 12,  # optimizer steps per batch, each with its own prompt mask
+    block: int = 8,  # block size: positions that are unmasked before any later ones
+    shown: int = 200,  # supervised steps on masked demonstrations before RL; 0: the model can unmask already
 ) -> Run:
-    """Supervised training on masked completions, then RL; `strop train d1` does both."""
+    """Supervised training on masked completions, then RL; `strop train d1` runs both."""
     engine = filling(setting, block, least=2)
     return setting.run(
         "d1",

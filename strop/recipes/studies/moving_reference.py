@@ -17,7 +17,7 @@ from strop.training.trainers.torch import TorchTrainer
 def moving_reference(
     setting: Setting = Setting(),
     every: int = 50,  # versions between two updates of the reference
-    keep: float = 0.0,  # share of the old reference that stays; 0 resets it, 0.995 every 10 versions is GRPO-CARE's average
+    keep: float = 0.0,  # weight of the old reference; 0 resets it, 0.995 with every=10 is GRPO-CARE
     kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Every `every` versions the reference is averaged with the policy."""

@@ -20,7 +20,7 @@ from tests.building import advantages_of, make_group
 def with_entropy(rewards: list[float], entropies: list[float]) -> Group:
     group = make_group(rewards, lengths=[2] * len(rewards))
     for rollout, entropy in zip(group.rollouts, entropies, strict=True):
-        rollout.notes["entropy"] = np.array([entropy - 0.1, entropy + 0.1], dtype=np.float32)
+        rollout.policy_statistics["entropy"] = np.array([entropy - 0.1, entropy + 0.1], dtype=np.float32)
     return group
 
 
@@ -76,7 +76,7 @@ def test_ties_are_broken_by_order_and_one_rollout_says_nothing() -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="no metric 'entropie'"):
         Conditional("entropie")
-    with pytest.raises(ConfigurationError, match="no notes"):
+    with pytest.raises(ConfigurationError, match="of entropy"):
         Conditional()([make_group([1.0, 0.0])])
     assert Conditional().needs == {ENTROPY} and Conditional("length").needs == frozenset()
 
@@ -88,7 +88,7 @@ def test_a_schedule_rises_and_falls_three_times() -> None:
     end = 0.3 * (1 + np.cos(np.pi * 39 / 40))
     assert found == pytest.approx([0.0, 0.3, 0.58, 0.6, 0.3, end, 0.6, 0.3, 0.6, end])
     assert Conditional(mix=0.7).mix_at(99) == 0.7
-    with pytest.raises(ConfigurationError, match="steps for them, got 3, 0"):
+    with pytest.raises(ConfigurationError, match="steps >= 1, got 3 and 0"):
         Conditional(cycles=3)
 
 

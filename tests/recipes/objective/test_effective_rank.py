@@ -73,8 +73,8 @@ def test_centres_move_by_their_step_from_zero() -> None:
     for seed in (0, 1):
         group = thinking(seed)
         advantage([group])
-        notes = [rollout.notes["hidden_after"].astype(np.float64) for rollout in group.rollouts]
-        means.append(np.mean([rank_metrics(states, 2) for states in notes], axis=0))
+        hidden = [rollout.policy_statistics["hidden_after"].astype(np.float64) for rollout in group.rollouts]
+        means.append(np.mean([rank_metrics(states, 2) for states in hidden], axis=0))
     assert advantage.state()["centres"] == pytest.approx((0.21 * means[0] + 0.3 * means[1]).tolist())
 
 
@@ -96,7 +96,7 @@ def thinking(seed: int, spread: float = 1.0) -> Group:
     stream = np.random.default_rng(seed)
     for index, rollout in enumerate(group.rollouts):
         scale = np.array([1.0] * (1 if index else 4) + [0.0] * (3 if index else 0)) * spread
-        rollout.notes["hidden_after"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
+        rollout.policy_statistics["hidden_after"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
     return group
 
 
@@ -117,7 +117,7 @@ def test_the_first_draw_is_left_as_it_is_and_then_the_richer_rollout_gains() -> 
 
 def test_needs_and_refusals() -> None:
     assert HiddenRank(GroupMean()).needs == {HIDDEN_AFTER}
-    with pytest.raises(ConfigurationError, match="no notes"):
+    with pytest.raises(ConfigurationError, match="of hidden_after"):
         HiddenRank(GroupMean())([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="stride >= 1"):
         HiddenRank(GroupMean(), stride=0)

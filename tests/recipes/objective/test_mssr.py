@@ -21,7 +21,7 @@ def one(reward: float, number: int, task: str, distance: float = 0.0) -> Group:
     group = make_group([reward], number=number)
     rollout = group.rollouts[0]
     rollout.task = replace(TASK, id=task)
-    rollout.notes = {
+    rollout.policy_statistics = {
         "entropy": np.zeros(1, dtype=np.float32),
         "logprobs": np.array([-1.0], dtype=np.float32),
         "reference_logprobs": np.array([-1.0 - distance], dtype=np.float32),

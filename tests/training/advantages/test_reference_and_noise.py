@@ -14,7 +14,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.noisy_prompt import Noisy
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy_names import REFERENCE
-from strop.recipes.objective.aapo import BesideReference, PairedWithReference, ReferenceMomentum
+from strop.recipes.objective.aapo import WithReferenceRollouts, PairedWithReference, ReferenceMomentum
 from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior
 from strop.roles import Agent
 from strop.types import Group, Origin, Outcome, Rollout, Sampling, Start
@@ -154,11 +154,11 @@ async def played(start: Start, agent: Agent | None = None) -> Rollout:
 def test_strategies_choose_who_speaks() -> None:
     group = Group(0, TASK, [])
     starts = [Start(str(i), i) for i in range(4)]
-    pairs = asyncio.run(BesideReference()(group, starts, played))
+    pairs = asyncio.run(WithReferenceRollouts()(group, starts, played))
     assert [rollout.origin for rollout in pairs] == [Origin.POLICY] * 2 + [Origin.TEACHER] * 2
     assert [rollout.comparison_group for rollout in pairs] == ["", "", REFERENCE, REFERENCE]
     levels = asyncio.run(NoiseLevels()(group, starts, played))
     assert [rollout.facts["noise"] for rollout in levels] == [0.0, 0.3, 0.6, 0.9]
     assert [rollout.comparison_group for rollout in levels] == [f"noise:{level}" for level in range(4)]
     with pytest.raises(ConfigurationError, match="even number per group, got 3"):
-        asyncio.run(BesideReference()(group, starts[:3], played))
+        asyncio.run(WithReferenceRollouts()(group, starts[:3], played))
