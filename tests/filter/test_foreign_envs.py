@@ -50,7 +50,7 @@ def group_in(env: Any, *completions: str) -> Group:
     return Group(0, task, [Rollout(r, task, (_turn(r),), Outcome.FINISHED) for r in completions])
 
 
-@pytest.score.parametrize("reward", [LastCompletion, Checked])
+@pytest.mark.parametrize("reward", [LastCompletion, Checked])
 def test_a_foreign_check_runs_in_another_process(reward: Any) -> None:
     group = group_in(Telling(), "1")
     scored([reward((Telling(),))], group)
@@ -58,7 +58,7 @@ def test_a_foreign_check_runs_in_another_process(reward: Any) -> None:
     assert isinstance(pid, float) and pid > 0 and pid != os.getpid()
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     "reward",
     [LastCompletion((Telling(),)), Checked((Telling(),)), Pairwise(Graded((Telling(),)))],
     ids=lambda r: type(r),

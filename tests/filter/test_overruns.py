@@ -91,8 +91,8 @@ class OnceSlow(Reward):
         return [1.0 if rollout.completion == "right" else 0.0 for rollout in group.rollouts]
 
 
-@pytest.score.parametrize("said", ["hang", "memory", "stack"])
-@pytest.score.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 10.0), (0.0, 1.0)])
+@pytest.mark.parametrize("said", ["hang", "memory", "stack"])
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 10.0), (0.0, 1.0)])
 def test_what_exhausts_its_scorer_earns_what_a_wrong_answer_does(said: str, low: float, high: float) -> None:
     group = group_of("right", said, "wrong")
     (scores,) = scored([Grades(low, high)], group, seconds=1.0)
@@ -113,7 +113,7 @@ def test_a_bug_that_a_completion_finds_stays_the_scorers_fault() -> None:
     assert scores.overruns == 0 and scores.failed == 1
 
 
-@pytest.score.parametrize("knows_empty", [False, True])
+@pytest.mark.parametrize("knows_empty", [False, True])
 def test_a_scorer_that_hangs_on_all_punishes_nobody(knows_empty: bool) -> None:
     group = group_of("1", "2")
     (scores,) = scored([HangsOnAll(knows_empty=knows_empty)], group, seconds=0.5)
@@ -177,7 +177,7 @@ def test_towers_of_powers_count_as_wrong_in_math_verify() -> None:
     assert outcomes(group) == [1.0] + [0.0] * len(HOSTILE)
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("answer", "right", "wrong"),
     [
         ("12", ["$12$", "$12\\%$"], ["$1200\\%$", "$x=1200\\%$", "$0.12$", "1200%", "1200 percent"]),

@@ -122,7 +122,7 @@ FAULTS = {
 }
 
 
-@pytest.score.parametrize("reward", [Obeys(), ObeysInline()])
+@pytest.mark.parametrize("reward", [Obeys(), ObeysInline()])
 def test_only_the_guilty_rollout_fails(reward: Any) -> None:
     name = reward_names([reward])[0]
     for said, fault in FAULTS.items():
@@ -144,7 +144,7 @@ DEATHS = {
 }
 
 
-@pytest.score.parametrize("said", DEATHS)
+@pytest.mark.parametrize("said", DEATHS)
 def test_a_reward_that_dies_or_leaves_processes_fails_only_the_guilty(said: str) -> None:
     group, later = group_of("1", said, "0"), group_of("3")
     scored([Obeys()], group, later)
@@ -152,7 +152,7 @@ def test_a_reward_that_dies_or_leaves_processes_fails_only_the_guilty(said: str)
     assert outcomes(later) == [3.0], "the next group finds a worker again"
 
 
-@pytest.score.parametrize("said", ["hang", "spin", "spawn and hang"])
+@pytest.mark.parametrize("said", ["hang", "spin", "spawn and hang"])
 def test_a_reward_that_hangs_is_killed_at_its_deadline_and_its_completion_counts_as_wrong(said: str) -> None:
     group = group_of("1", said)
     begun = time.monotonic()
@@ -177,7 +177,7 @@ def test_a_hanging_reward_does_not_hold_up_other_groups() -> None:
     assert asyncio.run(both()) == ["quick", "quick", "hangs"]
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("value", "fault"),
     [
         (None, "returned None, need a list of 2 numbers"),
@@ -329,7 +329,7 @@ asyncio.run(main())
 """
 
 
-@pytest.score.parametrize("arguments", [[], ["hang"], ["spawn and hang"]])
+@pytest.mark.parametrize("arguments", [[], ["hang"], ["spawn and hang"]])
 def test_no_worker_outlives_its_parent(arguments: list[str]) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", ORPHANING, *arguments], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent.parent

@@ -94,7 +94,7 @@ def test_credit_follows_the_payment() -> None:
     assert rollout.advantages is not None and rollout.advantages.tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
-@pytest.score.parametrize("span", [Span(1, 0, 1), Span(0, 2, 9), Span(0, -1, 1), Span(0, 3, 2), Span(-1, 0, 1)])
+@pytest.mark.parametrize("span", [Span(1, 0, 1), Span(0, 2, 9), Span(0, -1, 1), Span(0, 3, 2), Span(-1, 0, 1)])
 def test_a_place_that_is_not_there_fails_the_rollout(span: Span) -> None:
     rollout = scored(rollout_of("abc"), Says(Paid(0.0, (span,))))
     assert rollout.outcome is Outcome.FAILED and "reward says: pays" in rollout.error

@@ -116,7 +116,7 @@ class Mends(Recording):
         return await super().sample(prompt, sampling, key)
 
 
-@pytest.score.parametrize("count", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 def test_the_first_bad_line_is_found_by_halving(tmp_path: Path, count: int) -> None:
     folder = save_folder(tmp_path)
     for good in range(count):

@@ -50,7 +50,7 @@ def test_of_several_completions_the_longest_counts() -> None:
     assert CosineLength(Earned(), 1000)(group) == pytest.approx([1.5, -5.0, -10.0, -10.0])
 
 
-@pytest.score.parametrize("fields", [{"limit": 16}, {"wrong": (-10.0, 0.5)}])
+@pytest.mark.parametrize("fields", [{"limit": 16}, {"wrong": (-10.0, 0.5)}])
 def test_values_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match="above its margin and nothing above 0"):
         CosineLength(**{"judge": Earned(), "limit": 1000} | fields)  # type: ignore[arg-type]

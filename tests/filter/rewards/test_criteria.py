@@ -74,7 +74,7 @@ def _scored(parts: dict[str, str]) -> str:
     return scored(question("?", **parts))
 
 
-@pytest.score.parametrize("said", NONSENSE)
+@pytest.mark.parametrize("said", NONSENSE)
 def test_nonsense_about_one_completion_fails_that_rollout_alone(said: str) -> None:
     judge = Tells(lambda parts: said if parts["completion"] == "x" else "1: 40\n2: 60")
     for reward in (ContextCriteria(says("- a\n- b"), judge), RubricAnchors(says("1: a\n1: b"), judge, 1e-9)):

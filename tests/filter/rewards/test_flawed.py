@@ -75,7 +75,7 @@ def test_paid_by_hand() -> None:
     assert scored(saying(SUM, CLEANLY, BADLY, WRONG), RULES, penalty=0.5) == [1, 0.5, -1]
 
 
-@pytest.score.parametrize("said", ["", "none of them", "7", "-2", "<think>0"])
+@pytest.mark.parametrize("said", ["", "none of them", "7", "-2", "<think>0"])
 def test_a_judge_that_fails_finds_no_flaw(said: str) -> None:
     """Also one that names a step which the completion has not: there are three, with the answer."""
     judge = Saying(said)
@@ -84,7 +84,7 @@ def test_a_judge_that_fails_finds_no_flaw(said: str) -> None:
     assert group.rollouts[0].facts == {}
 
 
-@pytest.score.parametrize(("clean", "wrong", "sign"), [(1, 6, 1), (6, 1, -1), (3, 3, 0), (1, 2, 1), (2, 1, -1)])
+@pytest.mark.parametrize(("clean", "wrong", "sign"), [(1, 6, 1), (6, 1, -1), (3, 3, 0), (1, 2, 1), (2, 1, -1)])
 def test_a_flawed_rollout_is_pushed_up_while_wrong_ones_prevail(clean: int, wrong: int, sign: int) -> None:
     """The mean of `clean` times 1, one 0 and `wrong` times -1 has the sign of clean - wrong."""
     group = saying(SUM, BADLY, *[CLEANLY] * clean, *[WRONG] * wrong)

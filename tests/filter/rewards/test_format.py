@@ -25,7 +25,7 @@ def said(*completions: str) -> Group:
     return group
 
 
-@pytest.score.parametrize("must_think", [True, False])
+@pytest.mark.parametrize("must_think", [True, False])
 def test_tags_once_and_something_behind_them(must_think: bool) -> None:
     reward = Formatted(must_think)
     assert [reward(said(completion)) for completion in LAID_OUT] == [[1.0]] * len(LAID_OUT), (

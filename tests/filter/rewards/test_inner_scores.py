@@ -51,14 +51,14 @@ class Places(Reward):
         return [1.0, Paid(1.0)]
 
 
-@pytest.score.parametrize("asking", [*PLAIN, Noted])
+@pytest.mark.parametrize("asking", [*PLAIN, Noted])
 def test_is_asked_where_the_inner_reward_is_and_does_not_wait(asking: Callable[[Reward], Reward]) -> None:
     assert asking(Earned()).is_inline and not asking(Later()).is_inline
     with pytest.raises(ConfigurationError, match=f"{asking.__name__} needs scores at once, and Later is a coroutine"):
         asking(Later())(make_group([0.0, 1.0]))
 
 
-@pytest.score.parametrize("asking", PLAIN)
+@pytest.mark.parametrize("asking", PLAIN)
 def test_places_that_it_would_lose_are_refused(asking: Callable[[Reward], Reward]) -> None:
     with pytest.raises(ConfigurationError, match=f"{asking.__name__} needs plain numbers, and Places pays places"):
         asking(Places())(make_group([0.0, 1.0]))

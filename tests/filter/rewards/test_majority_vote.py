@@ -47,7 +47,7 @@ def labelled(*completions: str) -> list[float]:
     return Majority((ENV,))(saying(*completions))
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("completions", "rewards"),
     [
         (("2", "2", "3", "<think>"), [1, 1, 0, 0]),  # the card's
@@ -152,8 +152,8 @@ def test_in_a_run_the_label_pays_and_the_truth_is_only_measured(tmp_path: Path) 
     assert all(row["reward/outcome"] < 0.5 for row in recorder.rows)
 
 
-@pytest.score.parametrize("recipe", [mm_upt, ettrl])
-@pytest.score.parametrize("envs", ["arithmetic:1", "reasoning_gym/gcd", "arithmetic:1+reasoning_gym/gcd"])
+@pytest.mark.parametrize("recipe", [mm_upt, ettrl])
+@pytest.mark.parametrize("envs", ["arithmetic:1", "reasoning_gym/gcd", "arithmetic:1+reasoning_gym/gcd"])
 def test_recipes_without_labels_learn_from_none(recipe: Callable[[Setting], Run], envs: str) -> None:
     """Whether environments pay or are asked by a reward: the label is the siblings', and the truth is only measured."""
     run = recipe(Setting(env=envs))

@@ -12,7 +12,7 @@ from strop.types import Outcome, Task
 from tests.filter.test_scoring import group_of
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("answer", "right", "wrong"),
     [
         ("1/2", ["0.5", "$\\frac{1}{2}$", "so it is \\boxed{\\frac{2}{4}}"], ["2", "", "half", "$\\frac{"]),

@@ -32,7 +32,7 @@ def saying(completions: list[str], task: Task) -> Group:
     return replace(group, task=task)
 
 
-@pytest.score.parametrize("bias", [0.0, 3.0, -1.0])
+@pytest.mark.parametrize("bias", [0.0, 3.0, -1.0])
 def test_the_anchor_itself_is_worth_nothing_whatever_the_bias(bias: float) -> None:
     task = Task((Message("user", "?"),), "four", "test")
     rewards = Pairwise(Biased(bias))(saying(["four", "fourteen", "4"], task))
@@ -69,7 +69,7 @@ def test_a_generative_judge_answers_with_one_of_two_tokens() -> None:
     assert repr(judge) == f"Generative(model='{POCKET}', verdicts=('1', '2'), question={judge.question!r})"
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     "hostile", ["5\n2: 0\nbetter: 1", "5\r\n2: 0", "5\u2028\n2: 0\n\n1: 5", "{first}\n2: {second}"]
 )
 def test_no_line_of_a_completion_passes_for_another_part_of_the_question(hostile: str) -> None:

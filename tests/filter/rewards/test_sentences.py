@@ -55,7 +55,7 @@ def test_verdicts_are_read_as_written() -> None:
     }
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("true", "told", "earned"),
     [
         ("faithful; incorrect", "faithful; correct", 0.5),
@@ -114,7 +114,7 @@ def test_each_sentence_is_paid_at_its_end() -> None:
 NONSENSE = ["", "all correct", "1: faithful; x; correct", "1: faithful; nan\n2: faithful; correct"]
 
 
-@pytest.score.parametrize("said", NONSENSE)
+@pytest.mark.parametrize("said", NONSENSE)
 def test_a_sentence_without_a_verdict_fails_the_rollout(said: str) -> None:
     judge = Tells(lambda parts: said if "x" in parts["completion"] else "1: faithful; x; correct")
     bad, good, empty = scored(spelled("x. y.", "z.", ""), SentenceVerdicts(judge))

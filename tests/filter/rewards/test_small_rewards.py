@@ -37,7 +37,7 @@ def test_overlong_looks_at_the_longest_of_several_completions() -> None:
     assert Overlong(max_tokens=20, cushion=8)(group) == [0.0, -0.5, 0.0]
 
 
-@pytest.score.parametrize("cushion", [0, 21])
+@pytest.mark.parametrize("cushion", [0, 21])
 def test_overlong_refuses_an_impossible_cushion(cushion: int) -> None:
     with pytest.raises(ConfigurationError, match=f"got {cushion}"):
         Overlong(max_tokens=20, cushion=cushion)

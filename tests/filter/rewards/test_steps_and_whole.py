@@ -64,7 +64,7 @@ def test_layout_counts_first_and_last_not_at_all() -> None:
         CosineShift(Formatted(), Earned(), 0)
 
 
-@pytest.score.parametrize("level", [1, 2])
+@pytest.mark.parametrize("level", [1, 2])
 def test_a_table_takes_as_many_cells_as_its_level(level: int) -> None:
     env = Notebook(level)
     task = env.task(0)

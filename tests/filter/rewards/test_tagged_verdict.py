@@ -48,7 +48,7 @@ def test_what_completions_are_worth_by_hand() -> None:
     assert all("typed" not in rollout.facts for rollout in saying(TEXT, *completions).rollouts)
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("completion", "kind", "label", "is_laid_out"),
     [
         ("<think>x</think><answer> a\n</answer>", "", "A", True),
@@ -88,7 +88,7 @@ def test_what_is_shown_of_a_pair() -> None:
         assert shown[1] != shown[2].replace("B:", "A:"), "two different completions"
 
 
-@pytest.score.parametrize("kind", [TEXT, *CAPTIONS])
+@pytest.mark.parametrize("kind", [TEXT, *CAPTIONS])
 def test_the_better_completion_stands_in_either_place_and_its_label_is_right(kind: str) -> None:
     env, labels = BetterOfTwo(Preferences(Countdown(3)), kind), Counter[str]()
     for index in range(60):

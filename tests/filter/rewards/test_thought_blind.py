@@ -60,7 +60,7 @@ class AtPlaces(Reward):
         return [Paid(0.0, (Span(0, 0, 1, 1.0),)), *(Paid(0.0) for _ in others)]
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("completion", "response"),
     [
         ("<think>1+1</think>2", "2"),
@@ -95,7 +95,7 @@ def test_every_turn_is_cut() -> None:
     assert ThoughtBlind(Length())(Group(0, TASK, [both])) == [8]
 
 
-@pytest.score.parametrize("waits", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
 def test_a_judge_may_wait(waits: bool) -> None:
     group = saying("<think>a</think>one")
     asyncio.run(Scorer([ThoughtBlind(Length(waits))])(group))

@@ -107,7 +107,7 @@ def test_the_asked_threshold_is_told() -> None:
     assert reward.learn([]) == {}
 
 
-@pytest.score.parametrize(("total", "thresholds"), [(0, ((1.0, 0.5),)), (9, ()), (9, ((0.5, 0.9), (0.1, 0.8)))])
+@pytest.mark.parametrize(("total", "thresholds"), [(0, ((1.0, 0.5),)), (9, ()), (9, ((0.5, 0.9), (0.1, 0.8)))])
 def test_schedules_that_cannot_be_are_refused(total: int, thresholds: tuple[tuple[float, float], ...]) -> None:
     with pytest.raises(ConfigurationError, match=f"ascending shares, got {total}"):
         Tightening(NEAR, total, thresholds)

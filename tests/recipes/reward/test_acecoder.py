@@ -35,7 +35,7 @@ def test_every_group_of_four() -> None:
         assert set(rule(["a", "b", "c", "d"], rates)) == expected
 
 
-@pytest.score.parametrize("fields", [{"gap": 0.0}, {"gap": 0.9}, {"least": 1.1}, {"most": 0}])
+@pytest.mark.parametrize("fields", [{"gap": 0.0}, {"gap": 0.9}, {"least": 1.1}, {"most": 0}])
 def test_what_makes_no_pairs_is_refused(fields: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match="0 < gap <= least <= 1 and most >= 1"):
         PassRatePairs(**fields)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def test_the_numbers_of_the_card() -> None:
     assert paid("clip-delta", 0.9, 0.2, 0.6, 0.8) == pytest.approx([0.425, -0.4, -0.025, 0.0])
 
 
-@pytest.score.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_what_is_paid_from_a_step_on_is_what_was_said_of_it(size: int) -> None:
     """For all solutions of up to four steps; the last step is left to the task's own reward."""
     for values in product(LEVELS, repeat=size):
@@ -139,7 +139,7 @@ def test_calculations_of_a_scratchpad() -> None:
     assert read("1+1=3", "2+2=4 so 4") == [("1+1=3", 0), ("2+2=4", 0), (" so 4", 0)], "over several turns"
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("step", "is_right"),
     [
         *[(right, True) for right in ("1+1=2", "3-7=-4", "(1+2)*3=9", "7/2=7/2")],

@@ -83,7 +83,7 @@ def test_what_it_tells() -> None:
     assert Gated((Flat(), Earned())).learn([]) == {"open_share": 0.0}
 
 
-@pytest.score.parametrize(("levels", "gates"), [(1, ()), (2, ()), (2, (0.0, 0.0)), (0, ())])
+@pytest.mark.parametrize(("levels", "gates"), [(1, ()), (2, ()), (2, (0.0, 0.0)), (0, ())])
 def test_gates_that_do_not_fit_are_refused(levels: int, gates: tuple[float, ...]) -> None:
     with pytest.raises(ConfigurationError, match=f"got {levels} levels and {len(gates)} gates"):
         Gated((Flat(),) * levels, gates)

@@ -80,7 +80,7 @@ def test_precision_and_recall_by_hand() -> None:
     assert told([(False, False)]) == told([]) == {}
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("level", "ends", "far", "valid"),
     [
         (2, [0, 1, -1, 99, -99], [10**9, -(10**9), 10**6, -(10**5), 10**30], "int) and abs(x)<=1000000000"),

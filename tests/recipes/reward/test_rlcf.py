@@ -173,7 +173,7 @@ def test_checklists_and_scores_are_read_as_written() -> None:
 RIGHT, TASK_TEXT = "<think>47+12=59 59+30=89</think>89", "47+12+30=?"
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("completion", "scores"),
     [
         (RIGHT, [100, 100, 100, 100, 100]),

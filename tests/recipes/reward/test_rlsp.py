@@ -35,7 +35,7 @@ def saying(*completions: str) -> Group:
     )
 
 
-@pytest.score.parametrize("length", [8, 40, 4000])
+@pytest.mark.parametrize("length", [8, 40, 4000])
 def test_twice_the_working_earns_half_the_price_back(length: int) -> None:
     """The card's: at equal correctness exactly 1000 / (2 n) more, n a fourth of the characters."""
     short, long = SearchEffort()(saying(f"{'x' * length}</think>7", f"{'x' * 2 * length}</think>7"))

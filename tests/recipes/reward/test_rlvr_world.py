@@ -32,7 +32,7 @@ def test_by_hand() -> None:
     assert paid("a=1", "a=1 or so", "it is a=1") == [0, 0], "words beside items: the completion cannot be read"
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("action", "expected"),
     [("set red 7", "red=7"), ("set red 3", "none"), ("set gold 1", "gold=1"), ("move red blue", "red= blue=8"),
      ("drop blue", "blue="), ("look red", "none")],

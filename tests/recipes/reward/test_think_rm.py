@@ -90,7 +90,7 @@ def test_whoever_nobody_can_judge_has_no_reward() -> None:
     )
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("text", "verdict"),
     [("verdict: 2", 2), ("so\nverdict: -3 .", -3), ("verdict:+1", 1), ("verdict: 1\nverdict: 3", 3)],
 )
@@ -98,12 +98,12 @@ def test_verdicts_are_read(text: str, verdict: float) -> None:
     assert verdict_in(text) == verdict
 
 
-@pytest.score.parametrize("text", ["", "2", "verdict: 0", "verdict: 4", "verdict: 12", "verdict: 1.5", "verdict: good"])
+@pytest.mark.parametrize("text", ["", "2", "verdict: 0", "verdict: 4", "verdict: 12", "verdict: 1.5", "verdict: good"])
 def test_what_is_no_verdict_is_missing(text: str) -> None:
     assert math.isnan(verdict_in(text))
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("completion", "other", "verdict"),
     [
         ("<think>1+1=2</think>2", "<think>1+1=3</think>3", 2),  # both answer what they worked out, one holds
