@@ -26,11 +26,12 @@ from strop.filter.judges.progress_frames import frames
 from strop.filter.judges.step_gain import question, residual
 from strop.generate.agents.support.episode_replay import where_it_stands
 from strop.generate.interfaces import Dialogue, Player
-from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.turn_ops import as_prefix
+from strop.recipes.llm_clients import parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Episode, LLMClient, Strategy
 from strop.run import Run
+from strop.standins.judges.progress import narrowing
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling, Start, Task
@@ -146,11 +147,11 @@ def _id(node: _Node) -> str:
 
 def bavt(
     setting: Setting = Setting(env="guess:4", group_size=1, steps=4),
-    judge: str = "strop.standins.judges.progress:narrowing",  # module:function that rates by how much a turn helped
+    judge: str = "rules",  # rates how much a turn helped: rules, itself, a model folder, or http://HOST/v1#MODEL
     calls: int = 10,  # turns of one search, over all branches
     tokens: int = 512,  # completion tokens of one search, over all branches
 ) -> Run:
     """group_size searches of each task; the best dialogue of each is the rollout."""
-    search = BudgetedTree(Procedural(judge), calls, tokens)
+    search = BudgetedTree(parse_judge(judge, narrowing), calls, tokens)
     run = setting.run("bavt", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

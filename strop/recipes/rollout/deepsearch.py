@@ -1,15 +1,14 @@
-"""A search tree in place of independent rollouts; each token is worth what was found below it.
+"""DeepSearch: MCTS in place of independent rollouts; token-level advantages from node values; DAPO's clipping.
 
 Title: DeepSearch: Overcome the Bottleneck of Reinforcement Learning with Verifiable Rewards via Monte Carlo Tree Search
 Paper: arXiv 2509.25454 (2025)
 Claim: 62.95 % on average over six mathematics benchmarks at 1.5B, with 5.7 times fewer GPU hours than longer training.
-Reading: As released, with the bonus on uncertainty that the paper has and the release switches off; see the mechanisms.
-    `group_size` counts recorded rollouts. Nodes have 8 of a completion's 64 tokens, where the paper's have 256 of
-    16384. Of
-    the release's eight optimizer steps per batch four fit. Recorded rollouts are chosen by what came of them: they
-    count in no pass rate. Tokens that rollouts share are credited once for each.
-Left out: Rounds: a filter of tasks by earlier rollouts, and right answers to hard tasks that the next round is shown
-    instead of a search. The price of overlong answers.
+Reading: As released, plus the uncertainty bonus that the paper has and the release switches off; see the mechanisms.
+    `group_size` counts recorded rollouts. Nodes have 8 of a completion's 64 tokens, the paper's 256 of 16384. Of the
+    release's eight optimizer steps per batch four fit. Recorded rollouts are selected by their outcome, so they count
+    in no pass rate. A token that several rollouts share gets an advantage once for each.
+Left out: Training in rounds: filtering tasks by earlier rollouts, and replaying right rollouts of hard tasks instead of
+    a search in the next round. The length penalty.
 Acts: fact/expansions > 1 and credit_within > 0 and clipped_share > 0
 """
 
@@ -34,31 +33,34 @@ from strop.training.arithmetic.tree_lineage import counts
 from strop.training.losses.clip import Clip
 from strop.types import Group, Outcome, Rollout, Start
 
-# DeepSearch's tree (2509.25454): pieces of a rollout, deepened until some end, then from the best open one of all.
+# DeepSearch's tree (2509.25454): nodes are pieces of a rollout; expand one path until it ends, then the best open leaf
+# of the whole tree.
 #
-# As released, where it is not said otherwise. An expansion makes `width` children. None of them ended: the child of the
-# highest q + explore * sqrt(ln N(parent) / N) is next, q = value / N. Some ended: one is recorded, a right one before a
-# wrong one before one that was cut off, the surest of them; then the next is the open leaf, wherever in the tree, with
-# the highest 0.4 tanh q(parent) + uncertainty * (mean of -log p of its tokens) + 0.01 sqrt(depth / deepest). Readings:
-# the local choice is the highest, where the release may draw it; uncertainty counts, as in the paper.
+# As released, where not stated otherwise. An expansion makes `width` children. If none of them ended, the child of the
+# highest q + explore * sqrt(ln N(parent) / N) is next, q = value / N. If some ended, one is recorded: right before
+# wrong, wrong before truncated, then the one of highest mean log-probability. Next is the open leaf, anywhere in the
+# tree, with the highest 0.4 tanh q(parent) + uncertainty * (mean of -log p of its tokens) + 0.01 sqrt(depth / deepest).
+# Readings: the local choice is the argmax, where the release can also sample it; the uncertainty bonus counts, as in
+# the paper.
 
-VALUE = "value"  # what turns hold of each token: the worth of its node
-_QUALITY, _DEPTH = 0.4, 0.01  # weights of the parent's worth and of depth in the global choice
-_LEAST = 0.1  # weight of an end's worth far above it
+VALUE = "value"  # per-token array of a turn: the value of each token's node
+_QUALITY, _DEPTH = 0.4, 0.01  # weights of the parent's value and of depth in the global choice
+_LEAST = 0.1  # least weight of an end's reward far above it
 
 
 @dataclass(frozen=True)
 class Frontier(Strategy):
-    """Searches until as many rollouts ended as there are starts, or nothing is open; the recorded ones are brought.
+    """Strategy that searches until as many rollouts ended as there are starts, or nothing is open; it returns the
+    recorded ones.
 
-    What rollouts share is written in the one that was recorded first. Each token holds the worth of its node, tanh of
-    it but for ends; the others that were made are given up.
+    Tokens that rollouts share belong to the rollout recorded first. Each token holds the value of its node (tanh of it,
+    except for ends). All other ends are discarded.
     """
 
     width: int = 8  # children of a node
     tokens: int = 256  # of a node
     deepest: int = 64  # nodes of a rollout; the last one is played to the end
-    explore: float = 2.0  # weight of nodes that were seldom visited
+    explore: float = 2.0  # weight of the bonus for nodes with few visits
     uncertainty: float = 0.4  # weight of surprise in the global choice
 
     def __post_init__(self) -> None:
@@ -84,12 +86,12 @@ class Frontier(Strategy):
         return [*(_rollout(end, {"expansions": float(size)}, play) for end in ends), *failed]
 
     async def _recorded(self, ended: Sequence[TreeNode], play: Player) -> TreeNode:
-        """The one of these that counts; its worth goes up to the root."""
+        """The best of these ends; its reward is backed up to the root."""
         pieces = [node.piece for node in ended if node.piece is not None]
-        paid = await play.score(pieces)  # None: the reward failed, which says nothing
-        right = [mark is not None and mark > 0.5 for mark in paid]
+        paid = await play.score(pieces)  # None: the reward failed
+        right = [reward is not None and reward > 0.5 for reward in paid]
         whole = [piece.outcome is Outcome.FINISHED for piece in pieces]
-        ranks = [(mark is None, not ok, not done) for mark, ok, done in zip(paid, right, whole, strict=True)]
+        ranks = [(reward is None, not ok, not done) for reward, ok, done in zip(paid, right, whole, strict=True)]
         best = min(range(len(ended)), key=lambda place: (ranks[place], surprise(line(ended[place]))))
         if paid[best] is not None:
             back_up(ended[best], 1.0 if right[best] else -1.0)
@@ -114,21 +116,23 @@ class Frontier(Strategy):
         return _QUALITY * math.tanh(quality(node.above)) + self.uncertainty * node.surprise + deep
 
 
-def back_up(end: TreeNode, worth: float) -> None:
-    """Add an end's worth to all nodes above it, the less the higher; what led to something right stays worth it."""
+def back_up(end: TreeNode, reward: float) -> None:
+    """Add the reward of an end to all its ancestors, weighted less towards the root; a node above a right end stays
+    positive.
+    """
     node: TreeNode | None = end
     while node is not None:
-        weighted = max((node.depth + 1) / (end.depth + 1), _LEAST) * worth
+        weighted = max((node.depth + 1) / (end.depth + 1), _LEAST) * reward
         node.visits += 1
-        if node.value * worth >= 0:
+        if node.value * reward >= 0:
             node.value += weighted
-        elif worth > 0:
+        elif reward > 0:
             node.value = weighted
         node = node.above
 
 
 def _rollout(end: TreeNode, facts: dict[str, float], play: Player) -> Rollout:
-    """From the first node that no rollout has yet to the end, as one."""
+    """One rollout from the pieces that no earlier rollout has, down to the end."""
     own = [node for node in line(end) if node.piece is not None]
     values = [math.tanh(node.value) if node is not end else node.value for node in own]
     pieces = [node.piece for node in own if node.piece is not None]
@@ -139,14 +143,12 @@ def _rollout(end: TreeNode, facts: dict[str, float], play: Player) -> Rollout:
     return replace(whole, turns=noted(whole.turns, VALUE, kept), facts=whole.facts | facts)
 
 
-# DeepSearch's advantage (2509.25454): each token has the worth of its node, less the mean worth of the group's ends.
-
-_VALUE = "value"  # under which a search notes the worth of each token's node
+# DeepSearch's advantage (2509.25454): the value of each token's node, minus the mean value of the group's ends.
 
 
 @dataclass(frozen=True)
 class SearchValues(Advantage):
-    """Worth - mean worth of the last tokens, not divided by anything; a rollout alone is compared with 0.
+    """Advantage: value - mean value of the ends, not normalized; the baseline of a single rollout is 0.
 
     A token that several rollouts share counts once for each of them: every rollout is trained whole.
     """
@@ -155,20 +157,20 @@ class SearchValues(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            worth = {rollout.id: _worth(rollout) for rollout in group.scored}
-            ends = [values[-1] for values in worth.values() if len(values)]
+            values_of = {rollout.id: _values(rollout) for rollout in group.scored}
+            ends = [values[-1] for values in values_of.values() if len(values)]
             middle = float(np.mean(ends)) if len(ends) > 1 else 0.0
             times = counts(group)
             for rollout in group.scored:
-                advantage = (worth[rollout.id] - middle) * times[rollout.id]
+                advantage = (values_of[rollout.id] - middle) * times[rollout.id]
                 rollout.advantages = advantage.astype(np.float32)
 
 
-def _worth(rollout: Rollout) -> NDArray[np.float64]:
-    """[N]."""
-    if any(_VALUE not in turn.aux for turn in rollout.turns if len(turn.tokens)):
-        raise ConfigurationError(f"rollout {rollout.id} comes from no search: SearchValues needs the strategy Frontier")
-    found = [turn.aux[_VALUE][len(turn.prompt) :] for turn in rollout.turns if len(turn.tokens)]
+def _values(rollout: Rollout) -> NDArray[np.float64]:
+    """The node value of each sampled token: [N]."""
+    if any(VALUE not in turn.aux for turn in rollout.turns if len(turn.tokens)):
+        raise ConfigurationError(f"rollout {rollout.id} has no node values: SearchValues needs the strategy Frontier")
+    found = [turn.aux[VALUE][len(turn.prompt) :] for turn in rollout.turns if len(turn.tokens)]
     return np.concatenate([np.zeros(0), *found])
 
 
@@ -176,10 +178,10 @@ def deepsearch(
     setting: Setting = Setting(env="arithmetic:6"),
     width: int = 8,  # children of a node
     tokens: int = 8,  # of a node
-    uncertainty: float = 0.4,  # weight of surprise in the choice of the next node; 0: as released
+    uncertainty: float = 0.4,  # weight of surprise in the choice of the next leaf; 0: as released
     minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
-    """group_size ends of one tree, the surest right ones first."""
+    """group_size ends of one tree, right and confident ones first."""
     deepest = max(setting.max_tokens // tokens, 1)
     return setting.run(
         "deepsearch",

@@ -1,14 +1,13 @@
-"""PPO from states that demonstrations went through, chosen at random: the policy writes the rest.
+"""DR-PO: PPO whose rollouts start from random states of demonstrations (dataset resets).
 
 Title: Dataset Reset Policy Optimization for RLHF
 Paper: arXiv 2404.08495 (2024)
 Claim: Better win rates than PPO and DPO on TL;DR summaries and Anthropic's HH data, under GPT-4's judgement.
-Reading: Demonstrations of the environment stand for preferred completions, and its outcome for the reward model; every
-    rollout is
-    reset, as released. Advantage, critic and penalty see what the policy wrote; the release's value loss sees given
-    tokens as well. A k2 loss to the reference stands for the KL within the reward. Weight of the penalty, epochs and
-    minibatches are not in the sources read: 0.05, one and two.
-Left out: The reward model that is fitted to preferences first.
+Reading: Demonstrations of the environment stand in for preferred completions, and its outcome for the reward model;
+    every rollout is reset, as released. Advantage, critic and KL penalty cover the tokens that the policy sampled; the
+    release's value loss also covers prefix tokens. A k2 loss to the reference replaces the KL term in the reward. The
+    weight of the penalty, epochs and minibatches are not in the sources read: 0.05, one and two.
+Left out: Fitting the reward model to preferences first.
 Acts: share/branched > 0 and fact/shared > 0
 """
 
@@ -33,22 +32,23 @@ from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
 from strop.types import Group, Rollout, Start
 
-# DR-PO's resets (2404.08495): rollouts begin in a state that a demonstration went through, chosen at random.
+# DR-PO's resets (2404.08495): rollouts start from a random state of a demonstration.
 #
-# What is given is a state and no action: read, never trained, credited or counted. The demonstration stands for the
-# preferred completion of a data set.
+# The prefix is a state, not an action: the policy reads it, and it is neither trained nor given an advantage nor
+# counted. The demonstration stands in for the preferred completion of a data set.
 
 
 @dataclass(frozen=True)
 class ResetToDemonstration(Strategy):
-    """With probability `share` a rollout is given the first k of the L tokens of what `expert` does, 0 < k < L.
+    """Strategy that gives a rollout, with probability `share`, the first k of a demonstration's L tokens as prefix, 0 <
+    k < L.
 
-    The demonstration itself is not brought. Where it has fewer than 2 tokens or the environment fails it, nothing is
-    reset.
+    `expert` plays the demonstration, which is not returned. Where it has fewer than 2 tokens or the environment fails,
+    nothing is reset.
     """
 
     expert: Agent
-    share: float = 1.0  # of rollouts that are reset
+    share: float = 1.0  # of rollouts that are reset; 0 is PPO
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
@@ -73,9 +73,9 @@ class ResetToDemonstration(Strategy):
 def dr_po(
     setting: Setting = Setting(env="countdown:4"),
     share: float = 1.0,  # of rollouts that are reset; 0 is PPO
-    kl: float = 0.05,  # weight of the penalty to the reference
+    kl: float = 0.05,  # weight of the KL penalty to the reference
 ) -> Run:
-    """Each rollout is given the beginning of a demonstration, of random length."""
+    """Each rollout has a prefix of a demonstration, of random length."""
     return setting.run(
         "dr_po",
         Gae(trace=0.95),

@@ -1,13 +1,13 @@
-"""A tree of rollouts that forks where the policy is uncertain, rewarded by the answer that most of its leaves give.
+"""ETTRL: test-time RL on trees that branch at high-entropy tokens; majority-vote reward, entropy-reshaped advantages.
 
 Title: ETTRL: Balancing Exploration and Exploitation in LLM Test-Time Reinforcement Learning Via Entropy Mechanism
 Paper: arXiv 2508.11356 (2025)
 Claim: 68 % better Pass@1 on AIME 2024 for Llama3.1-8B than TTRL, with 60 % of its tokens.
 Reading: No release was found. `group_size` counts the roots, of which the paper has 12; with two positions and two
     branches each has five leaves. All leaves vote and are compared as one group. Each leaf counts as if it were trained
-    whole: tokens that several share are credited with the sum. Optimizer steps per batch are not known: one. Tasks are
-    the environment's train tasks, and their answers are measured (`reward/outcome`) without being learned from.
-Left out: The clipped advantage, which the paper tries beside the reshaped one.
+    whole: tokens that several share get the sum of their advantages. Optimizer steps per batch are not known: one.
+    Tasks are the environment's train tasks; their outcome is measured (`reward/outcome`) but not trained on.
+Left out: The clipped advantage, the paper's alternative to the reshaped one.
 Acts: share/branched > 0 and credit_within > 0
 """
 
@@ -36,17 +36,19 @@ from strop.training.losses.clip import Clip
 from strop.training.requirements import ENTROPY, PolicyStatistic
 from strop.types import FloatArray, Group, Metrics, Rollout, Start
 
-# ETTRL's tree of rollouts (2508.11356): whole rollouts, and new endings from where each was least certain.
+# ETTRL's tree of rollouts (2508.11356): whole rollouts, each continued anew from its most uncertain tokens.
 #
-# Reading: the token at a chosen position is drawn anew, and all after it; what stands before is given to the branch,
-# and so written once. Entropies are the trainer's, of the weights at hand, at the temperature of sampling.
+# Reading: the token at a chosen position and all tokens after it are sampled again; those before it are the branch's
+# prefix, so each token exists once. Entropies are the trainer's, under the current weights, at the sampling
+# temperature.
 
 
 @dataclass(frozen=True)
 class EntropyForks(Strategy):
-    """Each start is a root; from its `positions` tokens of highest entropy `branches` rollouts each go on otherwise.
+    """Strategy that plays each start as a root and samples `branches` rollouts from each of its `positions` tokens of
+    highest entropy.
 
-    M starts make up to M * (1 + positions * branches) rollouts. A branch has as its fact `shared` the share of its
+    M starts make up to M * (1 + positions * branches) rollouts. The fact `shared` of a branch is the share of its
     tokens that are its root's.
     """
 
@@ -70,20 +72,22 @@ class EntropyForks(Strategy):
         return [*roots, *await together(branched(start, play) for start in forks)]
 
     def _places(self, entropy: FloatArray) -> list[int]:
-        """The most uncertain tokens, in their order; of equals the first."""
+        """Positions of the most uncertain tokens, in order; of equal ones the first."""
         highest: list[int] = np.argsort(-entropy, kind="stable")[: self.positions].tolist()
         return sorted(highest)
 
 
-# ETTRL's reshaped advantage (2508.11356): what was said with less warning than the siblings had counts more.
+# ETTRL's reshaped advantage (2508.11356): rollouts of lower entropy than their siblings get a larger one.
 #
-# Reading: a rollout's entropy is the mean over all tokens of its completions, those shared with its parents, too. The
-# weight is held at 0 from below: beyond twice the mean entropy it would turn the sign of the advantage.
+# Reading: a rollout's entropy is the mean over all tokens of its completions, including those shared with its parents.
+# The weight is at least 0: beyond twice the mean entropy it would flip the sign of the advantage.
 
 
 @dataclass(frozen=True)
 class EntropyReshaped(Advantage):
-    """What `inner` gives, times 1 + (mean - H) / mean: H is the rollout's entropy, mean that over its siblings."""
+    """Advantage of `inner` times 1 + (mean - H) / mean: H is the rollout's entropy, mean the average of H over its
+    siblings.
+    """
 
     inner: Advantage
 
@@ -98,13 +102,13 @@ class EntropyReshaped(Advantage):
                 rollout.advantages = (rollout.advantages * weight).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How far the weights are from 1 on average."""
+        """Metrics only: mean distance of the weights from 1."""
         distances = [abs(weight - 1) for group in groups for weight in _weights(group.scored)]
         return {"reshaped": float(np.mean(distances)) if distances else 0.0}
 
 
 def _weights(rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
-    """1 for a rollout without tokens, and for all where nobody was in warning: [G]."""
+    """1 for a rollout without tokens, and for all where the mean entropy is 0: [G]."""
     known = {rollout.id: _entropy(rollout) for rollout in rollouts}
     paths = [[known[owner][:size] for owner, size in line.items()] for line in lines(rollouts).values()]
     means = np.array([np.concatenate(path).mean() if sum(map(len, path)) else np.nan for path in paths])  # [G]
@@ -115,7 +119,7 @@ def _weights(rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
 
 
 def _entropy(rollout: Rollout) -> NDArray[np.float64]:
-    """Of its own tokens: [N]."""
+    """Entropy of its own tokens: [N]."""
     if not rollout.num_tokens:
         return np.zeros(0)
     return ENTROPY.of(rollout).astype(np.float64)
@@ -125,9 +129,9 @@ def ettrl(
     setting: Setting = Setting(group_size=12),
     positions: int = 2,  # of a rollout, from which others branch off
     branches: int = 2,  # from each position
-    rule: str = "sum",  # or mean: the advantage of tokens that several rollouts share
+    rule: str = "sum",  # advantage of tokens that several rollouts share: sum or mean
 ) -> Run:
-    """group_size roots; no answer is known, so that of the majority is taken for right."""
+    """group_size roots; the majority answer counts as right."""
     run = setting.run(
         "ettrl",
         AlongTree(EntropyReshaped(GroupStandard()), rule),

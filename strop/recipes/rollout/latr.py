@@ -1,14 +1,14 @@
-"""Greedy paths branch at close calls, look-alikes are dropped, and what is left is sampled to its end.
+"""LATR: GRPO on lookahead trees; greedy paths branch at close calls, similar branches are dropped, the rest is sampled.
 
 Title: Lookahead Tree-Based Rollouts for Enhanced Trajectory-Level Exploration in Reinforcement Learning with Verifiable
     Rewards
 Paper: arXiv 2510.24302 (2025)
 Claim: Policies learn 131 % faster on average and end 4.2 % better in pass@1, under GRPO and DAPO.
-Reading: The release's GRPO for countdown: thresholds 0.25 and 0.15, groups of 8, one optimizer step per batch, a KL of
-    0.01. The share of the tree falls in the release's steps. Completions here have 25 tokens, not 1024: paths are
-    compared 4 and 8 tokens after their birth, not 20, 30 and 50, and trees have at most 16 tokens. Ratios are to the
-    policy before the step, as there, and tokens of the tree are no draws from it, which the paper does not correct.
-    Tokens that rollouts share are credited with the sum.
+Reading: The release's GRPO for countdown: thresholds 0.25 and 0.15, groups of 8, one optimizer step per batch, a KL
+    penalty of 0.01. The share of tree rollouts decreases in the release's steps. Completions here have 25 tokens, not
+    1024: paths are compared 4 and 8 tokens after they branch, not 20, 30 and 50, and trees have at most 16 tokens.
+    Ratios are to the policy before the step, as there; tokens of the tree are not sampled from it, which the paper does
+    not correct. Tokens that rollouts share get the sum of their advantages.
 Left out: The mathematics variant with common suffixes and ROUGE-L. The share of prompts whose trees must be full, since
     each tree ends by itself.
 Acts: share/branched > 0 and fact/lookalikes > 0
@@ -38,31 +38,36 @@ from strop.training.losses.kl import Kl
 from strop.training.top_k_stats import top
 from strop.types import Group, IntArray, Origin, Rollout, Sampling, Start
 
-# LATR's tree (2510.24302): greedy paths, from which runners-up that are about as likely branch off; look-alikes go.
+# LATR's tree (2510.24302): greedy paths branch where the second token is about as likely as the first; similar branches
+# are dropped.
 #
-# As released, for countdown: the likeliest token continues a path; the second opens another where p2 > absolute and p1
-# - p2 < relative, as long as fewer than round(n * share) paths live, the earlier places first. Some tokens after its
-# birth a path is compared with its parent over the same tokens and dropped where edits / tokens is too small, unless
-# one of them ended. Once all places are taken and the youngest is older than the last comparison, or at a length, every
-# path is sampled to its end; so are the rollouts that the tree does not hold, and places that stayed empty go on from
-# the first path. Readings: paths go on `piece` tokens between two looks, and comparisons are made there. The tokens of
-# the tree are no draws from the policy, which is not corrected; a runner-up that opens a path was sampled by nobody.
+# As released, for countdown: the likeliest token continues a path. The second one opens another path where p2 >
+# absolute and p1 - p2 < relative, as long as fewer than round(n * share) paths live, earlier positions first. Some
+# tokens after it branched, a path is compared with its parent over the same tokens and dropped where edits / tokens is
+# too small, unless one of them ended. Once the tree is full and its youngest path is older than the last comparison, or
+# at a maximal length, every path is sampled to its end. The rollouts outside the tree are sampled from the prompt, and
+# unused slots of the tree continue the first path. Readings: paths advance `piece` tokens at a time, and comparisons
+# are made in between. Tokens of the tree are not sampled from the policy, which is not corrected; the token that opens
+# a path has no sampling version.
 
 _TOP = top(2)
-DROPPED = "lookalikes"  # the fact of how many paths of its tree were dropped
+DROPPED = "lookalikes"  # fact: number of paths of its tree that were dropped as similar
 
 
 @dataclass
 class Lookahead(Strategy):
-    """Of the starts a share, by the version of the weights, grows as a tree; the others are sampled plainly."""
+    """Strategy that grows a share of the starts, set by the weight version, as a tree and samples the others
+    plainly.
+    """
 
-    absolute: float = 0.25  # least probability of a runner-up that opens a path
-    relative: float = 0.15  # by which it may be less likely than the first
+    absolute: float = 0.25  # least probability of a second token that opens a path
+    relative: float = 0.15  # largest distance to the probability of the first token
     edits: float = 0.4  # least edit distance to the parent, per token
-    ages: tuple[int, ...] = (20, 30, 50)  # tokens after birth, at which a path is compared
+    ages: tuple[int, ...] = (20, 30, 50)  # tokens after branching at which a path is compared with its parent
     longest: int = 512  # tokens of completions in the tree
-    piece: int = 8  # tokens between two looks
-    shares: tuple[tuple[int, float], ...] = ((0, 1.0), (10, 0.75), (20, 0.5), (80, 0.25), (200, 0.0))  # from a step on
+    piece: int = 8  # tokens between two checks
+    # (step, share of tree rollouts from it on)
+    shares: tuple[tuple[int, float], ...] = ((0, 1.0), (10, 0.75), (20, 0.5), (80, 0.25), (200, 0.0))
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -85,7 +90,7 @@ class Lookahead(Strategy):
         return next(share for step, share in reversed(self.shares) if version >= step)
 
     async def _tree(self, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        trunk = replace(starts[0], origin=Origin.BRANCHED)  # half of it greedy: no plain rollout of the policy
+        trunk = replace(starts[0], origin=Origin.BRANCHED)  # partly greedy, so not sampled from the policy
         root, spare, size, dropped = LivePath(trunk), list(starts[1:]), 0, 0
         live = [root]
         while size < self.longest and any(path.is_open for path in live):
@@ -102,7 +107,7 @@ class Lookahead(Strategy):
     async def _advance(
         self, live: list[LivePath], before: int, size: int, capacity: int, spare: list[Start], play: Player
     ) -> None:
-        """All paths as far as `size`, and those that open on the way, the earlier places first."""
+        """Extend all paths to `size` tokens, and open new ones on the way, earlier positions first."""
         greedy = Sampling(0.0, max_tokens=self._known.sampling.max_tokens, stop=self._known.sampling.stop)
         await together(path.extend(size, play, greedy) for path in live)
         openings = await self._openings(live, before, play)
@@ -116,7 +121,7 @@ class Lookahead(Strategy):
     async def _openings(
         self, paths: Sequence[LivePath], since: int, play: Player
     ) -> list[tuple[int, LivePath, int, int]]:
-        """Places from here on where a runner-up opens a path: place, path, written tokens before, token."""
+        """Positions from `since` on where the second token opens a path: position, path, tokens before, token."""
         played = [path for path in paths if path.rollout is not None and path.rollout.num_tokens]
         rollouts = [path.rollout for path in played if path.rollout is not None]
         looks = await play.look(rollouts, frozenset({_TOP})) if rollouts else []
@@ -128,7 +133,7 @@ class Lookahead(Strategy):
         return sorted(found, key=lambda each: each[0])
 
     def _is_alike(self, path: LivePath, before: int, size: int) -> bool:
-        """Whether it wrote, at an age that was reached since, nearly what its parent did."""
+        """Whether it is nearly equal to its parent at one of the ages reached since `before`."""
         if path.above is None:
             return False
         reached = [age for age in self.ages if before - path.born < age <= size - path.born]
@@ -144,7 +149,7 @@ class Lookahead(Strategy):
     @property
     def _known(self) -> Policy:
         if self._policy is None:
-            raise ConfigurationError("Lookahead does not know the policy's tokens: call meet(policy) first")
+            raise ConfigurationError("Lookahead has no policy yet: call meet(policy) first")
         return self._policy
 
 
@@ -153,15 +158,15 @@ def _next(spare: list[Start], play: Player) -> Start:
 
 
 def _copy(root: LivePath, start: Start) -> LivePath:
-    """A place that stayed empty goes on from the first path, or from the start where that ended."""
+    """An unused slot of the tree: it continues the first path, or starts from the prompt where that ended."""
     if root.rollout is None or not root.is_open:
         return LivePath(start)
-    begun = branch_of(root.rollout, root.rollout.num_tokens, start)
-    return LivePath(begun, begun.turns)
+    branch = branch_of(root.rollout, root.rollout.num_tokens, start)
+    return LivePath(branch, branch.turns)
 
 
 def distance(one: IntArray, other: IntArray) -> int:
-    """Fewest tokens to insert, delete or replace to make one of the other."""
+    """Edit distance: fewest tokens to insert, delete or replace."""
     row = list(range(len(other) + 1))
     for number, token in enumerate(one.tolist(), 1):
         above, row[0] = row[0], number
@@ -175,10 +180,10 @@ _AGES, _LONGEST, _PIECE = (4, 8), 16, 4  # tokens
 
 def latr(
     setting: Setting = Setting(env="countdown:4"),
-    absolute: float = 0.25,  # least probability of a runner-up that opens a path
-    relative: float = 0.15,  # by which it may be less likely than the first
+    absolute: float = 0.25,  # least probability of a second token that opens a path
+    relative: float = 0.15,  # largest distance to the probability of the first token
     edits: float = 0.4,  # least edit distance to the parent, per token
-    kl: float = 0.01,  # weight of the penalty to the reference
+    kl: float = 0.01,  # weight of the KL penalty to the reference
 ) -> Run:
     """group_size rollouts, at first all of one tree, from step 200 on none."""
     run = setting.run(
@@ -188,4 +193,4 @@ def latr(
         strategy=Lookahead(absolute, relative, edits, _AGES, _LONGEST, _PIECE),
         correction=Clamped(1.0, 1.0, target="proximal"),  # 1 for every token: none
     )
-    return replace(run, rescore_every=0)  # greedy tokens are certain where they were sampled
+    return replace(run, rescore_every=0)  # greedy tokens have probability 1 where they were sampled

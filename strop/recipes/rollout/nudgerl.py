@@ -1,16 +1,15 @@
-"""Rollouts are nudged by short contexts, advantage is divided within and between them, and a term teaches it without
-any.
+"""NudgeRL: rollouts under short strategy prompts, advantages within and between prompts, distilled to the plain prompt.
 
 Title: Nudging Beyond the Comfort Zone: Efficient Strategy-Guided Exploration for RLVR
 Paper: arXiv 2605.15726 (2026)
-Claim: Better than GRPO with up to 8 times as many attempts, over five mathematics benchmarks.
-Reading: Two contexts of four rollouts each, of which every one is dropped with probability 0.5, are the release's
+Claim: Better than GRPO with up to 8 times as many rollouts, over five mathematics benchmarks.
+Reading: Two contexts of four rollouts each; a rollout loses its context with probability 0.5. These are the release's
     configuration (its classes say 0.25, and 0.01 for the last term). The clipped loss reads each rollout behind the
-    prompt it was sampled with; the last term, -A times the mean logprob with neither ratio nor clip and for both signs
-    of A, reads all of them behind the plain one. So a nudged rollout is trained twice, the second time as a twin
-    whose tokens are counted once. Two optimizer steps per batch, of whole tasks. Words before the question stand for
+    prompt it was sampled with. The last term, -A times the mean logprob without ratio or clipping and for both signs of
+    A, reads all of them behind the plain prompt. So a rollout with a context is trained twice, the second time as a
+    twin whose tokens are counted once. Two optimizer steps per batch, of whole tasks. Words before the question replace
     the contexts that a larger model writes for each problem.
-Left out: Adapters, top_p 0.95, cosine and warm-up of the learning rate.
+Left out: Adapters, top_p 0.95, cosine schedule and warm-up of the learning rate.
 Acts: share/replayed > 0 and between_contexts > 0
 """
 
@@ -38,22 +37,22 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.with_twins import WithTwins
 from strop.types import Group, Metrics, Origin, Rollout, Start, Task
 
-# NudgeRL's rollouts (2605.15726): each is nudged by a short context that names a way to go about the task, or by none.
+# NudgeRL's rollouts (2605.15726): a short context names a strategy for the task, or there is none.
 #
-# Reading: contexts are words before the question, the same for every task, as the bundled model knows them. The paper
-# has a larger model write five for each problem, of which its release takes the first two.
+# Reading: contexts are words before the question, the same for every task, as the bundled model knows them. In the
+# paper a larger model writes five for each problem, and the release takes the first two.
 
 
 @dataclass(frozen=True)
 class Nudged(Strategy):
-    """Starts are dealt to the words in turn; each loses its word with probability `dropout` and is then a plain one.
+    """Strategy that assigns the words to the starts in turn; each start loses its word with probability `dropout`.
 
-    The fact `context` is the word's number, from 1, and 0 for none. A rollout with a word is followed by a twin that
-    reads the task without it.
+    The fact `context` is the number of the word, from 1, and 0 for none. A rollout with a word is followed by a twin
+    that reads the task without it.
     """
 
-    words: tuple[str, ...]  # one before the question
-    dropout: float = 0.5  # probability of a rollout to have none
+    words: tuple[str, ...]  # each is put before the question
+    dropout: float = 0.5  # probability of a rollout to lose its context
 
     def __post_init__(self) -> None:
         if not self.words or not all(self.words) or not 0 <= self.dropout <= 1:
@@ -62,40 +61,42 @@ class Nudged(Strategy):
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        contexts = [self._drawn(place, start) for place, start in enumerate(starts)]
-        begun = [self._begun(group.task, start, context) for start, context in zip(starts, contexts, strict=True)]
-        rollouts = await together(play(start) for start in begun)
+        contexts = [self._context_number(place, start) for place, start in enumerate(starts)]
+        prompted = [
+            self._with_context(group.task, start, context) for start, context in zip(starts, contexts, strict=True)
+        ]
+        rollouts = await together(play(start) for start in prompted)
         for rollout, context in zip(rollouts, contexts, strict=True):
             rollout.facts["context"] = float(context)
         nudged = [each for each in rollouts if each.origin is Origin.GUIDED and each.is_scored and each.turns]
         return [*rollouts, *(twin(each, group.task.messages, play) for each in nudged)]
 
-    def _drawn(self, place: int, start: Start) -> int:
+    def _context_number(self, place: int, start: Start) -> int:
         is_plain = np.random.default_rng(start.key).random() < self.dropout
         return 0 if is_plain else 1 + place % len(self.words)
 
-    def _begun(self, task: Task, start: Start, context: int) -> Start:
+    def _with_context(self, task: Task, start: Start, context: int) -> Start:
         if not context:
             return start
         return replace(start, messages=worded(task, self.words[context - 1]), origin=Origin.GUIDED)
 
 
-# NudgeRL's advantage (2605.15726): what a rollout does within its context, and what the context does for the task.
+# NudgeRL's advantage (2605.15726): a rollout against its context, and its context against the whole group.
 
-_NAME = "context"  # the fact that holds a rollout's context; 0: none
+_NAME = "context"  # fact: number of the rollout's context; 0: none
 
 
 @dataclass(frozen=True)
 class ByContext(Advantage):
-    """(r - mean of its context) + between * (mean of its context - mean of all), whitened over the group.
+    """Advantage: (r - mean of its context) + between * (mean of its context - mean of all), whitened over the group.
 
-    Without a context it is r - mean of all. Whitened: minus its mean, divided by its spread (of a population) +
-    epsilon. A twin gets its parent's, and none where that does not count. With between = 1
-    this is GRPO, contexts or not.
+    Without a context the first part is r - mean of all. Whitening subtracts the mean and divides by the population
+    standard deviation + epsilon. A twin gets its parent's advantage, and 0 where the parent is not scored. With between
+    = 1 this is GRPO, with or without contexts.
     """
 
-    between: float = 1.1  # weight of what a context does for the task
-    epsilon: float = 1e-5  # keeps the divisor above 0
+    between: float = 1.1  # weight of the context's mean in its rollouts' advantage
+    epsilon: float = 1e-5  # added to the standard deviation
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True
@@ -107,12 +108,14 @@ class ByContext(Advantage):
             advantage = within + self.between * between
             centred = advantage - advantage.mean() if len(advantage) else advantage
             whitened = centred / (centred.std() + self.epsilon) if len(advantage) else advantage
-            given = {rollout.id: float(value) for rollout, value in zip(rollouts, whitened, strict=True)}
+            advantages = {rollout.id: float(value) for rollout, value in zip(rollouts, whitened, strict=True)}
             for rollout in group.scored:
-                rollout.set_advantage(given.get(rollout.parent, 0.0) if is_twin(rollout) else given[rollout.id])
+                rollout.set_advantage(
+                    advantages.get(rollout.parent, 0.0) if is_twin(rollout) else advantages[rollout.id]
+                )
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how far contexts are apart, and what their rollouts earn beyond those without."""
+        """Metrics only: distance between contexts, and mean reward of rollouts with a context minus those without."""
         rollouts = [rollout for group in groups for rollout in made(group.scored)]
         apart = [abs(float(each)) for group in groups for each in _parts(made(group.scored))[1]]
         nudged = [rollout.reward for rollout in rollouts if _context(rollout)]
@@ -122,7 +125,7 @@ class ByContext(Advantage):
 
 
 def _parts(rollouts: Sequence[Rollout]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """r - the mean of its context, and that mean - the mean of all: [N], [N]. Without a context: r - mean, and 0."""
+    """r - mean of its context, and that mean - mean of all: [N], [N]. Without a context: r - mean, and 0."""
     rewards = np.array([rollout.reward for rollout in rollouts], dtype=np.float64)
     rewards = rewards - rewards[:1]  # equal ones give exactly 0
     contexts = np.array([_context(rollout) for rollout in rollouts])
@@ -139,12 +142,12 @@ def _context(rollout: Rollout) -> float:
 
 def nudgerl(
     setting: Setting = Setting(env="guess:4"),
-    words: str = "half+up",  # one before the question, joined by +
-    dropout: float = 0.5,  # probability of a rollout to have none
-    between: float = 1.1,  # weight of what a context does for the task, in its rollouts' advantage
+    words: str = "half+up",  # contexts before the question, joined by +
+    dropout: float = 0.5,  # probability of a rollout to lose its context
+    between: float = 1.1,  # weight of the context's mean in its rollouts' advantage
     distilled: float = 0.1,  # weight of the term that reads all rollouts without a context
 ) -> Run:
-    """A group is group_size rollouts dealt to the words, some of which lose theirs."""
+    """A group is group_size rollouts, assigned to the contexts in turn; some lose theirs."""
     plain = (Origin.POLICY, Origin.REPLAYED)
     return setting.run(
         "nudgerl",

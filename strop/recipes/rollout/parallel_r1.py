@@ -1,15 +1,15 @@
-"""GRPO on rollouts that think on several paths at once where they choose to; some steps pay for that.
+"""Parallel-R1: GRPO on rollouts that may open parallel thinking paths; some steps pay a bonus for using them.
 
 Title: Parallel-R1: Towards Parallel Thinking via Reinforcement Learning
 Paper: arXiv 2509.07980 (2025)
 Claim: 8.4 % better than sequential thinking under RL on three mathematics benchmarks; as a scaffold, 42.9 % on AIME25.
-Reading: First supervised training on traces of easier environments too, then RL with the alternating reward: of every
-    ten steps eight pay 1 for right and -1 for wrong, two 1.2 for right in parallel. Paths do not see each other (the
-    structured variant); the position of what follows them is after all of them, not after the longest. Forced tags are
-    given, not trained. Two paths, at most four blocks, 8 rollouts, clip 0.2 and 0.28, no KL, as released. `scaffold`
-    ends the bonus after so many versions (200 there). Two optimizer steps per batch. Tags are one character each. In
-    supervised training a trace is one text: there a path reads those before it.
-Left out: The stage of RL on easy tasks that pays for valid blocks alone; the variant whose paths see those before.
+Reading: First supervised training on traces, of easier environments too, then RL with the alternating reward: of every
+    ten steps eight pay 1 for right and -1 for wrong, two pay 1.2 for right in parallel. Paths do not see each other
+    (the structured variant); the position of the tokens after them follows all paths, not the longest. Forced tags are
+    prefix tokens and not trained. Two paths, at most four blocks, 8 rollouts, clipping 0.2 and 0.28, no KL penalty, as
+    released. `scaffold` ends the bonus after so many versions (200 there). Two optimizer steps per batch. Tags are one
+    character each. In supervised training a trace is one text: there a path reads those before it.
+Left out: The RL stage on easy tasks that rewards valid blocks alone; the variant whose paths see those before them.
 Acts: turns > 1 and warmup/nll > 0 with warmup_steps=12, easy=arithmetic:1
 """
 
@@ -33,14 +33,15 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Message, Origin, Sampling, Task
 
-# Parallel-R1's cold start (2509.07980): demonstrations whose working is found on several paths and summed up.
+# Parallel-R1's cold start (2509.07980): demonstrations whose chain of thought is split into several paths and
+# summarized.
 #
-# Reading: the paper has traces written by a larger model; here the environment's own working stands on every path.
+# Reading: in the paper a larger model writes the traces; here every path holds the environment's own worked solution.
 
 
 @dataclass(frozen=True)
 class DemonstrateParallel(Agent):
-    """`inner` shows what the environment demonstrates, its working in a block of `paths` paths."""
+    """Agent that plays the demonstration of `inner` with its worked solution in a block of `paths` paths."""
 
     inner: Agent
     paths: int = 2  # of a block
@@ -52,22 +53,22 @@ class DemonstrateParallel(Agent):
         return await self.inner.rollout(task, dialogue, Rewritten(episode, rewrite))
 
 
-# Parallel-R1's decoding (2509.07980): where the policy opens a block, several paths go on side by side.
+# Parallel-R1's decoding (2509.07980): where the policy opens a block, several paths are sampled in parallel.
 #
-# Each path is a context of its own that begins with all before it and does not see the others: the paper's structured
-# mask, by what is read. The summary reads all of them as given. Tags that are forced are given, too, and not trained;
-# the release trains them.
+# Each path is a context of its own that starts with all tokens before it and does not see the other paths: the paper's
+# structured mask. The summary reads all paths as a prefix. Forced tags are prefix tokens, too, and not trained; the
+# release trains them.
 
 STOPS = (OPEN_BLOCK, CLOSE_PATH)
 
 
 @dataclass(frozen=True)
 class ParallelPaths(Agent):
-    """One completion of an environment, in pieces: up to a block, `paths` paths at once, their summary and on.
+    """Agent that writes one completion in pieces: up to a block, `paths` paths in parallel, their summary, and on.
 
-    Needs a sampling that stops at what opens a block and at what closes a path (`STOPS`). The environment hears the
-    pieces of
-    the main stream as one completion, paths included. After `blocks` blocks one that is opened ends the completion.
+    Needs a sampling that stops at the tags that open a block and close a path (`STOPS`). The environment receives the
+    pieces of the main stream as one completion, paths included. After `blocks` blocks, opening another one ends the
+    completion.
     """
 
     paths: int = 2  # of a block
@@ -81,7 +82,7 @@ class ParallelPaths(Agent):
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("ParallelPaths cannot take up a rollout in its middle: give its starts no turns")
+            raise ConfigurationError("ParallelPaths cannot resume a rollout: its starts must have no turns")
         await episode.reset(task)
         pieces = [(await dialogue.completion()).content]
         while len(pieces) <= self.blocks and pieces[-1].endswith(OPEN_BLOCK) and not dialogue.is_cut:
@@ -92,13 +93,13 @@ class ParallelPaths(Agent):
         return () if answer.reward is None else (*[0.0] * (len(dialogue.turns) - 1), answer.reward)
 
     async def _path(self, path: Dialogue) -> str:
-        """What stands between the tags."""
+        """The text between the path's tags."""
         path.begin(OPEN_PATH)
         return (await _rest(path)).removeprefix(OPEN_PATH).removesuffix(CLOSE_PATH)
 
 
 async def _rest(dialogue: Dialogue) -> str:
-    """The next completion; nothing where there is no room for one."""
+    """The next completion; empty where the context is full."""
     return "" if dialogue.is_cut else (await dialogue.completion()).content
 
 
@@ -106,13 +107,13 @@ def parallel_r1(
     setting: Setting = Setting(env="arithmetic:4"),
     paths: int = 2,  # of a block
     blocks: int = 4,  # of a completion at most
-    bonus: float = 0.2,  # for a right rollout in parallel
-    plain: int = 8,  # of every ten versions, without a bonus
-    scaffold: int = 0,  # last version with a bonus; 0: all
-    easy: str = "arithmetic:3+arithmetic:4",  # environments of the supervised training before
-    warmup_steps: int = 40,  # of that training
+    bonus: float = 0.2,  # for a right rollout that used parallel paths
+    plain: int = 8,  # of every ten versions, without the bonus
+    scaffold: int = 0,  # last version with the bonus; 0: all
+    easy: str = "arithmetic:3+arithmetic:4",  # environments of the supervised training
+    warmup_steps: int = 40,  # of supervised training
 ) -> Run:
-    """Held-out rollouts may think in parallel, too."""
+    """Held-out rollouts may use parallel paths, too."""
     agent = ParallelPaths(paths, blocks)
     sampling = Sampling(temperature=setting.temperature, max_tokens=setting.max_tokens, stop=STOPS)
     run = setting.run("parallel_r1", GroupStandard(), (Clip(0.2, 0.28),), agent=agent, sampling=sampling, minibatches=2)
@@ -120,6 +121,6 @@ def parallel_r1(
     measured = replace(judged, weight=0.0)  # type: ignore[type-var]
     run.rewards = (ParallelBonus(judged, bonus, plain=plain, last=scaffold), measured)
     run.evaluation = replace(run.evaluation, agent=agent)
-    if (taught := shown(replace(setting, env=easy), "parallel_r1", warmup_steps)) is not None:
-        run.warmup = replace(taught, agent=DemonstrateParallel(taught.agent, paths))
+    if (supervised := shown(replace(setting, env=easy), "parallel_r1", warmup_steps)) is not None:
+        run.warmup = replace(supervised, agent=DemonstrateParallel(supervised.agent, paths))
     return run

@@ -1,14 +1,14 @@
-"""PPO from starts within a demonstration: near its end first or all at once, and from the prompt.
+"""R^3: PPO with a reverse curriculum; rollouts start from prefixes of demonstrations of several lengths.
 
 Title: Training Large Language Models for Reasoning through Reverse Curriculum Reinforcement Learning
 Paper: arXiv 2402.05808 (2024)
 Claim: 4.1 points better on average than RL from the prompt over eight reasoning tasks, with outcome rewards alone.
-Reading: All starts are mixed, as in the paper's final method; `every` makes the stages that it compares with. Cuts are
-    evenly spaced, one of the release's two ways; five of them, as its data has. A wrong answer earns 0.1 and none 0;
-    the release's mathematics gives 0.2. PPO with lambda 0.95, clip 0.2, two epochs over the batch as one minibatch, a
-    k2 loss of weight 0.05 in place of a KL within the reward. The critic is a network of its own, so the weight of its
-    loss (5) has no counterpart. Demonstrations are the environment's; one that its environment does not pay 1 ends the
-    run.
+Reading: All start states are mixed, as in the paper's final method; `every` gives the staged variant that it compares
+    with. Cuts are evenly spaced, one of the release's two ways; five of them, as in its data. A wrong answer earns 0.1
+    and none 0; the release's mathematics gives 0.2. PPO with lambda 0.95, clipping 0.2, two epochs over the batch as
+    one minibatch, and a k2 loss of weight 0.05 in place of a KL term in the reward. The critic is a separate network,
+    so the weight of its loss (5) has no counterpart. Demonstrations are the environment's; one that its environment
+    does not reward with 1 ends the run.
 Left out: Demonstrations of other models, and supervised training before.
 Acts: share/branched > 0 and fact/shared > 0
 """
@@ -30,13 +30,13 @@ from strop.training.values.critic import Critic
 
 def r3(
     setting: Setting = Setting(env="arithmetic:7"),
-    places: int = 5,  # at which a demonstration is cut, beside the prompt
-    every: int = 0,  # versions for which each place is the only start, the last one first; 0: all take turns
-    answered: float = 0.1,  # reward of an answer that is wrong; of none: 0
-    kl: float = 0.05,  # weight of the penalty to the reference
+    places: int = 5,  # cuts of a demonstration, in addition to the prompt
+    every: int = 0,  # versions for which each cut is the only start, the last one first; 0: all are mixed
+    answered: float = 0.1,  # reward of a wrong answer; no answer earns 0
+    kl: float = 0.05,  # weight of the KL penalty to the reference
     epochs: int = 2,  # over the batch
 ) -> Run:
-    """What is given of a demonstration is not trained on."""
+    """The demonstration's prefix is not trained on."""
     run = setting.run(
         "r3",
         Gae(trace=0.95),

@@ -1,18 +1,19 @@
-"""After a rollout a reflection, then a second try from where it went wrong, trained without what helped it.
+"""R^3L: the policy reflects on a rollout and retries from its first wrong step; the retry is trained without the
+guidance.
 
 Title: R^3L: Reflect-then-Retry Reinforcement Learning with Language-Guided Exploration, Pivotal Credit, and Positive
     Amplification
 Paper: arXiv 2601.03715 (2026)
 Claim: Relative improvements of 5 to 52 % over baselines on agentic and reasoning tasks.
-Reading: Half of group_size are first rollouts. A reflection says in JSON whether one is good, and else from which turn
-    to try again and what to do differently; one that is not valid, or points behind the end, is no reflection. What
-    both rollouts share is not trained, in neither. Advantage is the release's: 1 for every success, three times what
-    another is above the mean, and what is below it as it is; the paper multiplies successes, too (success=0). No ratio
-    and no clip, the mean over tokens after the pivot, divided by 1 + 1, one optimizer step per batch. Where a retry
-    helped, itself behind its guidance and the reflection are trained as groups of one. The bundled model writes no
-    JSON: its reflections are canned, that what earned nothing is wrong, which it has learned to take to heart; with
-    reflects=itself a model reflects by itself, and with reflects=http://HOST:PORT/v1#MODEL another one does.
-Left out: A reflection that rightly finds a rollout good is not trained; random replay of earlier rollouts.
+Reading: Half of group_size are first rollouts. A reflection says in JSON whether a rollout is good, and otherwise from
+    which turn to retry and what to do differently; an invalid one, or one that points beyond the end, is ignored. The
+    turns that both rollouts share are not trained, in neither. The advantage is the release's: 1 for every success, the
+    distance above the mean times three, the distance below it as it is; the paper multiplies successes, too
+    (success=0). No ratio and no clipping, the mean over tokens after the pivot, divided by 1 + 1, one optimizer step
+    per batch. Where a retry helped, the retry behind its guidance and the reflection are trained as groups of one. The
+    bundled model writes no JSON: its reflections are canned, and call wrong what earned nothing, which it has learned
+    to use. With reflects=itself a model reflects by itself, with reflects=http://HOST:PORT/v1#MODEL another one does.
+Left out: Training on a reflection that rightly finds a rollout good; random replay of earlier rollouts.
 Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 """
 
@@ -43,9 +44,9 @@ from strop.text.sanitize import set_in
 from strop.training.losses.reinforce import Reinforce
 from strop.types import FloatArray, Group, Message, Metrics, Origin, Rollout, Sampling, Start
 
-# What is asked about a rollout after it, and what the answer says: good as it is, or from which turn to try again.
+# The reflection request, and the parsed answer: the rollout is good, or from which turn to retry.
 
-REWARD = "[reward]"  # before what a rollout earned
+REWARD = "[reward]"  # tag before the rollout's reward
 _ASKED = (
     'Look back at this rollout. Answer in JSON: "outcome" (success, inefficient or failure), "retry_from_step" (how '
     'many of its steps are good), "guidance" (what to do differently from there).'
@@ -54,15 +55,15 @@ _ASKED = (
 
 @dataclass(frozen=True)
 class Reflection:
-    """What was said about a rollout."""
+    """Parsed reflection on a rollout."""
 
-    is_perfect: bool  # nothing is to be tried again
-    turns: int = 0  # that are good and are kept
+    is_perfect: bool  # no retry is needed
+    turns: int = 0  # good turns, which are kept
     guidance: str = ""
 
 
 def question(rollout: Rollout, reward: float) -> str:
-    """What whoever reflects reads: the task, each turn, and what it earned."""
+    """The reflection request: the task, each turn, and the reward."""
     lines = [f"task: {set_in(prompt_of(rollout.task))}"]
     for number, turn in enumerate(rollout.turns):
         lines += [f"[env] {set_in(message.content)}" for message in turn.told]
@@ -71,12 +72,12 @@ def question(rollout: Rollout, reward: float) -> str:
 
 
 def read(text: str, num_turns: int) -> Reflection | None:
-    """None: it is no reflection, or wants to go on from behind the end of a rollout of so many turns."""
+    """The reflection; None where it is invalid or its retry starts beyond a rollout of so many turns."""
     try:
-        said = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
     except (ValueError, RecursionError):
         return None
-    match said:
+    match answer:
         case {"outcome": "success"}:
             return Reflection(is_perfect=True)
         case {"outcome": "inefficient" | "failure", "retry_from_step": int(turns), "guidance": str(guidance)}:
@@ -85,33 +86,35 @@ def read(text: str, num_turns: int) -> Reflection | None:
     return None
 
 
-# R3L's rollouts (2601.03715): half of them are first ones; each is reflected on, and tried again from where it failed.
+# R3L's rollouts (2601.03715): half of them are first ones; the policy reflects on each and retries from where it
+# failed.
 #
-# Reading: what a second try is guided by stands before its first turn, behind the task and the last thing that the
-# first rollout said, also where it goes on from a later one; the release has it there.
+# Reading: the guidance of a retry stands before its first turn, behind the task and the last completion of the first
+# rollout, also where it continues from a later turn; the release puts it there.
 
 
 @dataclass(frozen=True)
 class _Second:
-    """What followed a first rollout."""
+    """A first rollout with its reflection and its retry."""
 
     first: Rollout
-    thought: Rollout | None = None  # its reflection, where the policy wrote it
+    thought: Rollout | None = None  # the reflection, where the policy wrote it
     retry: Rollout | None = None  # behind its guidance, as it was sampled
-    read: tuple[Message, ...] = ()  # by the retry, in place of the task's
+    read: tuple[Message, ...] = ()  # the retry's messages, in place of the task's
 
 
 @dataclass(frozen=True)
 class ReflectRetry(Strategy):
-    """A first rollout, a reflection on it, and unless that finds it good a second one, told as if nobody had helped.
+    """Strategy: a first rollout, a reflection on it, and, unless that finds it good, a retry that is trained without
+    the guidance.
 
-    A second rollout is given the turns before the one it begins with; the fact `pivot` of the first is their number.
-    Where it is right, and the first was not or needed more turns, reflection and guided retry are brought, too, as
-    groups of one.
+    The turns that a retry keeps are its prefix; the fact `pivot` of the first rollout is their number. Where the retry
+    is right, and the first rollout was not or needed more turns, the reflection and the guided retry are returned, too,
+    as groups of one.
     """
 
-    llm_client: LLMClient | None = None  # who reflects; None: the policy itself
-    strips: bool = True  # whether guidance is taken out of what a retry reads, before it is trained
+    llm_client: LLMClient | None = None  # writes the reflections; None: the policy itself
+    strips: bool = True  # whether the guidance is removed from a retry's messages before training
     right: float = 1.0  # reward of a right rollout
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
@@ -120,7 +123,7 @@ class ReflectRetry(Strategy):
             raise ConfigurationError(f"ReflectRetry pairs rollouts: need an even number per group, got {len(starts)}")
         firsts = await together(play(start) for start in starts[:half])
         scores = await play.score(firsts)
-        asking = [play.another() for _ in firsts]  # ids do not depend on who is done first
+        asking = [play.another() for _ in firsts]  # ids must not depend on which one finishes first
         rest = zip(firsts, scores, asking, starts[half:], strict=True)
         seconds = await together(self._second(*each, play) for each in rest)
         again = await play.score([each.retry for each in seconds if each.retry is not None])
@@ -129,28 +132,28 @@ class ReflectRetry(Strategy):
         for second, score in zip(seconds, scores, strict=True):
             if second.retry is not None and self._has_helped(second, score, next(scores_after)):
                 extra += self._extra(second, play)
-        retries = [self._told(each, play) for each in seconds if each.retry is not None]
+        retries = [self._stripped(each, play) for each in seconds if each.retry is not None]
         return [*firsts, *retries, *extra]
 
     async def _second(self, first: Rollout, score: float | None, asking: Start, start: Start, play: Player) -> _Second:
         if score is None or not first.turns:
-            return _Second(first)  # it failed: nobody knows how good it was
-        text, thought = await self._reflected(question(first, score), asking, play)
+            return _Second(first)  # it failed: it has no reward to reflect on
+        text, thought = await self._reflect(question(first, score), asking, play)
         reflection = read(text, len(first.turns))
         if reflection is None or reflection.is_perfect:
             return _Second(first, thought)
         first.facts["pivot"] = float(reflection.turns)
         messages = _guided(first, reflection)
-        begun = replace(start, messages=messages, origin=Origin.GUIDED, parent=first.id)
+        start_of_retry = replace(start, messages=messages, origin=Origin.GUIDED, parent=first.id)
         if reflection.turns:
             kept = replace(first, turns=as_prefix(first.turns[: reflection.turns]))
-            begun = replace(begun, turns=play.retold(kept, messages).turns)
-        return _Second(first, thought, await play(begun), messages)
+            start_of_retry = replace(start_of_retry, turns=play.retold(kept, messages).turns)
+        return _Second(first, thought, await play(start_of_retry), messages)
 
-    async def _reflected(self, asked: str, start: Start, play: Player) -> tuple[str, Rollout | None]:
-        messages = (Message("user", asked),)
+    async def _reflect(self, request: str, start: Start, play: Player) -> tuple[str, Rollout | None]:
+        messages = (Message("user", request),)
         if self.llm_client is not None:
-            return await _advised(self.llm_client, messages, start.key), None
+            return await _reflection_by(self.llm_client, messages, start.key), None
         thought = await play(replace(start, messages=messages), OneCompletion())
         return thought.completion, thought
 
@@ -160,13 +163,13 @@ class ReflectRetry(Strategy):
             return False
         return after > before or len(second.retry.turns) < len(second.first.turns)
 
-    def _told(self, second: _Second, play: Player) -> Rollout:
+    def _stripped(self, second: _Second, play: Player) -> Rollout:
         retry = second.retry
         assert retry is not None
         return play.retold(retry, retry.task.messages) if self.strips and retry.turns else retry
 
     def _extra(self, second: _Second, play: Player) -> list[Rollout]:
-        """The reflection and the retry behind its guidance, each compared with nobody."""
+        """The reflection and the retry behind its guidance, each a comparison group of its own."""
         found = []
         if second.thought is not None:
             thought = second.thought
@@ -177,8 +180,8 @@ class ReflectRetry(Strategy):
         return found
 
 
-async def _advised(llm_client: LLMClient, messages: Sequence[Message], key: int) -> str:
-    """What was said; nothing where nobody answers, which is no reflection."""
+async def _reflection_by(llm_client: LLMClient, messages: Sequence[Message], key: int) -> str:
+    """The reflection of another model; empty where it does not answer, which counts as none."""
     try:
         return await llm_client.ask(messages, Sampling(max_tokens=512), key)
     except LLMClientError:
@@ -190,30 +193,29 @@ def _guided(first: Rollout, reflection: Reflection) -> tuple[Message, ...]:
     return (*first.task.messages, tried, Message("user", reflection.guidance))
 
 
-# Where two rollouts part: what the first of them wrote before that is nobody's merit and nobody's fault.
+# The pivot: tokens before it are common to both rollouts and get no advantage.
 
-_NAME = "pivot"  # the fact that holds the number of turns before
+_NAME = "pivot"  # fact: number of turns before the pivot
 
 
 def num_before(rollout: Rollout) -> int:
-    """Tokens that it wrote before the turn at which another rollout took another way; 0: nobody did."""
+    """Tokens of the rollout before the pivot; 0 where it has none."""
     turns = int(rollout.facts.get(_NAME, 0.0))
     return sum(len(turn.tokens) for turn in rollout.turns[:turns])
 
 
-# R3L's advantage (2601.03715): what did better than its siblings weighs more, and nothing before the pivot weighs at
-# all.
+# R3L's advantage (2601.03715): positive ones are amplified, and tokens before the pivot get none.
 
 
 @dataclass(frozen=True)
 class Amplified(Advantage):
-    """A = r - mean, times `factor` where it is positive; `success` for a reward of 1, whatever its siblings did.
+    """Advantage r - mean, times `factor` where positive; `success` for a reward of 1, whatever its siblings earned.
 
-    A group of one is compared with 0. Tokens before a rollout's pivot get 0.
+    The baseline of a group of one is 0. Tokens before a rollout's pivot get 0.
     """
 
-    factor: float = 3.0  # of what is better than the mean
-    success: float = 1.0  # advantage of a full success, as released; 0: it is amplified as any other, as the paper says
+    factor: float = 3.0  # of advantages above 0
+    success: float = 1.0  # advantage of a full success, as released; 0: amplified as any other, as in the paper
 
     is_local: ClassVar[bool] = True
 
@@ -231,7 +233,7 @@ class Amplified(Advantage):
                 rollout.advantages[: num_before(rollout)] = 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which share of tokens stands before a pivot, and which share of rollouts gets more than 0."""
+        """Metrics only: share of tokens before a pivot, and share of rollouts with a positive advantage."""
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
         before = sum(num_before(rollout) for rollout in rollouts)
         raised = [bool(np.any(rollout.advantages > 0)) for rollout in rollouts if rollout.advantages is not None]
@@ -245,12 +247,12 @@ class Amplified(Advantage):
         return self.factor * difference if difference > 0 else difference
 
 
-# R3L's token mean (2601.03715): tokens before the turn at which two rollouts part are not counted.
+# R3L's token mean (2601.03715): tokens before the pivot are not counted.
 
 
 @dataclass(frozen=True)
 class AfterPivot(Reduction):
-    """1 / tokens of the whole batch from each rollout's pivot on; 0 before it."""
+    """Reduction with weight 1 / tokens of the whole batch from each rollout's pivot on, and 0 before it."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         count = max(self.mass(groups), 1.0)
@@ -261,7 +263,7 @@ class AfterPivot(Reduction):
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Total number of counted tokens, for a batch that these groups are a part of."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         return float(sum(rollout.num_tokens - num_before(rollout) for rollout in rollouts))
 
@@ -275,11 +277,11 @@ _CANNED = {
 def r3l(
     setting: Setting = Setting(env="arithmetic:6"),
     reflects: str = "canned",  # or itself, or http://HOST:PORT/v1#MODEL
-    strips: bool = True,  # whether guidance is taken out of what a retry reads, before it is trained
-    factor: float = 3.0,  # of advantage above the mean
-    success: float = 1.0,  # advantage of a full success; 0: times the factor, as any other
+    strips: bool = True,  # whether the guidance is removed from a retry's messages before training
+    factor: float = 3.0,  # of advantages above 0
+    success: float = 1.0,  # advantage of a full success; 0: amplified as any other
 ) -> Run:
-    """A group is group_size / 2 first rollouts, and for each that its reflection finds wanting a second one."""
+    """A group is group_size / 2 first rollouts, and a retry of each that its reflection rejects."""
     llm_client = Canned(_CANNED) if reflects == "canned" else parse_llm_client(reflects)
     run = setting.run(
         "r3l",

@@ -1,12 +1,13 @@
-"""GRPO with probes: failed rollouts are taken up before their answer, and what that changes in sampling is corrected.
+"""REX-RAG: GRPO plus probes that resume failed rollouts before their answer with a prompt; importance-corrected.
 
 Title: REX-RAG: Reasoning Exploration with Policy Correction in Retrieval-Augmented Generation
 Paper: arXiv 2508.08149 (2025)
 Claim: 5.1 % better on average over seven question answering benchmarks than strong baselines at 3B, 3.6 % at 7B.
-Reading: A store behind tool calls stands for retrieval. What a probe has from the failed rollout is given to it and
-    trained there alone, so of the release's mixture the words that are inserted, the sampled rest and plain rollouts
-    remain. Each group keeps its own part of a batch's probes. Five rollouts, a fifth of failures probed, 8 % kept at
-    first, clip 0.2, KL 0.001, as released; the list of words is ours, shorter, and optimizer steps per batch are two.
+Reading: A key-value store behind tool calls replaces retrieval. The part that a probe takes from the failed rollout is
+    its prefix and trained in the failed rollout alone, so of the release's mixture the inserted words, the sampled rest
+    and plain rollouts remain. Each group keeps its own part of a batch's probes. Five rollouts, a fifth of failures
+    probed, 8 % kept at first, clipping 0.2, KL 0.001, as released; the list of prompts is our own, shorter, and
+    optimizer steps per batch are two.
 Left out: Search engines, and the setting with DAPO (12 % at first).
 Acts: fact/probes > 0 and share/branched > 0 with probability=0.9, success=0.9
 """
@@ -37,35 +38,35 @@ from strop.training.losses.mixed_behavior import MixedBehavior
 from strop.training.requirements import LOGPROBS, PROBES
 from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Rollout, Start
 
-# REX-RAG's probes (2508.08149): a failed rollout is taken up before its answer, with words that ask to think again.
+# REX-RAG's probes (2508.08149): a failed rollout is resumed before its answer, with words that prompt to think again.
 #
-# Readings: a probe is given what the failed rollout wrote before its answer, so that this is trained once, in that
-# rollout. The words are said and trained, with the probability that their list gives each token after those before it.
-# How
-# many probes stay is the group's own share of what the release keeps of a batch: a fraction is rounded by chance. The
-# average of their success moves once with each version, and counts all that were made.
+# Readings: the prefix of a probe is the failed rollout before its answer, so it is trained once, in that rollout. The
+# inserted words are trained with the probability that the prompt list gives each token after those before it. The
+# number of probes kept is the group's share of what the release keeps of a batch; a fraction is rounded at random. The
+# average of their success is updated once per version, and counts all probes that were made.
 
 PROMPTS = ("wait, ", "once more: ", "let me see: ", "let me look again: ", "is that right? ", "another way: ")
-_MADE, _WERE_RIGHT = "probes", "probes_right"  # facts of a group's first rollout
-_WINDOW = 64  # versions whose probes are counted apart: groups may come late
+_MADE, _WERE_RIGHT = "probes", "probes_right"  # facts of a group's first rollout: numbers of probes
+_WINDOW = 64  # versions whose probes are counted separately: groups may finish late
 
 
 @dataclass
 class Probes(Strategy):
-    """Plain rollouts; each that failed is probed with probability `probability`, and of n rollouts n * q probes stay.
+    """Strategy: plain rollouts; each failed one is probed with probability `probability`, and of n rollouts n * q
+    probes are kept.
 
-    Those stay whose words the policy itself finds likeliest. q is the running average of their success. A probe is
-    BRANCHED, its parent the rollout that failed.
+    The probes kept are those whose inserted words the policy finds likeliest. q is the running average of their
+    success. A probe is BRANCHED, its parent the rollout that failed.
     """
 
-    prompts: tuple[str, ...] = PROMPTS  # one of them is said, left to probability
+    prompts: tuple[str, ...] = PROMPTS  # one of them is inserted, chosen uniformly
     probability: float = 0.2  # that a failed rollout is probed
-    success: float = 0.08  # of probes, before any was made
-    rate: float = 0.1  # at which the average of their success follows
+    success: float = 0.08  # initial success rate of probes
+    rate: float = 0.1  # of the running average of success
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
     _average: float = field(init=False, repr=False, compare=False)  # over versions before the window
-    _told: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _counts: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.prompts or not all(self.prompts):
@@ -83,39 +84,39 @@ class Probes(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await together(play(start) for start in starts)
         scores = await play.score(made)
-        probability = np.random.default_rng(starts[0].key)
-        lost = [
+        rng = np.random.default_rng(starts[0].key)
+        failed = [
             each
-            for each, score, number in zip(made, scores, probability.random(len(made)), strict=True)
+            for each, score, number in zip(made, scores, rng.random(len(made)), strict=True)
             if each.outcome is Outcome.FINISHED
             and score is not None
             and not is_right(score)
             and number < self.probability
         ]
-        chosen = probability.integers(len(self.prompts), size=len(lost)).tolist()
-        begun = [self._begun(root, number, play.another()) for root, number in zip(lost, chosen, strict=True)]
-        probes = await together(play(start) for start in begun)
+        chosen = rng.integers(len(self.prompts), size=len(failed)).tolist()
+        resumed = [self._resumed(root, number, play.another()) for root, number in zip(failed, chosen, strict=True)]
+        probes = await together(play(start) for start in resumed)
         right = sum(score is not None and is_right(score) for score in (await play.score(probes) if probes else []))
         made[0] = replace(made[0], facts=made[0].facts | {_MADE: float(len(probes)), _WERE_RIGHT: float(right)})
-        count = int(len(starts) * self.share(group.version) + probability.random())
+        count = int(len(starts) * self.share(group.version) + rng.random())
         return [*made, *await self._likeliest(probes, chosen, count, play)]
 
     def share(self, version: int) -> float:
-        """q, the average of success over versions before this one."""
+        """q, the average success of probes over versions before this one."""
         average = self._average
-        for at in sorted(at for at in self._told if at < version):
-            average = self._moved(average, at)
+        for at in sorted(at for at in self._counts if at < version):
+            average = self._updated(average, at)
         return average
 
     def frequencies(self, number: int) -> FloatArray:
-        """Log-probability of each token of a prompt after those before it, among all prompts; of the first one 0."""
+        """Log-probability of each token of a prompt after those before it, over all prompts; 0 for the first one."""
         words = [self._words(each) for each in range(len(self.prompts))]
         own = words[number]
         alike = [sum(each[:size] == own[:size] for each in words) for size in range(1, len(own) + 1)]
         return np.log(np.array([1.0, *(now / before for before, now in pairwise(alike))], np.float32))
 
-    def _begun(self, root: Rollout, number: int, start: Start) -> Start:
-        """What was written before the answer as given, then the words."""
+    def _resumed(self, root: Rollout, number: int, start: Start) -> Start:
+        """A start from the failed rollout before its answer, followed by the inserted words."""
         *before, last = root.turns
         places = self._known().template.places(last.whole)
         size = max(int((places <= max(root.completion.rfind(CLOSE), 0)).sum()) - last.num_prefix, 0)
@@ -142,14 +143,14 @@ class Probes(Strategy):
         facts = group.rollouts[0].facts if group.rollouts else {}
         if not facts.get(_MADE):
             return
-        right, made = self._told.get(group.version, (0.0, 0.0))
-        self._told[group.version] = (right + facts[_WERE_RIGHT], made + facts[_MADE])
-        while len(self._told) > _WINDOW:
-            self._average = self._moved(self._average, oldest := min(self._told))
-            del self._told[oldest]
+        right, made = self._counts.get(group.version, (0.0, 0.0))
+        self._counts[group.version] = (right + facts[_WERE_RIGHT], made + facts[_MADE])
+        while len(self._counts) > _WINDOW:
+            self._average = self._updated(self._average, oldest := min(self._counts))
+            del self._counts[oldest]
 
-    def _moved(self, average: float, version: int) -> float:
-        right, made = self._told[version]
+    def _updated(self, average: float, version: int) -> float:
+        right, made = self._counts[version]
         return average + self.rate * (right / made - average)
 
     def _words(self, number: int) -> list[int]:
@@ -158,26 +159,28 @@ class Probes(Strategy):
 
     def _known(self) -> Policy:
         if self._policy is None:
-            raise ConfigurationError("Probes does not know how words are written: call meet(policy) first")
+            raise ConfigurationError("Probes has no tokenizer yet: call meet(policy) first")
         return self._policy
 
     def state(self) -> dict[str, Any]:
-        return {"average": self._average, "told": [[at, *counts] for at, counts in self._told.items()]}
+        return {"average": self._average, "told": [[at, *counts] for at, counts in self._counts.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._average = float(state["average"])
-        self._told = {int(at): (float(right), float(made)) for at, right, made in state["told"]}
+        self._counts = {int(at): (float(right), float(made)) for at, right, made in state["told"]}
 
 
-# REX-RAG's share of probes (2508.08149): over the whole batch, told to every turn for the loss that mixes by it.
+# REX-RAG's share of probes (2508.08149): taken over the whole batch and stored on every turn for the mixing loss.
 #
-# Over a group of five and one probe it would be 1/6: its plain rollouts would begin at the ratio 1.2, which is the
-# bound of the clip, and with two probes beyond it, so that the right ones would teach nothing.
+# Over a group of five and one probe it would be 1/6: plain rollouts would start at the ratio 1.2, the clipping bound;
+# with two probes they would start beyond it, and right ones would get no gradient.
 
 
 @dataclass(frozen=True)
 class ProbesCounted(Advantage):
-    """What `inner` gives, and on every turn the share of probes; they are BRANCHED. Without a token nothing counts."""
+    """Advantage of `inner`; it stores on every turn the share of probes (BRANCHED rollouts) among rollouts with
+    tokens.
+    """
 
     inner: Advantage
 
@@ -193,10 +196,10 @@ class ProbesCounted(Advantage):
 def rex_rag(
     setting: Setting = Setting(env="keyvalue:4", group_size=5),
     probability: float = 0.2,  # that a failed rollout is probed
-    success: float = 0.08,  # of probes, before any was made: how many stay
-    kl: float = 0.001,  # weight of the penalty to the reference
+    success: float = 0.08,  # initial success rate of probes, which sets how many are kept
+    kl: float = 0.001,  # weight of the KL penalty to the reference
 ) -> Run:
-    """group_size plain rollouts and a few probes are compared with each other."""
+    """group_size plain rollouts and a few probes form one group."""
     losses = (MixedBehavior(Clip(0.2, 0.2)), Kl("k3", kl))
     strategy = Probes(probability=probability, success=success)
     return setting.run("rex_rag", ProbesCounted(GroupStandard()), losses, strategy=strategy, minibatches=2)

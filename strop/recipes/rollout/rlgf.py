@@ -1,13 +1,13 @@
-"""PPO from states that a guide reaches: it begins a rollout and the policy goes on, or the policy begins and it ends.
+"""RLGF: PPO with a guide policy that rolls in or out (PPO++, AggreVaTeD, LOLS, D2LOLS).
 
 Title: Learning to Generate Better Than Your LLM
 Paper: arXiv 2306.11816 (2023)
 Claim: Better than PPO on text generation, and better than the guide, by rolling in or out with it.
-Reading: rule is ppo++ (the guide rolls in), aggrevated (it rolls out), lols or d2lols, which mix both. What a guide
-    writes is a state or a return, never trained: under ppo++ it is given to the policy; under aggrevated the policy's
-    beginning earns what the whole did, and the critic learns from the guide's end, too, whose tokens are among those
-    over which advantages are whitened. The guide is the model that training began with, as in the paper, or any other
-    of the same vocabulary. Cuts are drawn within `length` tokens before anything is written.
+Reading: rule is ppo++ (the guide rolls in), aggrevated (it rolls out), lols or d2lols, which mix both. The guide's
+    tokens are a state or a return, never trained. Under ppo++ they are the policy's prefix. Under aggrevated the
+    policy's first part earns the reward of the whole; the critic learns from the guide's part, too, whose tokens are
+    among those over which advantages are whitened. The guide is the initial model, as in the paper, or any other of the
+    same vocabulary. Cuts are sampled within `length` tokens before generation.
 Left out: KL in the reward; it is a loss here.
 Acts: share/branched > 0
 """
@@ -38,12 +38,12 @@ from strop.training.reductions.own_token_mean import OwnTokenMean
 from strop.training.values.critic import Critic
 from strop.types import Group, Origin, Outcome, Rollout, Start
 
-# RLGF's rollouts (2306.11816): a guide begins some of them and the policy goes on, or the other way round.
+# RLGF's rollouts (2306.11816): a guide writes the first part and the policy the rest, or the reverse.
 #
-# PPO++ rolls in with the guide and out with the policy, AggreVaTeD the other way round. LOLS takes PPO++ in a share of
-# the versions, by chance, and D2LOLS after a number of them; before that, and else, AggreVaTeD. Reading: the cut is
-# drawn before anything is written, uniformly within `length` tokens; what ends before its cut is a plain rollout. The
-# release lets the one who rolls in write to the end and cuts that.
+# PPO++ rolls in with the guide and out with the policy, AggreVaTeD the reverse. LOLS takes PPO++ in a random share of
+# the versions and AggreVaTeD otherwise; D2LOLS takes AggreVaTeD first and PPO++ from a version on. Reading: the cut is
+# sampled before generation, uniformly within `length` tokens; a rollout that ends before its cut is a plain one. The
+# release generates the roll-in to its end and cuts it then.
 
 Shared: TypeAlias = Callable[[Start, Start, int, Player], Coroutine[Any, Any, list[Rollout]]]
 RULES = ("ppo++", "aggrevated", "lols", "d2lols")
@@ -51,14 +51,14 @@ RULES = ("ppo++", "aggrevated", "lols", "d2lols")
 
 @dataclass(frozen=True)
 class RolledWithGuide(Strategy):
-    """Each rollout is shared with the guide with probability `mixed`; needs the engine `WithReference`, its policy
-    name.
+    """Strategy that shares each rollout with the guide with probability `mixed`; needs the engine `WithReference` and
+    its policy name.
 
-    What the policy writes after the guide is BRANCHED. What it writes before is GUIDED: its worth, the fact `noted`, is
-    that of the whole, and the guide's part is brought beside it, as a TEACHER's, for a critic to learn from.
+    What the policy writes after the guide is BRANCHED. What it writes before is GUIDED: its reward, the fact `noted`,
+    is that of the whole rollout; the guide's part is returned as well, as a TEACHER's, for a critic to learn from.
     """
 
-    seed: int  # of the probability that decides for a version
+    seed: int  # of the choice between roll-in and roll-out per version
     rule: str = "ppo++"  # aggrevated, lols, d2lols
     mixed: float = 0.8  # probability of a rollout to be shared with the guide
     length: int = 24  # tokens within which a rollout is cut
@@ -75,48 +75,50 @@ class RolledWithGuide(Strategy):
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        others = [play.another() for _ in starts]  # ids do not depend on who is done first
+        others = [play.another() for _ in starts]  # ids must not depend on which one finishes first
         shared = self._guide_begins if self.rolls_in(group.version) else self._guide_ends
         pairs = zip(starts, others, strict=True)
-        made = await together(self._made(start, other, shared, play) for start, other in pairs)
+        made = await together(self._rollouts(start, other, shared, play) for start, other in pairs)
         return [rollout for rollouts in made for rollout in rollouts]
 
     def rolls_in(self, version: int) -> bool:
-        """Whether the guide begins rollouts of this version, and not the policy."""
+        """Whether the guide, not the policy, writes the first part in this version."""
         if self.rule == "lols":
             return bool(np.random.default_rng((self.seed, version)).random() < self.share)
         return self.rule == "ppo++" or (self.rule == "d2lols" and version >= self.switch)
 
-    async def _made(self, start: Start, other: Start, shared: Shared, play: Player) -> list[Rollout]:
-        probability = np.random.default_rng(start.key)
-        if probability.random() >= self.mixed:
+    async def _rollouts(self, start: Start, other: Start, shared: Shared, play: Player) -> list[Rollout]:
+        rng = np.random.default_rng(start.key)
+        if rng.random() >= self.mixed:
             return [await play(start)]
-        return await shared(start, other, int(probability.integers(1, self.length)), play)
+        return await shared(start, other, int(rng.integers(1, self.length)), play)
 
     async def _guide_begins(self, start: Start, other: Start, cut: int, play: Player) -> list[Rollout]:
-        begun = await play(replace(other, policy_name=REFERENCE, origin=Origin.TEACHER, pause=cut))
-        if begun.outcome is not Outcome.PRUNED:
+        first_part = await play(replace(other, policy_name=REFERENCE, origin=Origin.TEACHER, pause=cut))
+        if first_part.outcome is not Outcome.PRUNED:
             return [await play(start)]
-        return [await play(replace(start, turns=as_prefix(begun.turns), origin=Origin.BRANCHED, parent=begun.id))]
+        return [
+            await play(replace(start, turns=as_prefix(first_part.turns), origin=Origin.BRANCHED, parent=first_part.id))
+        ]
 
     async def _guide_ends(self, start: Start, other: Start, cut: int, play: Player) -> list[Rollout]:
-        begun = await play(replace(start, pause=cut))
-        if begun.outcome is not Outcome.PRUNED:
-            return [begun]
-        taken = replace(
-            other, policy_name=REFERENCE, origin=Origin.TEACHER, turns=as_prefix(begun.turns), parent=begun.id
+        first_part = await play(replace(start, pause=cut))
+        if first_part.outcome is not Outcome.PRUNED:
+            return [first_part]
+        continued = replace(
+            other, policy_name=REFERENCE, origin=Origin.TEACHER, turns=as_prefix(first_part.turns), parent=first_part.id
         )
-        rest = await play(taken)
-        (worth,) = await play.score([rest])
-        if worth is None:
-            return [rest]  # the environment failed it: nobody knows what its beginning was worth
-        whole = replace(begun, outcome=Outcome.TRUNCATED, origin=Origin.GUIDED, facts={"noted": worth})
+        rest = await play(continued)
+        (reward,) = await play.score([rest])
+        if reward is None:
+            return [rest]  # the environment failed: the first part has no reward
+        whole = replace(first_part, outcome=Outcome.TRUNCATED, origin=Origin.GUIDED, facts={"noted": reward})
         return [whole, rest]
 
 
 def rlgf(
     setting: Setting = Setting(),
-    guide: str = "",  # folder of another model; empty: the one that training begins with
+    guide: str = "",  # folder of another model; empty: the initial model
     rule: str = "ppo++",  # aggrevated, lols, d2lols
     mixed: float = 0.8,  # probability of a rollout to be shared with the guide
     length: int = 24,  # tokens within which a rollout is cut

@@ -1,15 +1,15 @@
-"""PPO from the prompt and from earlier rollouts that the policy is asked to look over, right ones and wrong ones.
+"""Satori: PPO with restarts from cut prefixes of earlier right and wrong rollouts, followed by a reflection marker.
 
 Title: Satori: Reinforcement Learning with Chain-of-Action-Thought Enhances LLM Reasoning via Autoregressive Search
 Paper: arXiv 2502.02508 (2025)
 Claim: A 7B model that reflects and explores by itself leads those of its size on mathematics, and carries over.
-Reading: First a little supervised training on the marker, on demonstrations in whose middle it stands; then PPO with a
-    bonus of 0.5 for restarts, no KL, temperature 0.6. Prompts, right and wrong beginnings are equally likely where all
-    are known. The release's wrong and right beginnings are made before the run; here they are the run's own, so tasks
-    have to come back: a pool of them, from step 9 on with 8 tasks a step. Two steps are dropped at most; the release's
-    number was not found. Optimizer steps per batch are not known: two. The marker is one character, which the bundled
-    model learns in a few steps.
-Left out: The outcome reward model, whose mark between 0 and 1 is added. The markers to continue and to explore. A
+Reading: First a short supervised training on demonstrations with the marker in their middle; then PPO with a bonus of
+    0.5 for restarts, no KL penalty, temperature 0.6. Prompt, right and wrong prefixes are equally likely where all are
+    known. The release's prefixes are sampled before the run; here they are the run's own, so tasks have to repeat: a
+    pool of them, from step 9 on with 8 tasks per step. At most two steps are dropped; the release's number was not
+    found. Optimizer steps per batch are not known: two. The marker is one character, which the bundled model learns in
+    a few steps.
+Left out: The outcome reward model, whose score between 0 and 1 is added. The markers to continue and to explore. A
     second round on the base model after the policy was distilled into it.
 Acts: share/branched > 0 and reward_of/branched != 0 with pool=4, warmup_steps=2
 """
@@ -38,29 +38,27 @@ from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
 from strop.types import Group, Origin, Rollout, Start
 
-# Satori's restarts (2502.02508): rollouts begin at the prompt, or where an earlier rollout of the task is looked over.
+# Satori's restarts (2502.02508): rollouts start from the prompt, or from a prefix of an earlier rollout of the task.
 #
-# Readings: the beginnings come from this run, not from samples made before it: of each task the newest right and the
-# newest wrong rollout of the policy's own in one turn. Steps are what stands between two `separator`s. Versions that a
-# group began with decide what it may know, so that it does not matter who was scored first.
+# Readings: the prefixes come from this run, not from samples made before it: of each task the newest right and the
+# newest wrong rollout of the policy's own, with one turn. Steps are separated by `separator`. Only rollouts of earlier
+# weight versions are used, so the order in which groups are scored does not matter.
 
-_COMPLETIONS = 4  # of each task and kind that are remembered: a group that began earlier may not know the newest
-_TASKS = 1024  # that are remembered, the last ones
-_LONGEST = 2000  # characters of a completion that is remembered
+_COMPLETIONS = 4  # remembered of each task and kind: a group of an older version may not use the newest
+_TASKS = 1024  # remembered, the last ones
+_LONGEST = 2000  # characters of a remembered completion
 
 
 @dataclass
 class Restarts(Strategy):
-    """Each rollout begins at the prompt, within a right completion or within a wrong one, whichever of them are known.
+    """Strategy that starts each rollout from the prompt, from a right prefix or from a wrong one, whichever are known.
 
-    Of a completion the last 1 to `dropped` steps are left out, and `reflect` is said in their place; both are given, so
-    that
-    the policy is trained on what it makes of them. A restart is BRANCHED, its parent the rollout of which it has the
-    beginning.
+    The last 1 to `dropped` steps of the earlier completion are replaced by `reflect`; both are prefix tokens, so only
+    what follows is trained. A restart is BRANCHED, its parent the rollout that its prefix is from.
     """
 
-    reflect: str = "?"  # said where an earlier completion is cut
-    dropped: int = 2  # steps that are left out at most
+    reflect: str = "?"  # marker inserted where an earlier completion is cut
+    dropped: int = 2  # steps that are dropped at most
     separator: str = " "  # between two steps
 
     # by task: version, number of the group, whether it was right, id of the rollout, its completion
@@ -82,10 +80,10 @@ class Restarts(Strategy):
     def known(self, task: str, version: int) -> dict[bool, tuple[str, str]]:
         """The newest right and the newest wrong rollout of earlier versions: id and completion."""
         earlier = [each for each in self._known.get(task, []) if each[0] < version]
-        return {is_right: (id_, text) for _, _, is_right, id_, text in earlier}  # the last one of each kind stays
+        return {is_right: (id_, text) for _, _, is_right, id_, text in earlier}  # the last of each kind wins
 
     def begins(self, completion: str, steps: int) -> str:
-        """The completion without its last `steps` steps, and what is said then."""
+        """The completion without its last `steps` steps, followed by the marker."""
         parts = completion.split(self.separator)
         return "".join(part + self.separator for part in parts[: max(len(parts) - steps, 0)]) + self.reflect
 
@@ -102,13 +100,13 @@ class Restarts(Strategy):
 
     def observe(self, group: Group) -> None:
         """Remember the first right and the first wrong completion of the policy's own."""
-        told: dict[bool, tuple[str, str]] = {}
+        found: dict[bool, tuple[str, str]] = {}
         for rollout in group.own:
             if len(rollout.turns) == 1 and len(rollout.completion) <= _LONGEST:
-                told.setdefault(success(rollout) >= 1, (rollout.id, rollout.completion))
-        if not told:
+                found.setdefault(success(rollout) >= 1, (rollout.id, rollout.completion))
+        if not found:
             return
-        rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in told.items())]
+        rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in found.items())]
         kinds = [[row for row in sorted(rows) if row[2] is is_right] for is_right in (False, True)]
         self._known[group.task.id] = sorted(row for kind in kinds for row in kind[-_COMPLETIONS:])
         while len(self._known) > _TASKS:
@@ -128,13 +126,13 @@ class Restarts(Strategy):
 
 def satori(
     setting: Setting = Setting(env="arithmetic:6", temperature=0.6),
-    pool: int = 64,  # tasks of each environment, which come back
-    dropped: int = 2,  # steps of an earlier completion that are left out at most
-    reflect: str = "?",  # the marker: said where an earlier completion is cut
-    bonus: float = 0.5,  # for a wrong beginning that was mended; a right one that was spoiled costs as much
+    pool: int = 64,  # repeating tasks of each environment
+    dropped: int = 2,  # steps of an earlier completion that are dropped at most
+    reflect: str = "?",  # marker inserted where an earlier completion is cut
+    bonus: float = 0.5,  # for a wrong prefix that was corrected; failing from a right prefix costs as much
     warmup_steps: int = 20,  # of supervised training first
 ) -> Run:
-    """A rollout may begin with an earlier one's first steps and a marker, on which it is not trained."""
+    """A rollout may start with the first steps of an earlier one and a marker, both untrained."""
     run = setting.run(
         "satori",
         Gae(trace=0.95),
@@ -146,6 +144,6 @@ def satori(
     run.sampler = Few(run.envs, pool)
     (judged,) = run.rewards
     run.rewards = (RestartBonus(judged, bonus), replace(judged, weight=0.0))  # type: ignore[type-var]
-    if (taught := shown(setting, "satori", warmup_steps)) is not None:
-        run.warmup = replace(taught, agent=DemonstrateReflection(taught.agent, reflect))
+    if (supervised := shown(setting, "satori", warmup_steps)) is not None:
+        run.warmup = replace(supervised, agent=DemonstrateReflection(supervised.agent, reflect))
     return run

@@ -1,13 +1,13 @@
-"""Failed rollouts whose first steps are right are finished by an expert and trained on.
+"""SCOPE: failed rollouts keep their right steps and are completed by an expert; GRPO with shaped off-policy tokens.
 
 Title: Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance
 Paper: arXiv 2602.24110 (2026)
 Claim: 13.5 % more diversity, 46.6 % average accuracy on mathematics and 53.4 % out of distribution.
 Reading: Only the abstract is known. Steps are judged by whether their calculations hold, in place of a process reward
-    model, and finished by the environment's own demonstration. At most half of a group's failures are salvaged, so that
-    wrong rollouts remain. Kept tokens are clipped at 0.2, an expert's weighed by p / (p + 0.1), as others have it;
-    rewards are standardized over the mixed group; two optimizer steps per batch.
-Left out: A trained judge of steps.
+    model, and completed by the environment's own demonstration. At most half of a group's failures are salvaged, so
+    that wrong rollouts remain. Kept tokens are clipped at 0.2, an expert's weighted by p / (p + 0.1), as in other
+    papers; rewards are standardized over the mixed group; two optimizer steps per batch.
+Left out: A trained process reward model.
 Acts: share/guided > 0 and said/share > 0 and fact/kept > 0
 """
 
@@ -35,28 +35,27 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.outside.shaped_probability import ShapedProbability
 from strop.types import Group, IntArray, Message, Origin, Outcome, Rollout, Start
 
-# SCOPE's salvage (2602.24110): a failed rollout keeps its right steps, and an expert writes the rest.
+# SCOPE's salvage (2602.24110): a failed rollout keeps its right steps, and an expert completes it.
 #
-# Readings, as only the abstract is known: steps are what `judge` finds, the first wrong one the first below 0.5. The
-# rest is that of the environment's own demonstration, where that begins with the same steps: another right way is not
-# joined
-# to it. The salvaged rollout takes the failed one's place in its group and has the tokens that it kept; the failed one
-# is given up, with the others. At most half of a group's failures are salvaged.
+# Readings, as only the abstract is known: `judge` finds the steps, and the first one with a value below 0.5 is the
+# first wrong one. The completion is that of the environment's own demonstration, and only where it starts with the same
+# steps. The salvaged rollout takes the place of the failed one in its group and holds the kept tokens; the rest of the
+# failed one is pruned. At most half of a group's failures are salvaged.
 
-_DOUBTFUL = 0.5  # a step of a lower value is wrong
+_RIGHT_FROM = 0.5  # least value of a right step
 
 
 @dataclass
 class Salvaged(Strategy):
-    """Plain rollouts; those that failed after a right step are finished by what `expert` does, and checked again.
+    """Strategy of plain rollouts; those that failed after a right step are completed by `expert` and scored again.
 
-    A salvaged rollout is GUIDED, its parent the one that failed; its fact `kept` is the share of its tokens that are
-    the policy's own. With one turn only: what an environment answered cannot be joined.
+    A salvaged rollout is GUIDED, its parent the failed one; its fact `kept` is the share of its tokens that the policy
+    sampled. Rollouts with several turns are not salvaged: the environment's answers would not fit.
     """
 
     expert: Agent
-    most: float = 0.5  # of a group's failures, that are salvaged
-    judge: StepJudge = field(default_factory=Calculations)  # who says how right each step is
+    most: float = 0.5  # of a group's failures that are salvaged
+    judge: StepJudge = field(default_factory=Calculations)  # rates how right each step is
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -70,26 +69,26 @@ class Salvaged(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await together(play(start) for start in starts)
         scores = await play.score(made)
-        lost = [each for each, score in zip(made, scores, strict=True) if score is not None and not is_right(score)]
-        allowed = int(self.most * len(lost))
-        if not allowed or not any(self._kept(each) for each in lost):
+        failed = [each for each, score in zip(made, scores, strict=True) if score is not None and not is_right(score)]
+        allowed = int(self.most * len(failed))
+        if not allowed or not any(self._kept(each) for each in failed):
             return made
         shown = await play(play.another(), self.expert)
         if shown.outcome is not Outcome.FINISHED or len(shown.turns) != 1:
             return made
-        begun = [(each, at) for each in lost if (at := self._joins(each, shown))][:allowed]
-        saved = await together(self._saved(each, at, shown, play) for each, at in begun)
-        given_up = {each.id: _given_up(each, at) for each, at in begun}
-        return [*(given_up.get(each.id, each) for each in made), *saved]
+        salvageable = [(each, at) for each in failed if (at := self._joins(each, shown))][:allowed]
+        saved = await together(self._saved(each, at, shown, play) for each, at in salvageable)
+        pruned = {each.id: _pruned(each, at) for each, at in salvageable}
+        return [*(pruned.get(each.id, each) for each in made), *saved]
 
     def _kept(self, rollout: Rollout) -> str:
-        """Its text before the first wrong step; empty where that is the first, or where none is wrong."""
+        """The text before the first wrong step; empty where that is the first step, or where none is wrong."""
         steps = self.judge.steps(rollout) if len(rollout.turns) == 1 else []
-        wrong = next((index for index, step in enumerate(steps) if step.value < _DOUBTFUL), 0)
+        wrong = next((index for index, step in enumerate(steps) if step.value < _RIGHT_FROM), 0)
         return rollout.completion[: steps[wrong].start] if wrong else ""
 
     def _joins(self, rollout: Rollout, shown: Rollout) -> int:
-        """How many of its tokens are kept: all before its first wrong step, if the demonstration has the same there."""
+        """Number of tokens kept: all before the first wrong step if the demonstration starts with the same, else 0."""
         kept = self._kept(rollout)
         if not kept or not shown.completion.startswith(kept):
             return 0
@@ -98,10 +97,10 @@ class Salvaged(Strategy):
         return max(int((places <= len(kept)).sum()) - turn.num_prefix, 0)
 
     async def _saved(self, rollout: Rollout, at: int, shown: Rollout, play: Player) -> Rollout:
-        (begun,) = cut(rollout.turns, at)
-        text = self._known().template.text(begun.whole)
+        (kept,) = cut(rollout.turns, at)
+        text = self._known().template.text(kept.whole)
         turn = replace(
-            said(begun, self._rest(shown.completion[len(text) :])), message=Message("assistant", shown.completion)
+            said(kept, self._rest(shown.completion[len(text) :])), message=Message("assistant", shown.completion)
         )
         start = play.another(turns=(turn,), origin=Origin.GUIDED, parent=rollout.id)
         saved = await play(start)
@@ -113,20 +112,20 @@ class Salvaged(Strategy):
 
     def _known(self) -> Policy:
         if self._policy is None:
-            raise ConfigurationError("Salvaged does not know how completions are written: call meet(policy) first")
+            raise ConfigurationError("Salvaged has no tokenizer yet: call meet(policy) first")
         return self._policy
 
 
-def _given_up(rollout: Rollout, at: int) -> Rollout:
-    """What was sampled behind the kept tokens; those are the salvaged rollout's now."""
+def _pruned(rollout: Rollout, at: int) -> Rollout:
+    """The failed rollout without its kept tokens, which belong to the salvaged one."""
     return replace(rollout, turns=(handed_on(rollout.turns[0], at),), outcome=Outcome.PRUNED)
 
 
 def scope(
     setting: Setting = Setting(env="arithmetic:6"),
-    most: float = 0.5,  # of a group's failures, that are salvaged
-    gamma: float = 0.1,  # the probability at which an expert's token counts most
-    clip: float = 0.2,  # a sampled token whose ratio left 1 by more gets no gradient
+    most: float = 0.5,  # of a group's failures that are salvaged
+    gamma: float = 0.1,  # probability scale of the weight p / (p + gamma) of an expert's token
+    clip: float = 0.2,  # clipping range of sampled tokens
 ) -> Run:
     """A salvaged rollout takes the failed one's place in its group."""
     return setting.run(

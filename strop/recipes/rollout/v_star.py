@@ -1,13 +1,13 @@
-"""Rollouts branch off where a value head expects much; the token at each fork is credited against its alternatives.
+"""V-STAR: rollouts branch at nodes of high predicted value; GRPO plus an advantage between sibling tokens at each fork.
 
 Title: Spend Search Where It Pays: Value-Guided Structured Sampling and Optimization for Generative Recommendation
 Paper: arXiv 2602.10699 (2026)
-Claim: Better and more diverse items under one budget of latency than beam search and GRPO, on recommendation data.
-Reading: Half of a group is played plainly, the other half branches off from it; the paper begins with a beam of 8. GRPO
-    beside the advantage at forks, with weight 1, and a KL of 0.001, one optimizer step per batch. Tokens that rollouts
-    share are credited with the sum. See the mechanism for nodes and values.
-Left out: The dense reward of similarity between items. A beam search that is no sample of the policy.
-Acts: share/branched > 0 and fork_credit > 0 and node_gain > 0
+Claim: Better and more diverse items at the same latency budget than beam search and GRPO, on recommendation data.
+Reading: Half of a group is sampled plainly, the other half branches off from it; the paper starts with a beam of 8.
+    GRPO plus the advantage at forks, with weight 1, and a KL penalty of 0.001, one optimizer step per batch. Tokens
+    that rollouts share get the sum of their advantages. Nodes and values are described at the mechanism.
+Left out: The dense reward of similarity between items. A beam search that does not sample from the policy.
+Acts: share/branched > 0 and fork_advantage > 0 and node_gain > 0
 """
 
 from __future__ import annotations
@@ -37,52 +37,54 @@ from strop.training.losses.kl import Kl
 from strop.training.requirements import ENTROPY, HIDDEN
 from strop.types import Group, Metrics, Origin, Rollout, Start
 
-# V-STAR's search (2602.10699): new rollouts branch off where a value head expects much and the policy is undecided.
+# V-STAR's search (2602.10699): new rollouts branch where a value head predicts much and the policy is uncertain.
 #
-# Readings: nodes are the beginnings of rollouts of every `stride` tokens, where the paper's are the few tokens of an
-# item's name. The next one is chosen among all of them at once, where the paper descends from the root. All rollouts
-# are played to their end and all are candidates. The head is a ridge regression on the hidden state with targets of one
-# temporal difference, r + 0.99 V(next node); r is the environment's outcome at the end, since no dense reward is known
-# here,
-# and never enters the policy's loss. The entropy of a node is that of its next token, of the weights at hand.
+# Readings: nodes are prefixes of rollouts, one every `stride` tokens, where the paper's are the few tokens of an item's
+# name. The next node is chosen among all of them at once, where the paper descends from the root. All rollouts are
+# played to their end and all are trained. The head is a ridge regression on the hidden state with one-step
+# temporal-difference targets r + 0.99 V(next node). r is the environment's outcome at the end, since no dense reward is
+# available, and does not enter the policy's loss. The entropy of a node is that of its next token, under the current
+# weights.
 
 _NEEDS = frozenset({HIDDEN, ENTROPY})
 _DISCOUNT = 0.99
 _WINDOW = 64  # groups that the head is fitted on
 _FILE = "values.safetensors"
-GAIN = "node_gain"  # the fact of how far above the mean of its depth the node was that a rollout branched from
+GAIN = "node_gain"  # fact of a branch: score of its node minus the mean score at that depth
 
 
 @dataclass
 class Node:
-    """A beginning of a rollout."""
+    """Prefix of a rollout at which others may branch."""
 
     owner: Rollout
-    size: int  # written tokens of the owner
-    depth: int  # tokens from the start of the completion, given ones included
-    worth: float  # value + entropy
+    size: int  # tokens of the owner in the prefix
+    depth: int  # tokens from the start of the completion, those of a prefix included
+    score: float  # value + entropy * H
     visits: int = 1
-    above: Node | None = None  # from which its owner branched off
+    above: Node | None = None  # node that its owner branched from
 
 
 @dataclass
 class ValueTree(Strategy):
-    """`beam` starts are played plainly; each further one goes on from the node with the highest worth + bonus.
+    """Strategy that samples `beam` starts plainly; each further one branches from the node of highest score + bonus.
 
-    worth = V + entropy * H, bonus = explore * sqrt(ln(rollouts + 1) / (visits + 1)); nodes below the mean worth of
-    their depth are passed over. What is learned from a group serves groups of later versions.
+    score = V + entropy * H, bonus = explore * sqrt(ln(rollouts + 1) / (visits + 1)); nodes below the mean score of
+    their depth are skipped. What is learned from a group serves groups of later versions.
     """
 
     beam: int = 4  # rollouts before the search begins
     stride: int = 8  # tokens between two nodes
-    entropy: float = 0.1  # weight of the policy's indecision
-    explore: float = 1.0  # weight of the bonus for nodes that were seldom visited
+    entropy: float = 0.1  # weight of the policy's entropy
+    explore: float = 1.0  # weight of the bonus for nodes with few visits
 
-    # states of the nodes of a scored group and their targets, once the group was seen: [R, H], [R]
+    # hidden states of a rollout's nodes, until it is scored; then states [R, H] and targets [R]
     _states: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
     _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
-    _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
+    _version: int = field(
+        default=-1, init=False, repr=False, compare=False
+    )  # the head is fitted to data of earlier versions
 
     def __post_init__(self) -> None:
         if self.beam < 1 or self.stride < 1 or self.entropy < 0 or self.explore < 0:
@@ -106,7 +108,7 @@ class ValueTree(Strategy):
         visit(nodes, node)
         turns = as_prefix(cut(node.owner.turns, node.size))
         branch = await play(replace(start, turns=turns, origin=Origin.BRANCHED, parent=node.owner.id))
-        branch.facts[GAIN] = node.worth - _mean_at(nodes, node.depth)
+        branch.facts[GAIN] = node.score - _mean_at(nodes, node.depth)
         return branch
 
     async def _nodes(self, rollouts: Sequence[Rollout], play: Player, above: Node | None = None) -> list[Node]:
@@ -115,11 +117,11 @@ class ValueTree(Strategy):
         found = []
         for rollout, look in zip(whole, looks, strict=True):
             sizes = _sizes(rollout, self.stride)
-            states = look[HIDDEN.name][sizes].astype(np.float64)  # in which the token after the node was chosen
+            states = look[HIDDEN.name][sizes].astype(np.float64)  # the state that predicts the token after the node
             self._states[rollout.id] = states
             for size, state in zip(sizes, states, strict=True):
-                worth = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
-                found.append(Node(rollout, size, size + rollout.turns[0].num_prefix, worth, above=above))
+                score = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
+                found.append(Node(rollout, size, size + rollout.turns[0].num_prefix, score, above=above))
         return found
 
     # ---- the head
@@ -129,18 +131,18 @@ class ValueTree(Strategy):
 
     def observe(self, group: Group) -> None:
         tables = [(t, self._states.pop(t.id)) for t in group.rollouts if t.id in self._states]
-        told = [(states, self._targets(states, success(t))) for t, states in tables if t.is_scored and len(states)]
-        if told:
-            states, targets = zip(*told, strict=True)
+        labelled = [(states, self._targets(states, success(t))) for t, states in tables if t.is_scored and len(states)]
+        if labelled:
+            states, targets = zip(*labelled, strict=True)
             self._batches = [*self._batches, (np.concatenate(states), np.concatenate(targets))][-_WINDOW:]
 
     def _targets(self, states: Table, outcome: float) -> Table:
-        """r + 0.99 V(next) of each node; the last one is followed by the outcome: [R]."""
+        """r + 0.99 V(next) of each node; after the last one comes the outcome: [R]."""
         after = [_DISCOUNT * self._value(state) for state in states[1:]]
         return np.array([*after, outcome])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says how far above their depth's mean the nodes were that were chosen."""
+        """Metrics only (`observe` learns): how far the chosen nodes' scores are above the mean of their depth."""
         gains = [t.facts[GAIN] for group in groups for t in group.rollouts if GAIN in t.facts]
         return {"node_gain": float(np.mean(gains)) if gains else 0.0, "branched_from_nodes": float(len(gains))}
 
@@ -158,14 +160,14 @@ class ValueTree(Strategy):
 
 
 def chosen(nodes: Sequence[Node], rollouts: int, explore: float) -> Node | None:
-    """The node of highest worth and bonus among those not below their depth's mean; of equals the first."""
-    open_ = [node for node in nodes if node.worth >= _mean_at(nodes, node.depth) - 1e-12]
+    """The node of highest score + bonus among those not below their depth's mean; of equal ones the first."""
+    open_ = [node for node in nodes if node.score >= _mean_at(nodes, node.depth) - 1e-12]
     bonus = math.log(rollouts + 1)
-    return max(open_, key=lambda node: node.worth + explore * math.sqrt(bonus / (node.visits + 1)), default=None)
+    return max(open_, key=lambda node: node.score + explore * math.sqrt(bonus / (node.visits + 1)), default=None)
 
 
 def visit(nodes: Sequence[Node], node: Node | None) -> None:
-    """Once more at every node from the start to this one, whichever rollouts wrote what lies between."""
+    """Count a visit at every node from the start to this one, whichever rollouts the tokens between are from."""
     while node is not None:
         for other in nodes:
             other.visits += other.owner is node.owner and other.size <= node.size
@@ -173,32 +175,32 @@ def visit(nodes: Sequence[Node], node: Node | None) -> None:
 
 
 def _mean_at(nodes: Sequence[Node], depth: int) -> float:
-    return float(np.mean([node.worth for node in nodes if node.depth == depth]))
+    return float(np.mean([node.score for node in nodes if node.depth == depth]))
 
 
 def _sizes(rollout: Rollout, stride: int) -> list[int]:
-    """Written tokens before each node: where the completion as a whole has a multiple of `stride`, beyond its
-    beginning.
+    """Tokens of the rollout before each node: one at every multiple of `stride` of the whole completion, after the
+    prefix.
     """
-    begun = rollout.turns[0].num_prefix
-    first = stride - begun % stride
+    prefix = rollout.turns[0].num_prefix
+    first = stride - prefix % stride
     return list(range(first, rollout.num_tokens, stride))
 
 
-# Sibling-GRPO (V-STAR, 2602.10699): where rollouts part ways, the next token is credited against its alternatives.
+# Sibling-GRPO (V-STAR, 2602.10699): at a fork, the next token is compared with its alternatives.
 #
 # Each alternative counts once, by the mean reward of the rollouts that go through it, however many those are. The
-# advantage is added to that of `inner` at the token itself and nowhere else.
+# advantage is added to that of `inner` at this token alone.
 
-_FLAT = 1e-4  # added to the spread, as in the release
-Fork: TypeAlias = dict[int, list[Rollout]]  # rollouts by the token that they go on with
+_FLAT = 1e-4  # added to the standard deviation, as in the release
+Fork: TypeAlias = dict[int, list[Rollout]]  # rollouts by their next token
 
 
 @dataclass(frozen=True)
 class SiblingTokens(Advantage):
-    """A + (R - mean R) / (sd R + 1e-4) over the tokens that follow one beginning, at least two of them.
+    """Advantage of `inner`, plus (R - mean R) / (sd R + 1e-4) over the at least two tokens that follow a common prefix.
 
-    Rollouts that share a beginning by chance are compared as those that were branched from each other are.
+    Rollouts that share a prefix by coincidence are compared as those that branched from each other.
     """
 
     inner: Advantage
@@ -214,7 +216,7 @@ class SiblingTokens(Advantage):
                         _add(rollout, depth, advantage)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many forks a group has, and how large the advantage at them is."""
+        """Metrics only: forks per group, and the mean size of the advantage at them."""
         found = [
             advantage
             for group in groups
@@ -224,13 +226,13 @@ class SiblingTokens(Advantage):
         count = sum(1 for group in groups for _ in forks(group.scored))
         return {
             "forks": count / max(len(groups), 1),
-            "fork_credit": float(np.mean(np.abs(found))) if found else 0.0,
+            "fork_advantage": float(np.mean(np.abs(found))) if found else 0.0,
         }
 
 
 def forks(rollouts: Sequence[Rollout]) -> list[tuple[int, Fork]]:
-    """Beginnings of the first completion after which rollouts go on differently: how long each is, and who goes on
-    how.
+    """Prefixes of the first completion after which rollouts differ: the length of each, and the rollouts by next
+    token.
     """
     found: list[tuple[int, Fork]] = []
     waiting: list[tuple[int, list[Rollout]]] = [(0, [rollout for rollout in rollouts if rollout.turns])]
@@ -247,14 +249,14 @@ def forks(rollouts: Sequence[Rollout]) -> list[tuple[int, Fork]]:
 
 
 def advantages_of_sibling_tokens(fork: Fork) -> dict[int, float]:
-    """Of each token that follows: its rollouts' mean reward, standardised over the tokens."""
+    """Of each next token: its rollouts' mean reward, standardized over the tokens."""
     means = {token: float(np.mean([rollout.reward for rollout in group])) for token, group in fork.items()}
     values = np.array(list(means.values()))
     return {token: float((mean - values.mean()) / (values.std() + _FLAT)) for token, mean in means.items()}
 
 
 def _add(rollout: Rollout, depth: int, advantage: float) -> None:
-    """To the token at this depth, if the rollout wrote it itself."""
+    """Add to the token at this depth, if it is one of the rollout's own."""
     place = depth - rollout.turns[0].num_prefix
     if rollout.advantages is not None and place >= 0:
         rollout.advantages[place] += np.float32(advantage)
@@ -262,9 +264,9 @@ def _add(rollout: Rollout, depth: int, advantage: float) -> None:
 
 def v_star(
     setting: Setting = Setting(group_size=8),
-    stride: int = 8,  # tokens between two places from which rollouts may branch off
-    entropy: float = 0.1,  # weight of the policy's indecision beside the value
-    explore: float = 1.0,  # weight of the bonus for places that were seldom visited
+    stride: int = 8,  # tokens between two nodes from which rollouts may branch
+    entropy: float = 0.1,  # weight of the policy's entropy relative to the value
+    explore: float = 1.0,  # weight of the bonus for nodes with few visits
 ) -> Run:
     """group_size rollouts, half of them branches."""
     return setting.run(

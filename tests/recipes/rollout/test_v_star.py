@@ -74,4 +74,4 @@ def test_ends_failures_and_single_children() -> None:
     assert [(depth, sorted(fork)) for depth, fork in forks(group.scored)] == [(1, [X, Y])], "who ended goes nowhere"
     assert forks(tree([[A, X], [A, X]], [1.0, 0.0]).scored) == []
     metrics = SiblingTokens(Constant()).learn([group, tree([[A]], [1.0])])
-    assert metrics == {"forks": 0.5, "fork_credit": pytest.approx(1, abs=1e-3)}
+    assert metrics == {"forks": 0.5, "fork_advantage": pytest.approx(1, abs=1e-3)}

@@ -1,13 +1,13 @@
-"""No answer is known: paths branch where they are uncertain, the majority pays, and confidence steers clip and
-advantage.
+"""ECHO: test-time RL without labels; tree rollouts branch by entropy and confidence, a majority vote is the reward.
 
 Title: ECHO: Entropy-Confidence Hybrid Optimization for Test-Time Reinforcement Learning
 Paper: arXiv 2602.02150 (2026)
 Claim: Better than other test-time RL on mathematics and images, with fewer samples.
-Reading: The release's constants; its thresholds for branches cannot be reached by the metrics they are for, and its
-    scripts switch branching off: see the mechanism. 64 samples of which 32 vote there; here all 16 rollouts do, half of
-    them roots. Eight optimizer steps per batch there, four here. A temperature of 0.8, no KL. Tokens that rollouts
-    share are credited with the sum. Answers are measured (`reward/outcome`) without being learned from.
+Reading: The release's constants. Its branching thresholds cannot be reached by the metrics they apply to, and its
+    scripts switch branching off: see the strategy. There 64 rollouts are sampled and 32 vote; here all 16 rollouts
+    vote, half of them roots. Eight optimizer steps per batch there, four here. Temperature 0.8, no KL penalty.
+    Confidence sets the clipping range and, with entropy, scales the advantage. Tokens that rollouts share get the sum
+    of their advantages. The environment's outcome is measured (`reward/outcome`) but not trained on.
 Left out: The sampled token's probability as a third confidence, on the release's fused path.
 Acts: share/branched > 0 and shaped > 0 and clip_width < 0.2
 """
@@ -27,12 +27,12 @@ from strop.training.advantages.group_standard import GroupStandard
 
 def echo_ec(
     setting: Setting = Setting(group_size=16, temperature=0.8),
-    uncertain: float = 0.95,  # quantile of entropies, from which on a path may branch
-    unsure: float = 0.5,  # quantile of group confidence, up to which it may
-    weight: float = 0.1,  # of entropy and confidence in advantage
+    uncertain: float = 0.95,  # quantile of entropy from which a path may branch
+    unsure: float = 0.5,  # quantile of group confidence up to which a path may branch
+    weight: float = 0.1,  # of entropy and confidence in the advantage
     minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
-    """group_size rollouts, half of them roots."""
+    """group_size rollouts, half of them roots of the tree."""
     run = setting.run(
         "echo_ec",
         HybridShaped(AlongTree(GroupStandard()), weight),

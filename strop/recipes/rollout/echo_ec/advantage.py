@@ -1,6 +1,7 @@
-"""ECHO's shaped advantage (2602.02150): tokens of high entropy and low confidence count a little more.
+"""ECHO's shaped advantage (2602.02150): tokens of high entropy and low confidence get a larger one.
 
-Reading: entropy of the ten likeliest tokens among themselves, confidence as the mean probability of the five likeliest,
+Reading: entropy is that of the ten likeliest tokens, renormalized; confidence is the mean probability of the five
+    likeliest. Both are standardized over all tokens of the batch, as released; the paper adds them as they are.
 both compared with all tokens of the batch, as released; the paper adds them as they are.
 Papers: echo-ec
 """
@@ -20,12 +21,12 @@ from strop.training.top_k_stats import confidences, entropies, top
 from strop.types import Group, Metrics
 
 _TOP = top(10)
-_BOUND = 2.0  # of S
+_BOUND = 2.0  # of |S|
 
 
 @dataclass(frozen=True)
 class HybridShaped(Advantage):
-    """What `inner` gives, times 1 + weight * S, S = z(entropy) + z(1 - confidence) held within -2 and 2."""
+    """Advantage of `inner` times 1 + weight * S, S = z(entropy) + z(1 - confidence) clipped to -2 and 2."""
 
     inner: Advantage
     weight: float = 0.1  # of S
@@ -43,14 +44,14 @@ class HybridShaped(Advantage):
             rollout.advantages = (rollout.advantages * factor).astype(np.float32)
 
     def _factors(self, groups: Sequence[Group]) -> NDArray[np.float64]:
-        """Of all written tokens of the batch: [T]."""
+        """Factors of all sampled tokens of the batch: [T]."""
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
         tops = np.concatenate([_TOP.of(rollout) for rollout in rollouts])
         shape = _z(entropies(tops)) + _z(1 - confidences(tops))
         return np.asarray(1 + self.weight * np.clip(shape, -_BOUND, _BOUND))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How far the factors are from 1 on average."""
+        """Metrics only: mean distance of the factors from 1."""
         is_there = any(rollout.num_tokens for group in groups for rollout in group.scored)
         return {"shaped": float(np.abs(self._factors(groups) - 1).mean()) if is_there else 0.0}
 

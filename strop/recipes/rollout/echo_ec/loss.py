@@ -1,4 +1,4 @@
-"""ECHO's clip (2602.02150): completions whose end was written with more confidence may move less.
+"""ECHO's clipping (2602.02150): a narrower range for completions that ended with higher confidence.
 
 Papers: echo-ec
 """
@@ -22,16 +22,16 @@ _TAIL = 16  # tokens
 
 @dataclass(frozen=True)
 class ConfidentClip(Loss):
-    """PPO's clip within 1 +- e, e = least + (most - least) * sigmoid(sharpness * (1 - C)), one e for each rollout.
+    """PPO's clipping to 1 +- e with e = least + (most - least) * sigmoid(sharpness * (1 - C)), one e per rollout.
 
-    C is the mean over its last 16 written tokens of the mean probability of the five likeliest, under the policy at
-    hand. It is 0.2 at most, so e hardly varies; that is the paper's formula.
+    C is the mean over its last 16 tokens of the mean probability of the five likeliest tokens under the current policy.
+    That mean is at most 0.2, so e hardly varies; the formula is the paper's.
     """
 
-    least: float = 0.05  # e of a completion of boundless confidence
-    most: float = 0.2  # e of one without any
-    sharpness: float = 4.0  # of the way between them
-    weight: float = 1.0  # of this loss beside others
+    least: float = 0.05  # e in the limit of high confidence
+    most: float = 0.2  # e in the limit of low confidence
+    sharpness: float = 4.0  # of the transition between them
+    weight: float = 1.0  # of this loss relative to others
 
     contains_ratio: ClassVar[bool] = True
 
@@ -56,7 +56,7 @@ class ConfidentClip(Loss):
 
 
 def _is_tail(batch: Batch) -> Tensor:
-    """The last written tokens of each rollout: [T] bool."""
-    before = batch.trainable.to(torch.int64).cumsum(0)  # [T], written up to here
+    """The last tokens of each rollout: [T] bool."""
+    before = batch.trainable.to(torch.int64).cumsum(0)  # [T], tokens up to here
     last = before.new_zeros(batch.num_rollouts).scatter_reduce(0, batch.rollouts, before, "amax")  # [A]
     return batch.trainable & (batch.on_tokens(last) - before < _TAIL)

@@ -1,12 +1,13 @@
-"""ECHO's tree (2602.02150): paths branch where they are uncertain and not confident, and are given up where that lasts.
+"""ECHO's tree (2602.02150): paths branch at high entropy and low confidence, and are pruned where that lasts.
 
-At each token H is the entropy of the ten likeliest among themselves, C the mean probability of the five likeliest;
-group confidence is the mean of the last four C, tail confidence that of the last eight, and H rises by what it is above
-the mean of the four before. Readings: the release's thresholds (3.5 for H, 1.2 for group confidence) lie outside what
-these metrics can be, so they are quantiles of what the group's paths have shown so far, and its other thresholds keep
-their proportion to these two: H rose by 0.2 / 3.5 to branch, by 0.5 / 3.5 three times in a row to be given up; group
-confidence below a third, or tail confidence three times lower in a row and below 1 / 1.2. A path branches at the first
-such place, no more than once; it is itself one of the fan, the others begin with the likeliest other tokens.
+At each token H is the entropy of the ten likeliest tokens, renormalized, and C the mean probability of the five
+likeliest. Group confidence is the mean of the last four C, tail confidence that of the last eight; the rise of H is its
+distance from the mean of the four before. Readings: the release's thresholds (3.5 for H, 1.2 for group confidence) lie
+outside the range of these quantities, so here they are quantiles over the group's paths so far. The other thresholds
+keep their ratio to these two: a path branches where H rose by 0.2 / 3.5; it is pruned where H rose by 0.5 / 3.5 three
+times in a row, where group confidence is below a third, or where tail confidence fell three times in a row and is below
+1 / 1.2. A path branches once, at the first such token; it is itself one of the paths that leave it, the others start
+with the likeliest other tokens.
 Papers: echo-ec
 """
 
@@ -30,19 +31,19 @@ from strop.types import Group, Rollout, Start
 
 _TOP = top(10)
 _GROUP, _TAIL, _BEFORE, _RUNNING = 4, 8, 4, 3  # tokens
-FAN = "fan"  # the fact of how many paths leave the place where this one began
-GIVEN_UP = "given_up"  # the fact of how many paths of its tree were
+FAN = "fan"  # fact: number of paths that leave this path's first branching point
+GIVEN_UP = "given_up"  # fact: number of pruned paths of the tree
 
 
 @dataclass(eq=False)
 class _Watched:
-    """A path, and H and C at each token of its completions."""
+    """A path with H and C at each token of its completions."""
 
     path: LivePath
     entropy: NDArray[np.float64]  # [L]
     confidence: NDArray[np.float64]  # [L]
-    tops: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 20)))  # [N, 20], of written tokens
-    fan: int = 0  # paths that leave its first fork; 0: it has not branched
+    tops: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 20)))  # [N, 20], of sampled tokens
+    fan: int = 0  # paths that leave its branching point; 0: it has not branched
 
     @property
     def group_confidence(self) -> NDArray[np.float64]:
@@ -50,14 +51,14 @@ class _Watched:
 
     @property
     def rises(self) -> NDArray[np.float64]:
-        """By how much entropy is above the mean of the tokens before; 0 where there are too few: [L]."""
+        """Entropy minus the mean of the tokens before; 0 where there are too few: [L]."""
         before = np.concatenate([[0.0], _means(self.entropy, _BEFORE)[:-1]]) if len(self.entropy) else self.entropy
         return np.where(np.arange(len(self.entropy)) >= _BEFORE, self.entropy - before, 0.0)
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What is uncertain, and what is not confident, for the paths of one group."""
+    """Thresholds of entropy and group confidence for the paths of one group."""
 
     entropy: float
     confidence: float
@@ -67,31 +68,33 @@ class Thresholds:
         return is_uncertain and rise >= 0.2 / 3.5 * self.entropy
 
     def fan(self, entropy: float, confidence: float) -> int:
-        """How many paths leave a place, 1 to 4: more where entropy is higher, fewer where there is more confidence."""
+        """Number of paths that leave a token, 1 to 4: more for higher entropy, fewer for higher confidence."""
         least = self.entropy / 3.5
         above = (entropy - least) / max(self.entropy - least, 1e-12)
         surer = (confidence - self.confidence) / max(self.confidence, 1e-12)
         return min(max(math.floor(1 + 2 * above - surer + 0.5), 1), 4)
 
     def gives_up(self, watched: _Watched) -> bool:
-        """Whether a path was hopeless for long, at any of its own tokens."""
+        """Whether a path met a pruning condition at any of its own tokens."""
         own = slice(watched.path.born, None)
         tail = _means(watched.confidence, _TAIL)[own]
         low = watched.group_confidence[own] < self.confidence / 3
-        sinking = _lasting(np.diff(tail, prepend=tail[:1]) < 0) & (tail <= self.confidence / 1.2)
+        falling = _lasting(np.diff(tail, prepend=tail[:1]) < 0) & (tail <= self.confidence / 1.2)
         rises = watched.rises[own]
-        doubting = _lasting(rises > 0) & (rises > 0.5 / 3.5 * self.entropy)
-        return bool((low | sinking | doubting).any())
+        rising = _lasting(rises > 0) & (rises > 0.5 / 3.5 * self.entropy)
+        return bool((low | falling | rising).any())
 
 
 @dataclass
 class ConfidentTree(Strategy):
-    """`roots` starts are paths from the beginning; the others are for branches, and played plainly where none came."""
+    """Strategy that plays `roots` starts from the prompt; the others are for branches, or sampled plainly where none
+    came.
+    """
 
-    roots: int = 16  # paths from the beginning
-    uncertain: float = 0.95  # quantile of entropies, from which on a path may branch
-    unsure: float = 0.5  # quantile of group confidence, up to which it may
-    piece: int = 8  # tokens between two looks
+    roots: int = 16  # paths from the prompt
+    uncertain: float = 0.95  # quantile of entropy from which a path may branch
+    unsure: float = 0.5  # quantile of group confidence up to which a path may branch
+    piece: int = 8  # tokens between two checks
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -112,10 +115,10 @@ class ConfidentTree(Strategy):
             await self._look(live, play)
             known = self.thresholds(live)
             hopeless = [each for each in live if each.path.is_open and known.gives_up(each)]
-            hopeless = hopeless[len(hopeless) == len(live) :]  # somebody has to vote
+            hopeless = hopeless[len(hopeless) == len(live) :]  # at least one path has to vote
             live, dropped = [each for each in live if each not in hopeless], dropped + len(hopeless)
             live += [child for each in live for child in self._offshoots(each, before, known, spare)]
-        made = [_told(each, dropped) for each in live]
+        made = [_with_facts(each, dropped) for each in live]
         return [*made, *await together(play(start) for start in spare)]
 
     async def _look(self, live: Sequence[_Watched], play: Player) -> None:
@@ -138,7 +141,7 @@ class ConfidentTree(Strategy):
         return Thresholds(float(np.quantile(entropy, self.uncertain)), float(np.quantile(sure, self.unsure)))
 
     def _offshoots(self, each: _Watched, since: int, known: Thresholds, spare: list[Start]) -> list[_Watched]:
-        """The other paths that leave the first place where this one should branch."""
+        """New paths from the first token at which this path should branch."""
         if each.fan or not spare or self._policy is None:
             return []
         metrics = (each.entropy, each.group_confidence, each.rises)
@@ -156,21 +159,21 @@ class ConfidentTree(Strategy):
         return found
 
 
-def _told(each: _Watched, dropped: int) -> Rollout:
+def _with_facts(each: _Watched, dropped: int) -> Rollout:
     assert each.path.rollout is not None
     facts = {GIVEN_UP: float(dropped)} | ({FAN: float(each.fan)} if each.fan else {})
     return replace(each.path.rollout, facts=each.path.rollout.facts | facts)
 
 
 def _means(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """At each place the mean of the last `count` values, of as many as there are before it: [L]."""
+    """At each position the mean of the last `count` values, or of as many as there are: [L]."""
     sums = np.cumsum(np.concatenate([[0.0], values]))
     ends = np.arange(1, len(values) + 1)
     firsts = np.maximum(ends - count, 0)
     return np.asarray((sums[ends] - sums[firsts]) / (ends - firsts))
 
 
-def _lasting(is_so: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where it was so here and at the two places before: [L]."""
-    before = np.concatenate([np.zeros(_RUNNING - 1, dtype=bool), is_so])
-    return np.asarray(np.lib.stride_tricks.sliding_window_view(before, _RUNNING).all(1)) if len(is_so) else is_so
+def _lasting(is_true: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether it is true here and at the two positions before: [L]."""
+    before = np.concatenate([np.zeros(_RUNNING - 1, dtype=bool), is_true])
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(before, _RUNNING).all(1)) if len(is_true) else is_true
