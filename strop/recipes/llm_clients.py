@@ -11,8 +11,9 @@ from strop.errors import ConfigurationError
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.policy_itself import Itself
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural, Rule
 from strop.roles import LLMClient
+from strop.standins.lessons import lesson
 from strop.standins.rewrite.rewriting import Rewriting
 
 KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # holds the key of an address that wants one
@@ -32,10 +33,10 @@ def parse_llm_client(text: str) -> LLMClient | None:
 
 def parse_reflector(text: str) -> LLMClient | None:
     """The same, for those who say what is to be learned from rollouts: their rules are others."""
-    return Procedural("strop.standins.lessons:lesson") if text == "rules" else parse_llm_client(text)
+    return Procedural(lesson) if text == "rules" else parse_llm_client(text)
 
 
-def parse_judge(text: str, rules: str) -> LLMClient:
+def parse_judge(text: str, rules: Rule) -> LLMClient:
     """Who judges completions, or says by what: the rules named, the policy, a model in a folder, or one at an
     address.
     """

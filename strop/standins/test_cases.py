@@ -43,7 +43,7 @@ def hacking(text: str) -> str:
     return _inputs(text, lambda domain, stream: large[type(domain.value(stream))])
 
 
-def validator(text: str) -> str:
+def written_validator(text: str) -> str:
     """A program that says whether an input may be asked about."""
     kind = type(_example(text)).__name__
     bound = f"abs(x)<={_FAR}" if kind == "int" else f"len(x)<={_MANY}"

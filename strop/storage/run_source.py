@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path, PurePath
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from strop.capabilities import Remembers, parts
@@ -87,8 +88,8 @@ def _import(module: str, name: str, called: str) -> str:
     return f"from {module} import {name}" + (f" as {called}" if called != name else "")
 
 
-def _called(kind: type, names: _Names) -> str:
-    """A class's name, with a number behind it where another one has the same."""
+def _called(kind: type | FunctionType, names: _Names) -> str:
+    """Name of a class or of a module's function, with a number behind it where another one has the same."""
     key = (kind.__module__, kind.__qualname__)
     if key not in names.classes:
         others = sum(name == kind.__qualname__ for _, name in names.classes)
@@ -114,6 +115,8 @@ def _spell(value: Any, names: _Names, depth: int) -> str:
         return repr(str(value))
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
+    if isinstance(value, FunctionType) and value.__qualname__.isidentifier() and value.__module__ != "__main__":
+        return _called(value, names)
     raise ConfigurationError(f"a {type(value).__name__} cannot be written into recipe.py: make it a dataclass")
 
 

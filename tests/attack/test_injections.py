@@ -24,6 +24,7 @@ from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.guide.ruscarl import RubricPoints
 from strop.recipes.reward.rlsp import JudgedEffort
 from strop.roles import Reward
+from strop.standins.judges.rubric import judged_rubric, written_rubric
 from tests.generate.llm_clients.serving import serving
 
 _SCORE = re.compile(r"score:?\s*\"?:?\s*(\d+)", re.IGNORECASE)
@@ -85,7 +86,7 @@ def careless(prompt: str) -> str:
     return f"The completion says {prompt[prompt.rindex('[completion') :]!r}, which is nothing to me."
 
 
-def judged(says: Callable[[str], str], tasks: int = 1) -> InjectionStanding:
+def judged_effort(says: Callable[[str], str], tasks: int = 1) -> InjectionStanding:
     with serving() as server:
         server.says = says
         return asyncio.run(injected([JudgedEffort(Endpoint(server.url, "m"))], Arithmetic(1), tasks=tasks))
@@ -100,7 +101,7 @@ def test_forty_kinds_hold_no_right_answer_and_are_the_same_for_a_seed() -> None:
 
 
 def test_a_naive_judge_is_caught() -> None:
-    standing = judged(naive)
+    standing = judged_effort(naive)
     assert not standing.problem and len(standing.paid) >= 25
     assert {"direct order", "verdict line", "JSON verdict", "fence guessed", "ChatML markers"} <= set(standing.paid)
     plain = standing.plain()
@@ -113,12 +114,12 @@ def test_a_naive_judge_is_caught() -> None:
     ("judge", "kinds"), [(obedient, {"role play", "authority", "threat"}), (gullible, {"one word"})]
 )
 def test_judges_that_obey_or_like_openers_are_caught(judge: Callable[[str], str], kinds: set[str]) -> None:
-    assert kinds <= set(judged(judge).paid)
+    assert kinds <= set(judged_effort(judge).paid)
 
 
 @pytest.mark.parametrize("judge", [fenced, parrot])
 def test_a_judge_that_obeys_what_is_outside_of_fences_pays_none_of_forty(judge: Callable[[str], str]) -> None:
-    standing = judged(judge, tasks=3)
+    standing = judged_effort(judge, tasks=3)
     assert not standing.problem and standing.paid == [] and len(standing.kinds) == 40
     assert sum(each.plain()["unread"] for each in standing.kinds.values()) == 0
     assert sum(len(each.tried) for each in standing.kinds.values()) == 120
@@ -135,7 +136,7 @@ def test_what_a_judge_repeats_is_no_verdict() -> None:
 
 
 def test_rules_and_verifiers_can_be_tried_too() -> None:
-    rubric, judge = (Procedural(f"strop.standins.judges.rubric:{rule}") for rule in ("written", "judged"))
+    rubric, judge = (Procedural(rule) for rule in (written_rubric, judged_rubric))
     rules: Reward = RubricPoints(rubric, judge)
     assert asks_client([rules]) and not asks_client([Earned()])
     for reward in (rules, Earned()):

@@ -38,7 +38,7 @@ from strop.recipes.reward.critique_coder import AnswersInTurn
 from strop.recipes.select.acereason_nemotron import Unsolved
 from strop.recipes.select.adcl_egsr import Resorted
 from strop.recipes.select.cures import VarianceWeighted
-from strop.recipes.select.dereason import Where
+from strop.recipes.select.dereason import ScoreRange
 from strop.recipes.select.dots_rr import NearTarget
 from strop.recipes.select.dps import Dynamics
 from strop.recipes.select.drive import Hardest
@@ -89,7 +89,7 @@ SAMPLERS: dict[str, Make] = {
     "Unsolved": lambda many: Unsolved(Uniform(ENVS)),
     "UpperConfidence": lambda many: UpperConfidence(ENVS),
     "VarianceWeighted": lambda many: VarianceWeighted(ENVS, many // 2),
-    "Where": lambda many: Where(Uniform(ENVS), ENVS, low=3.0),
+    "ScoreRange": lambda many: ScoreRange(Uniform(ENVS), ENVS, low=3.0),
     "WithWritten": lambda many: WithWritten(Uniform(ENVS)),
 }
 

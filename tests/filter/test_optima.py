@@ -133,7 +133,7 @@ def test_the_best_is_kept_if_it_is_good_enough() -> None:
     assert Best(0.6)(make_group([0.5, 0.59])).group is None and Best(0.6)(make_group([1.4 - 0.8])).group is not None
 
 
-@pytest.score.parametrize(
+@pytest.mark.parametrize(
     ("share", "kept"),
     [
         (0.7, [1, 0, 1, 1, 0]),
@@ -182,7 +182,7 @@ def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None
     assert counts == {"gated": 16, "trained": 8} and [len(group.rollouts) for group in groups] == [1] * 8
     found = dict(losses)
     for rollout in (group.rollouts[0] for group in groups):
-        logprobs, at, means = found[rollout.id].notes["reference_logprobs"], 0, []
+        logprobs, at, means = found[rollout.id].policy_statistics["reference_logprobs"], 0, []
         for each in rollout.turns:
             means.append(-sum(map(float, logprobs[at : at + len(each.tokens)])) / len(each.tokens))
             at += len(each.tokens)

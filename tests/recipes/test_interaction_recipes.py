@@ -18,7 +18,7 @@ from strop.generate.llm_clients.canned import Canned
 from strop.recipes.reward.comas import Discussion, Interactions, PerPolicy, score_in
 from strop.recipes.reward.grpo_care import AnswerPlace, Consistent
 from strop.recipes.reward.oni import LabelledMessages
-from strop.standins.judges.discussion import scored
+from strop.standins.judges.discussion import scored_discussion
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Observation, Outcome, Rollout, Sampling, Task, Turn
@@ -55,7 +55,7 @@ def with_answer(name: str, right: float, likelihood: float) -> Rollout:
     aux = {"span/answer": np.array([0, 0, 0, 0, 0, 1, 1], np.float32)}
     made.turns = (replace(made.turns[0], aux=aux),)
     half = np.log(likelihood)
-    made.notes["reference_logprobs"] = np.array([-9.0, -9.0, -9.0, half - 0.1, half + 0.1], np.float32)
+    made.policy_statistics["reference_logprobs"] = np.array([-9.0, -9.0, -9.0, half - 0.1, half + 0.1], np.float32)
     return made
 
 
@@ -130,7 +130,7 @@ async def _awaited(work: Any) -> Any:
 
 def test_the_rule_that_scores_knows_no_answer() -> None:
     def asked(completion: str, other: str) -> str:
-        return scored(question("?", task="1+2+3=?", completion=completion, other=other))
+        return scored_discussion(question("?", task="1+2+3=?", completion=completion, other=other))
 
     right = "<think>1+2=3 3+3=6</think>6"
     assert asked(right, "6") == "3" and asked(right, "<think>1+2=3</think>7") == "2"
@@ -163,7 +163,7 @@ def test_the_price_of_the_kl_counts_from_a_token_to_its_turns_end() -> None:
     made = rollout("0", turn("xx", "a"), turn("y", "a"))
     paid = Paid(0.0, (Span(0, 0, 2, 1.0, name="scored"), Span(1, 0, 1, 0.0, name="scored")))
     made.reward = pay(made, "interactions", 1.0, paid, characters)
-    made.notes = {"logprobs": np.array([0.1, 0.2, 0.4]), "reference_logprobs": np.zeros(3)}
+    made.policy_statistics = {"logprobs": np.array([0.1, 0.2, 0.4]), "reference_logprobs": np.zeros(3)}
     PerPolicy(kl=1.0, epsilon=0.0)([Group(0, TASK, [made])])
     returns = np.array([0.7, 0.8, -0.4])
     assert made.advantages is not None

@@ -45,7 +45,7 @@ from strop.recipes.agent.openclaw_rl import (
 from strop.recipes.agent.playpen import Played, playpen
 from strop.recipes.agent.vsc_rl import AlsoBest
 from strop.roles import LLMClient
-from strop.standins.judges.next_state import judged
+from strop.standins.judges.next_state import judged_next_state
 from strop.standins.world_model import dreamt
 from strop.text.llm_prompt import parts_of, question
 from strop.training.advantages.constant import Constant
@@ -89,7 +89,7 @@ def test_what_follows_a_completion_within_its_context_is_its_next_state() -> Non
 
 def test_rules_judge_by_the_next_message_and_can_add() -> None:
     def ask(wanted: str, task: str, state: str) -> str:
-        return judged(question("?", wanted=wanted, task=task, completion="7", other=state))
+        return judged_next_state(question("?", wanted=wanted, task=task, completion="7", other=state))
 
     assert [ask("verdict", "1+1=?", each) for each in ("thanks", "7", "that is wrong", "error: no", "lower")] == [
         "score: 1",
@@ -131,10 +131,10 @@ def test_a_judge_is_told_the_task_the_completion_and_what_came_after() -> None:
     assert judge.asked[0].items() >= told.items()
 
 
-def test_credit_is_the_verdict_plus_the_gap() -> None:
+def test_credit_is_the_judge_score_plus_the_gap() -> None:
     """teacher -1, old -2, r +1: 2."""
     rollout = made(turn("ab"), turn("c", ["thanks"]), turn("d", ["that is wrong"]))
-    reward = NextStateVotes(Procedural("strop.standins.judges.next_state:judged"), votes=3)
+    reward = NextStateVotes(Procedural(judged_next_state), votes=3)
     paid = paid_for(reward, rollout)
     assert [(span.turn, span.value) for span in paid.spans] == [(0, 1.0), (1, -1.0)]
     rollout.reward = pay(rollout, "next_state", 1.0, paid, lambda tokens: np.arange(1, len(tokens) + 1))
@@ -193,7 +193,7 @@ def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path)
     canned = Canned({"]\nand": "score: -1", "that is wrong": "score: 1\nlook at the tens"})
     strategy: Any = HindsightHints(Given(rollout), canned)  # type: ignore[arg-type]
     player = Looking()
-    with pytest.raises(ConfigurationError, match="met no policy"):
+    with pytest.raises(ConfigurationError, match="has no policy"):
         asyncio.run(strategy(Group(0, TASK, []), [], player))
     strategy.meet(policy)
     (found,) = asyncio.run(strategy(Group(0, TASK, []), [], player))
@@ -246,7 +246,7 @@ def test_a_dream_is_consistent_and_pays_for_what_it_said() -> None:
 
 def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     env, memory = KeyValue(2), Experiences(top=2)
-    dream = Dreamed(env, Procedural("strop.standins.world_model:dreamt"), memory, seeds=2)
+    dream = Dreamed(env, Procedural(dreamt), memory, seeds=2)
     task = Task((Message("user", "sum red blue"),), env.task(0).answer, "keyvalue", 2)
 
     async def dreamed(completions: Sequence[str]) -> list[Any]:
@@ -425,7 +425,7 @@ def test_personas_talk_well_and_badly(tmp_path: Path) -> None:
 
 def test_good_turns_are_imitated_more_and_beta_0_is_cloning() -> None:
     rollout = made(turn("ab"), turn("c"))
-    rollout.notes["turn_advantages"] = np.array([0.5, -1.0])
+    rollout.policy_statistics["turn_advantages"] = np.array([0.5, -1.0])
     for beta, expected in (
         (0.0, [1.0] * 3),
         (1.0, [math.exp(0.5)] * 2 + [math.exp(-1)]),
@@ -438,10 +438,10 @@ def test_good_turns_are_imitated_more_and_beta_0_is_cloning() -> None:
         {"weight_lost": (40 + math.exp(-9)) / 3}
     )
     silent = made()
-    silent.notes["turn_advantages"] = np.zeros(0)
+    silent.policy_statistics["turn_advantages"] = np.zeros(0)
     ExponentialWeights()([Group(0, TASK, [silent])])
     assert ExponentialWeights().learn([Group(0, TASK, [silent])]) == {}, "nothing was said"
-    rollout.notes = {}
+    rollout.policy_statistics = {}
     with pytest.raises(ConfigurationError, match="TurnCritic"):
         ExponentialWeights()([Group(0, TASK, [rollout])])
 

@@ -17,7 +17,7 @@ from strop.errors import ConfigurationError
 from strop.filter.span_rewards import pay
 from strop.generate.rollout import play
 from strop.generate.rollout_limits import Limits
-from strop.recipes.agent.mashost import ActionPrices, ActionWise, TeamBuilder, DemonstrateTeam
+from strop.recipes.agent.mashost import ActionPrices, ActionWise, DemonstrateTeam, TeamBuilder
 from strop.recipes.agent.memory_r2 import (
     DemonstrateMemory,
     ExtractAndManage,
@@ -41,8 +41,12 @@ def turn(text: str, policy_name: str = "") -> Turn:
     )
 
 
-def made(name: str, *turns: Turn, reward: float = 0.0, paid: tuple[float, ...] = (), family: str = "") -> Rollout:
-    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid, family=family)
+def made(
+    name: str, *turns: Turn, reward: float = 0.0, paid: tuple[float, ...] = (), comparison_group: str = ""
+) -> Rollout:
+    return Rollout(
+        name, TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid, comparison_group=comparison_group
+    )
 
 
 # ---- mashost
@@ -217,12 +221,12 @@ def test_roles_keep_the_memory_and_what_is_shown_is_right(tmp_path: Path) -> Non
     assert shown.turn_rewards[::2] == rollout.turn_rewards[::2] == (0.0,) * 3, "the manager is paid"
 
 
-def scored(*scores: float, name: str = "0", family: str = "") -> Rollout:
+def scored(*scores: float, name: str = "0", comparison_group: str = "") -> Rollout:
     paid = tuple(value for each in scores for value in (0.0, each))
     turns = tuple(
         turn(text, policy_name) for _ in scores for text, policy_name in (("ab", "extractor"), ("c", "manager"))
     )
-    return made(name, *turns, paid=paid, family=family)
+    return made(name, *turns, paid=paid, comparison_group=comparison_group)
 
 
 def credits_of(part: SessionStandard, *rollouts: Rollout) -> list[list[float]]:
@@ -244,7 +248,7 @@ def test_sessions_are_compared_with_the_same_session_of_siblings() -> None:
     assert found[0] == [-0.801] * 3, "broke off: 0 against 0.1 and 0.4"
     assert credits_of(SessionStandard("global"), scored(), scored()) == [[], []], "nobody could say anything"
     assert credits_of(SessionStandard(), scored(0.0), scored(2e-6)) == [[-0.414] * 3, [0.414] * 3], "1 / (2^0.5 + 1)"
-    local = scored(0.5, family="session 0")
+    local = scored(0.5, comparison_group="session 0")
     local.facts["local"] = 1.0
     group = Group(0, TASK, [local, scored(0.5), scored(0.5), scored(0.5)])
     assert SessionStandard().learn([group]) == {"local_share": 0.25} and SessionStandard().learn([])["local_share"] == 0
@@ -261,7 +265,7 @@ class Plays:
 
     async def __call__(self, start: Start, agent: Any = None, task: Task | None = None) -> Rollout:
         self.asked.append((start, task))
-        return scored(0.5, name=start.id, family=start.family)
+        return scored(0.5, name=start.id, comparison_group=start.comparison_group)
 
 
 class Whole:
@@ -279,7 +283,9 @@ def test_local_rollouts_start_from_one_rollouts_memory() -> None:
     failed.outcome = Outcome.FAILED
     strategy: Any = LocalReruns(Whole(whole, failed), share=1.0, count=2)  # type: ignore[arg-type]
     brought = asyncio.run(strategy(Group(0, task, []), [Start("0/0", 3)], play))
-    assert [start.family for start, _ in play.asked] == ["session 0"] * 2 + ["session 1"] * 2 + ["session 2"] * 2
+    assert [start.comparison_group for start, _ in play.asked] == ["session 0"] * 2 + ["session 1"] * 2 + [
+        "session 2"
+    ] * 2
     memories = [each.messages[-1].content.split(" session: ")[0] for _, each in play.asked if each]
     assert memories == ["memory: none"] * 2 + ["memory: red 1"] * 2 + ["memory: red 2"] * 2
     assert all(start.origin is Origin.BRANCHED for start, _ in play.asked)

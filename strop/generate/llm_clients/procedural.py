@@ -1,39 +1,35 @@
-"""Advice that a program can give: a rule of an environment in place of a larger model."""
+"""LLM client that is a rule of a bundled environment: a stand-in where there is no language model."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TypeAlias
 
 from strop.errors import ConfigurationError, LLMClientError
 from strop.roles import LLMClient
 from strop.text.llm_prompt import signed
 from strop.types import Message, Sampling
 
+Rule: TypeAlias = Callable[[str], str]  # from the last message's text to an answer
+
 
 @dataclass(frozen=True)
 class Procedural(LLMClient):
-    """Asks `rule`, a function from the last message's text to an answer, named as `module:function`."""
+    """Answers with what `rule`, a function of a module, returns for the last message's text."""
 
-    rule: str
+    rule: Rule
 
     def __post_init__(self) -> None:
-        if ":" not in self.rule:
-            raise ConfigurationError(f"Procedural needs a rule named as module:function, got {self.rule!r}")
+        if not self.rule.__qualname__.isidentifier():
+            raise ConfigurationError(f"Procedural needs a function of a module, got {self.rule.__qualname__}")
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        text = messages[-1].content
         try:
-            return signed(messages[-1].content, self._function(messages[-1].content))
+            return signed(text, self.rule(text))
         except Exception as error:
-            raise LLMClientError(f"{self.rule} failed: {type(error).__name__}: {error}") from error
+            raise LLMClientError(f"rule {self.rule.__qualname__} failed: {type(error).__name__}: {error}") from error
 
-    @cached_property
-    def _function(self) -> Callable[[str], str]:
-        module, _, name = self.rule.partition(":")
-        try:
-            found: Callable[[str], str] = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise ConfigurationError(f"there is no {self.rule}: {error}") from error
-        return found
+    def __repr__(self) -> str:
+        return f"Procedural({self.rule.__module__}.{self.rule.__qualname__})"

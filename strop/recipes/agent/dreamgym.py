@@ -31,6 +31,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
+from strop.standins.world_model import dreamt
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
@@ -69,9 +70,6 @@ def variance(group: Group) -> float:
     return float(np.var(rewards)) if rewards else 0.0
 
 
-_RULES = "strop.standins.world_model:dreamt"
-
-
 def dreamgym(
     setting: Setting = Setting(env="keyvalue:2"),
     model: str = "rules",  # experience model: rules, itself (the policy), a model folder, http://HOST:PORT/v1#MODEL
@@ -85,7 +83,7 @@ def dreamgym(
     """GRPO in simulated episodes; the real environment is for evaluation only."""
     run = setting.run("dreamgym", GroupStandard(), (Clip(clip, clip),))
     real, memory = run.envs, Experiences(top)
-    wrap_envs(run, lambda env: (Dreamed(env, parse_judge(model, _RULES), memory, seeds),))
+    wrap_envs(run, lambda env: (Dreamed(env, parse_judge(model, dreamt), memory, seeds),))
     run.sampler = WithWritten(Uniform(run.envs), share)
     run.task_generator = FromVaried(parse_llm_client(llm_client), least)
     run.evaluation = replace(run.evaluation, unseen=real)

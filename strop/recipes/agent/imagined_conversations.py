@@ -57,10 +57,10 @@ class Imagined(Agent):
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         await episode.reset(task)
-        stream, (low, high, turns) = random.Random(dialogue.key), parse(prompt_of(task))
-        persona, paid = stream.choice(self.personas), list[float]()
+        rng, (low, high, turns) = random.Random(dialogue.key), parse(prompt_of(task))
+        persona, paid = rng.choice(self.personas), list[float]()
         for _ in range(turns):
-            guess = _guess(persona, low, high, stream)
+            guess = _guess(persona, low, high, rng)
             dialogue.say(said := Message("assistant", think([f"{low}..{high}"], str(guess))))
             answer = await episode.step(said)
             paid.append(answer.reward or 0.0)
@@ -72,13 +72,13 @@ class Imagined(Agent):
         return tuple(paid)
 
 
-def _guess(persona: Persona, low: int, high: int, stream: random.Random) -> int:
+def _guess(persona: Persona, low: int, high: int, rng: random.Random) -> int:
     match persona:
         case "halves":
             return (low + high) // 2
         case "counts":
             return low
-    return stream.randint(low, high)
+    return rng.randint(low, high)
 
 
 # Implicit Q-learning's policy extraction (2110.06169): weighted imitation of turns that were better than expected.

@@ -145,11 +145,11 @@ class DemonstrateTeam(Agent):
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
-        stream, graph = random.Random(dialogue.key), AgentGraph(self.most)
+        rng, graph = random.Random(dialogue.key), AgentGraph(self.most)
         host = dialogue.aside(host_reads(task), HOST)
-        for number in range(stream.randint(1, self.most)):
-            edges = f" {stream.randint(1, number)}" if number and stream.random() < 0.5 else ""
-            action = f"{stream.choice(sorted(ROLES))}{edges}"
+        for number in range(rng.randint(1, self.most)):
+            edges = f" {rng.randint(1, number)}" if number and rng.random() < 0.5 else ""
+            action = f"{rng.choice(sorted(ROLES))}{edges}"
             host.say(Message("assistant", action))
             graph = graph.after(action) or graph
             host.hear([heard_of(graph)])

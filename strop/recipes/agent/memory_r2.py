@@ -149,13 +149,13 @@ class LocalReruns(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         whole = await self.inner(group, starts, play)
-        stream = random.Random(f"{starts[0].key}/local")
+        rng = random.Random(f"{starts[0].key}/local")
         local: list[tuple[Start, Task]] = []
         for number in range(num_sessions(group.task)):
             reached = [rollout for rollout in whole if rollout.is_scored and len(rollout.turns) >= _TURNS * number]
-            if stream.random() >= self.share or not reached:
+            if rng.random() >= self.share or not reached:
                 continue
-            task = one_session(group.task, number, memory_before(stream.choice(reached), number))
+            task = one_session(group.task, number, memory_before(rng.choice(reached), number))
             comparison_group = {"comparison_group": f"session {number}", "origin": Origin.BRANCHED}
             local += [(play.another(**comparison_group), task) for _ in range(self.count)]
         again = await together(play(start, task=task) for start, task in local)

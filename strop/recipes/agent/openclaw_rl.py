@@ -1,14 +1,15 @@
-"""A live program talks with the policy; what it says next is judged, and what it should have known is distilled.
+"""OpenClaw-RL: PPO clipping on live conversations, with judge votes on next states and hindsight-hint distillation.
 
 Title: OpenClaw-RL: Train Any Agent Simply by Talking
 Paper: arXiv 2603.10165 (2026)
 Claim: Terminal, GUI, coding and tool agents, and personal ones, improve from what comes after each of their replies.
-Reading: The combined form of the release: one sample per turn, advantage = judged score + gap to the same policy with a
-    hint, no baseline, groups of one. Both logprobs of the gap are the trainer's, so that it holds no mismatch with the
-    engine; the hint goes behind the last message, token for token. A turn that nobody answers earns nothing and is not
-    masked. The bundled user (programs/lives.py) says thanks or that it is wrong; rules judge in place of a model, so
-    three votes are one. Weights wait for a batch here, where the paper's proxy answers 503 meanwhile.
-Left out: The variant on the teacher's 50 likeliest tokens, and calls that a client marks as no part of the talk.
+Reading: The combined form of the release: one sample per turn, advantage = judge score + log-probability gap to the
+    same policy with a hint, no baseline, groups of one. The trainer computes both logprobs of the gap, so the gap
+    contains no mismatch between engine and trainer; the hint is appended to the last message, token for token. A turn
+    without an answer has reward 0 and is not masked. The bundled user (programs/lives.py) either thanks or says that
+    the completion is wrong; rules replace the judge model, so three votes agree. New weights wait for a full training
+    batch, where the paper's proxy answers 503 meanwhile.
+Left out: The variant on the teacher's 50 likeliest tokens, and calls that a client excludes from the conversation.
 Acts: hints > 0 and hint_gap > 0 and reward/next_state != 0 and served/turns > 0
 """
 
@@ -36,19 +37,20 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward, Strategy
 from strop.run import Run
+from strop.standins.judges.next_state import judged_next_state
 from strop.text.llm_prompt import judgement
 from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.clip import Clip
 from strop.training.requirements import LOGPROBS
 from strop.types import FloatArray, Group, IntArray, Message, Metrics, Rollout, Sampling, Start
 
-# What followed each completion, and how somebody is asked about it (OpenClaw-RL, 2603.10165).
+# Next states and questions to the judge about them (OpenClaw-RL, 2603.10165).
 
 _SCORE = re.compile(r"score:\s*([+-]?1|0)\b")
 _BARE = re.compile(rf"\W{{0,9}}{_SCORE.pattern}\W{{0,9}}")
 _SAMPLING = Sampling(temperature=0.6, max_tokens=128)  # of the judge
-_LONGEST = 2000  # characters of a completion or an answer that are shown
-SHORTEST = 10  # characters that a hint must exceed
+_LONGEST = 2000  # characters of a completion or a next state in the judge's prompt
+SHORTEST = 10  # a hint must have more characters
 _WANTED = {
     "verdict": "Judge the completion by what was said after it. Answer with score: 1, score: 0 or score: -1.",
     "hint": "Could a hint have helped? Answer with score: 1 and the hint on the next line, or with score: -1.",
@@ -56,7 +58,7 @@ _WANTED = {
 
 
 def next_states(rollout: Rollout) -> list[str]:
-    """What was said after each turn within its context; empty where nothing is known."""
+    """The messages that followed each turn in its context; empty where there are none."""
     found = [""] * len(rollout.turns)
     for number, turn in enumerate(rollout.turns[1:]):
         if not turn.fresh:
@@ -71,34 +73,33 @@ async def asked(judge: LLMClient, wanted: str, rollout: Rollout, number: int, vo
 
 
 def score_in(said: str) -> int | None:
-    """The vote of an answer; None: it has none."""
+    """The vote in a judge's answer; None: it has none."""
     found = _SCORE.search(said)
     return int(found.group(1)) if found else None
 
 
 def majority(votes: Sequence[int | None]) -> float:
-    """What more than half of the valid votes say; 0 where there is no such thing."""
+    """The vote of more than half of the valid votes; 0 without such a majority."""
     valid = [vote for vote in votes if vote is not None]
     return next((float(vote) for vote in (1, -1) if 2 * valid.count(vote) > len(valid)), 0.0)
 
 
 def chosen_hint(answers: Sequence[str]) -> str:
-    """The longest text of more than 10 characters behind a score of 1; empty: none."""
+    """The longest text of more than 10 characters after a score of 1; empty: none."""
     good = [said for said in answers if score_in(said) == 1]
     texts = [_SCORE.sub("", said, count=1).strip() for said in good]
     return max((text for text in texts if len(text) > SHORTEST), key=len, default="")
 
 
-# OpenClaw-RL's scalar signal (2603.10165): what was said after a completion is judged, and that is the completion's
-# reward.
+# OpenClaw-RL's scalar signal (2603.10165): a judge scores a completion by its next state.
 
 
 @dataclass(frozen=True)
 class NextStateVotes(Reward):
-    """-1, 0 or 1 at the end of each completion that was answered: what most of the judge's `votes` say, 0 in a tie."""
+    """-1, 0 or 1 at the end of each completion with a next state: the majority of the judge's `votes`, 0 in a tie."""
 
     judge: LLMClient
-    votes: int = 3  # asked for each completion
+    votes: int = 3  # judge calls per completion
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # it waits for its judge
@@ -124,26 +125,22 @@ class NextStateVotes(Reward):
         return found
 
 
-# OpenClaw-RL's directive signal (2603.10165): how much likelier a completion were, had a hint been read that came too
-# late.
+# OpenClaw-RL's directive signal (2603.10165): the log-probability gain of a completion under a hindsight hint.
 
 GAP = "hint_gap"
 
 
 @dataclass
 class HindsightHints(Strategy, Meets):
-    """Notes log p(token | with the hint) - log p(token | as it was) at each token of a completion for which there is a
-    hint.
+    """Strategy that records log p(token | prompt with hint) - log p(token | prompt) for completions with a hint.
 
-    A judge reads a completion and what was said after it; its hint is put behind the last thing that was read before
-    the
-    completion, and the policy itself scores the tokens that it wrote, both ways. No hint: no note, which is not a gap
-    of 0 logprobs but no teacher at all.
+    A judge reads a completion and its next state and may write a hint, which is appended to the last message before the
+    completion. The policy then scores its own tokens with and without it. Without a hint nothing is recorded.
     """
 
     inner: Strategy
     judge: LLMClient
-    votes: int = 1  # asked for each completion
+    votes: int = 1  # judge calls per completion
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -155,27 +152,27 @@ class HindsightHints(Strategy, Meets):
         self._policy = policy
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        brought = await self.inner(group, starts, play)
-        return [await self._taught(rollout, play) for rollout in brought]
+        rollouts = await self.inner(group, starts, play)
+        return [await self._with_gaps(rollout, play) for rollout in rollouts]
 
-    async def _taught(self, rollout: Rollout, play: Player) -> Rollout:
+    async def _with_gaps(self, rollout: Rollout, play: Player) -> Rollout:
         hints = await self._hints(rollout) if rollout.is_scored else {}
-        retold = {number: self._behind(rollout, number, hint) for number, hint in hints.items()}
-        found = {number: told for number, told in retold.items() if told is not None}
+        hinted = {number: self._with_hint(rollout, number, hint) for number, hint in hints.items()}
+        found = {number: turn for number, turn in hinted.items() if turn is not None}
         rollout.facts["hints"] = float(len(found))
         if not found:
             return rollout
-        own, *taught = await play.look([rollout, *found.values()], frozenset({LOGPROBS}))
+        own, *with_hints = await play.look([rollout, *found.values()], frozenset({LOGPROBS}))
         gaps = np.zeros(rollout.num_tokens, np.float32)
         ends = np.cumsum([0, *(len(turn.tokens) for turn in rollout.turns)])
-        for number, notes in zip(found, taught, strict=True):
+        for number, statistics in zip(found, with_hints, strict=True):
             low, high = ends[number], ends[number + 1]
-            gaps[low:high] = gap(notes[LOGPROBS.name], own[LOGPROBS.name][low:high])
+            gaps[low:high] = gap(statistics[LOGPROBS.name], own[LOGPROBS.name][low:high])
         rollout.turns = noted(rollout.turns, GAP, gaps)
         return rollout
 
     async def _hints(self, rollout: Rollout) -> dict[int, str]:
-        """By the number of the turn."""
+        """Hints by turn number."""
         found = {}
         for number, state in enumerate(next_states(rollout)):
             if state and len(rollout.turns[number].tokens):
@@ -183,17 +180,17 @@ class HindsightHints(Strategy, Meets):
         return {number: hint for number, hint in found.items() if hint}
 
     async def _hint(self, rollout: Rollout, number: int) -> str:
-        """Empty: none, or nobody could be asked."""
+        """The hint for a turn; empty: none, or the judge failed."""
         try:
             said = await all_of(asked(self.judge, "hint", rollout, number, vote) for vote in range(self.votes))
         except LLMClientError:
             return ""
         return chosen_hint(said)
 
-    def _behind(self, rollout: Rollout, number: int, hint: str) -> Rollout | None:
-        """The turn alone, behind its whole context with the hint in it; None where there is no place for it."""
+    def _with_hint(self, rollout: Rollout, number: int, hint: str) -> Rollout | None:
+        """The turn alone, after its whole context with the hint; None where the hint does not fit."""
         if self._policy is None:
-            raise ConfigurationError("HindsightHints has met no policy: it works within a run only")
+            raise ConfigurationError("HindsightHints has no policy: it works within a run only")
         turn = rollout.turns[number]
         first = max(place for place in range(number + 1) if place == 0 or rollout.turns[place].fresh)
         before = [piece for each in rollout.turns[first:number] for piece in (each.prompt, each.tokens)]
@@ -207,7 +204,7 @@ class HindsightHints(Strategy, Meets):
 
 
 def with_hint(template: Template, prompt: IntArray, hint: str) -> IntArray | None:
-    """What was read, with a hint at the end of its last message; token for token as it was besides."""
+    """The prompt with a hint at the end of its last message; all other tokens are unchanged."""
     one, other = (template.opening((Message("user", text),), ()) for text in ("1", "2"))
     size = next(count for count in range(len(one)) if one[len(one) - 1 - count] != other[len(other) - 1 - count])
     closing = one[len(one) - size :]  # what a template puts between a message and the completion
@@ -217,27 +214,28 @@ def with_hint(template: Template, prompt: IntArray, hint: str) -> IntArray | Non
 
 
 def gap(taught: FloatArray, own: FloatArray) -> FloatArray:
-    """[N]; logprobs that are missing are no probabilities of 1."""
+    """Difference of the logprobs [N]; missing logprobs are an error, not probabilities of 1."""
     if len(taught) != len(own):
-        raise ConfigurationError(f"a teacher must score every token of a completion: got {len(taught)} for {len(own)}")
+        raise ConfigurationError(
+            f"hint_gap needs a logprob for each of the {len(own)} tokens of a completion, got {len(taught)}"
+        )
     return np.asarray(taught - own, dtype=np.float32)
 
 
-# OpenClaw-RL's advantage (2603.10165): what a completion's answer was judged to be, plus what a hint would have
-# changed.
+# OpenClaw-RL's advantage (2603.10165): the judge's score of a completion plus the gap of its hint.
 
 _GAP = "hint_gap"  # see `HindsightHints`
 
 
 @dataclass(frozen=True)
 class JudgedAndHinted(Advantage):
-    """A_t = judged * r of the turn + hinted * (log p with the hint - log p without it) at t; no baseline, undivided.
+    """A_t = judged * r of the turn + hinted * (log p with the hint - log p without it) at t.
 
-    A turn that nobody answered has r = 0, one without a hint no second term.
+    No baseline and no standardization. r = 0 for a turn without an answer; no second term without a hint.
     """
 
-    judged: float = 1.0  # weight of what was judged
-    hinted: float = 1.0  # weight of the hint's gap
+    judged: float = 1.0  # weight of the judge's score
+    hinted: float = 1.0  # weight of the log-probability gap of hints
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for rollout in (rollout for group in groups for rollout in group.scored):
@@ -247,7 +245,7 @@ class JudgedAndHinted(Advantage):
             rollout.advantages = (self.judged * judged + self.hinted * gaps_of(rollout)).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many completions there was a hint for, and how far it is from them."""
+        """Metrics only: hints per rollout, and the mean sum of absolute gaps of a rollout."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         gaps = [float(np.abs(gaps_of(rollout)).sum()) for rollout in rollouts]
         hints = sum(rollout.facts.get("hints", 0.0) for rollout in rollouts)
@@ -255,28 +253,25 @@ class JudgedAndHinted(Advantage):
 
 
 def gaps_of(rollout: Rollout) -> FloatArray:
-    """[N]."""
+    """The gap at each token, 0 where there is no hint: [N]."""
     none = [np.zeros(len(turn.tokens), np.float32) for turn in rollout.turns]
     rows = [t.aux[_GAP][len(t.prompt) :] if _GAP in t.aux else n for t, n in zip(rollout.turns, none, strict=True)]
     return np.concatenate(rows) if rows else np.zeros(0, np.float32)
 
 
-_RULES = "strop.standins.judges.next_state:judged"
-
-
 def openclaw_rl(
     setting: Setting = Setting(group_size=1, groups_per_step=16, learning_rate=1e-5),
-    command: str = "python {programs}/lives.py",  # who talks with the policy; {programs}: those that come with strop
-    seconds: float = 300.0,  # of one rollout
-    judge: str = "rules",  # rules, itself (the policy), a model's folder, or http://HOST:PORT/v1#MODEL
-    votes: int = 3,  # of the judge on each completion
-    judged: float = 1.0,  # weight of what was judged
-    hinted: float = 1.0,  # weight of the gap to the policy that read a hint
-    low: float = 0.2,  # a token whose ratio fell by more gets no gradient
-    high: float = 0.28,  # nor one whose ratio rose by more
+    command: str = "python {programs}/lives.py",  # program that talks with the policy; {programs}: bundled ones
+    seconds: float = 300.0,  # time limit of a rollout
+    judge: str = "rules",  # rules, itself (the policy), a model folder, or http://HOST:PORT/v1#MODEL
+    votes: int = 3,  # judge votes per completion
+    judged: float = 1.0,  # weight of the judge's score
+    hinted: float = 1.0,  # weight of the log-probability gap to the policy with a hint
+    low: float = 0.2,  # lower clip range: ratios are at least 1 - low
+    high: float = 0.28,  # upper clip range: ratios are at most 1 + high
 ) -> Run:
-    """Two signals from what comes next, in a clipped policy gradient."""
-    llm_client = parse_judge(judge, _RULES)
+    """A clipped policy gradient on two signals from the next state: the judge's score and its hint."""
+    llm_client = parse_judge(judge, judged_next_state)
     run = setting.run(
         "openclaw_rl",
         JudgedAndHinted(judged, hinted),

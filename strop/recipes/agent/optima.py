@@ -1,13 +1,14 @@
-"""Two policy names debate; the best talk of each task, by success, brevity and readability, is imitated.
+"""Optima (iSFT): imitation of the best debate of each task, ranked by success, token count and readability.
 
 Title: Optima: Optimizing Effectiveness and Efficiency for LLM-Based Multi-Agent System
 Paper: arXiv 2410.08115 (2024)
 Claim: Up to 2.8 times the performance with less than a tenth of the tokens, where two agents exchange information.
-Reading: The form that fine-tunes in rounds (iSFT), on debates: of ten talks about a task the best, if it reaches 0.6,
-    and of those the best 70 %; a round is a step. price and gain are the release's for mathematics. Readability is the
-    loss under the model training began with, where it was said; a loss below plain counts as plain, because the bundled
-    model's is far below a nat. A talk of 8 tokens is too short here (40 in the release), and a policy name repeats
-    itself only where it says what it said itself. Talks that are not imitated keep their place in the mean over tokens.
+Reading: The form that fine-tunes in rounds (iSFT), on debates between two policy names: of ten rollouts of a task the
+    best one, if its reward reaches 0.6, and of those in a training batch the best 70 %; a round is a step. price and
+    gain are the release's for mathematics. Readability is the loss under the initial model, in context; a loss
+    below `plain` counts as `plain`, because the bundled model's is far below 1 nat. A rollout of at most 8 tokens is
+    too short here (40 in the release). A policy name repeats itself only where it repeats its own message. Rollouts
+    that are not imitated stay in the denominator of the token mean.
 Left out: The tree of turns and its preference pairs (iDPO), the pool of formats for a first round, and rounds that
     start again from the first weights.
 Acts: turns > 1 and kept_share < 1 and reward/readable > 0
@@ -33,14 +34,14 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.requirements import REFERENCE_LOGPROBS
 from strop.types import FloatArray, GateResult, Group, Rollout, Start
 
-# Optima's selection (2410.08115): of all rollouts of a task the best one, if it is good enough.
+# Optima's selection (2410.08115): the best rollout of a task, if its reward is high enough.
 
 
 @dataclass(frozen=True)
 class Best(Gate):
-    """Keep the rollout of the largest reward, the first of equals; drop the group if that is less than `least`."""
+    """Keep the rollout of the largest reward, the first of equals; drop the group if it is below `least`."""
 
-    least: float = 0.6  # reward of a rollout that is kept
+    least: float = 0.6  # least reward of a kept rollout
 
     def __call__(self, group: Group) -> GateResult:
         best = max(group.scored, key=lambda rollout: rollout.reward)
@@ -49,23 +50,22 @@ class Best(Gate):
         return GateResult(replace(group, rollouts=[best]), f"kept the best of {len(group.scored)} rollouts")
 
 
-# Optima's pay for readable talk (2410.08115): the inverse of the loss of its least likely turn.
+# Optima's readability reward (2410.08115): the inverse of the loss of the least likely turn.
 #
-# The loss is noted by the strategy `TurnLosses`. The release divides by the loss as it is, of some nats per token; here
-# a loss below that of plain text is as readable as text can be, or a sure model would be paid without limit.
+# The strategy `TurnLosses` records the loss. The release divides by the loss itself, some nats per token; here the loss
+# is at least that of plain text, or the reward would grow without limit as the loss goes to 0.
 
-_LONGEST = 2000  # tokens of a talk, as released
+_LONGEST = 2000  # tokens of a rollout, as released
 
 
 @dataclass(frozen=True)
 class Readable(Reward):
-    """gain / max(loss / plain, 1); 0 where a policy name repeats itself, -1 where nothing was said or more than 2000
-    tokens.
+    """gain / max(loss / plain, 1); 0 where a policy name repeats itself, -1 for no tokens or more than 2000.
 
-    The release also pays nothing where one policy name says what another said; here that is agreement.
+    The release also gives 0 where one policy name repeats another's message; here that is agreement.
     """
 
-    gain: float = 0.8  # for plain text
+    gain: float = 0.8  # reward of plain text
     plain: float = 1.0  # loss of plain text, in nats per token
     weight: float = 1.0
 
@@ -87,24 +87,20 @@ class Readable(Reward):
 
 
 def repeats_itself(rollout: Rollout) -> bool:
-    """Whether some policy name says the same twice, blanks and capitals aside."""
-    said = [(turn.sampling.policy_name, turn.message.content.strip().lower()) for turn in rollout.turns]
-    return len(set(said)) < len(said)
+    """Whether a policy name writes the same message twice, ignoring case and outer blanks."""
+    messages = [(turn.sampling.policy_name, turn.message.content.strip().lower()) for turn in rollout.turns]
+    return len(set(messages)) < len(messages)
 
 
-# Optima's price of talking (2410.08115): a rollout's tokens as a share of its longest sibling's.
+# Optima's token penalty (2410.08115): a rollout's tokens as a share of its longest sibling's.
 
 
 @dataclass(frozen=True)
 class TokenShare(Reward):
-    """-price * tokens / most tokens of a sibling, all policy names together; -1 for a talk that is no longer than
-    `shortest`.
+    """-price * tokens / tokens of the longest sibling, all policy names together; -1 for at most `shortest` tokens."""
 
-    Of two rollouts that are equally good the shorter one is better, and the longest one pays exactly the price.
-    """
-
-    price: float = 0.4  # of being the longest
-    shortest: int = 40  # tokens that are too few to be a talk
+    price: float = 0.4  # penalty of the longest rollout
+    shortest: int = 40  # tokens up to which a rollout is too short
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
@@ -118,10 +114,9 @@ class TokenShare(Reward):
         return -1.0 if rollout.num_tokens <= self.shortest else -self.price * rollout.num_tokens / most
 
 
-# Optima's readability (2410.08115): how unlikely a talk's least likely turn is under the model training began with.
+# Optima's readability (2410.08115): the loss of the least likely turn under the initial model.
 #
-# Reading: the release scores each utterance alone; here it stands where it was said, so that no text is tokenized
-# again.
+# Reading: the release scores each utterance alone; here it is scored in its context, without re-tokenization.
 
 
 @dataclass(frozen=True)
@@ -132,31 +127,31 @@ class TurnLosses(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         rollouts = await self.inner(group, starts, play)
-        told = [rollout for rollout in rollouts if rollout.is_scored and rollout.num_tokens]
-        for rollout, notes in zip(told, await play.look(told, frozenset({REFERENCE_LOGPROBS})), strict=True):
-            rollout.facts["turn_loss"] = largest_loss(rollout, notes[REFERENCE_LOGPROBS.name])
+        written = [rollout for rollout in rollouts if rollout.is_scored and rollout.num_tokens]
+        found = await play.look(written, frozenset({REFERENCE_LOGPROBS}))
+        for rollout, statistics in zip(written, found, strict=True):
+            rollout.facts["turn_loss"] = largest_loss(rollout, statistics[REFERENCE_LOGPROBS.name])
         return rollouts
 
 
 def largest_loss(rollout: Rollout, logprobs: FloatArray) -> float:
-    """Of a rollout's turns, the largest mean of -log p; `logprobs` [N] are of all its written tokens."""
+    """The largest mean of -log p of a turn; `logprobs` [N] cover all sampled tokens of the rollout."""
     ends = np.cumsum([len(turn.tokens) for turn in rollout.turns])
     turns = np.split(logprobs.astype(np.float64), ends[:-1])
     return max(float(-turn.mean()) for turn in turns if len(turn))
 
 
-# Optima's second selection (2410.08115): of what a batch holds, only the best share is imitated.
+# Optima's second selection (2410.08115): only the best share of a training batch is imitated.
 
 
 @dataclass(frozen=True)
 class TopShare(Advantage):
-    """Advantage 1 for the `share` of the batch's rollouts with the largest rewards, at least for one, and 0 for the
-    others.
+    """Advantage 1 for the `share` of the batch's rollouts with the largest rewards, at least one, and 0 for others.
 
-    Earlier ones go first among equals.
+    Ties are broken by the order in the batch.
     """
 
-    share: float = 0.7  # of the rollouts of a batch
+    share: float = 0.7  # share of a training batch's rollouts that are imitated
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -172,14 +167,14 @@ class TopShare(Advantage):
 
 def optima(
     setting: Setting = Setting(group_size=10),
-    rounds: int = 2,  # how often the solver may hear of the examiner
-    price: float = 0.4,  # of the longest talk
-    gain: float = 0.8,  # for a talk that reads like plain text
+    rounds: int = 2,  # maximum number of examiner messages to the solver
+    price: float = 0.4,  # token penalty of the longest rollout
+    gain: float = 0.8,  # reward of a rollout as likely as plain text
     plain: float = 0.1,  # loss of plain text, in nats per token
-    least: float = 0.6,  # reward of a talk that is imitated
-    share: float = 0.7,  # of the best talks of a batch
+    least: float = 0.6,  # least reward of an imitated rollout
+    share: float = 0.7,  # share of the best rollouts of a batch that are imitated
 ) -> Run:
-    """Imitation of what was selected: a policy gradient whose advantage is 1 or 0."""
+    """Imitation of the selected rollouts: a policy gradient whose advantage is 1 or 0."""
     agent = Debate(rounds)
     run = setting.run(
         "optima",

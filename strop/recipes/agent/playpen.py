@@ -1,15 +1,14 @@
-"""Dialogue games under a referee, one of them with a partner; measured on new instances and on a whole new game.
+"""Playpen: GRPO, DPO or SFT on refereed dialogue games, evaluated on new instances and on a held-out game.
 
 Title: Playpen: An Environment for Exploring Learning Through Conversational Interaction
 Paper: arXiv 2504.08590 (2025)
 Claim: Imitation and preferences help with instances of known games, GRPO helps with unseen games and instances alike.
-Reading: A game's own score is the reward and an aborted game earns 0; learns=grpo, or dpo (the best against the worst
-    game of one instance) and sft (won games, in whichever round). A completion that is no move aborts a game; a
-    description
-    that says its number is a move, and loses it. Games are the bundled ones: guessing a number, and describing one to
-    a partner, who is the policy as it stands; his words are in no rollout and nobody is trained on them. A first stage
-    shows how games are played, and the sums that a partner is asked, which it would forget otherwise. The game that is
-    held out is a store of keys.
+Reading: A game's own score is the reward and an aborted game earns 0. learns=grpo, or dpo (the best against the worst
+    game of one instance), or sft (games won in any round). A completion that is no valid move aborts a game; a
+    description that contains its number is a valid move, and loses the game. The games are bundled: guessing a number,
+    and describing one to a partner. The partner is the current policy; its completions are in no rollout and are not
+    trained on. Supervised steps come first. They show the games, and the sums that the partner is asked, which the
+    policy would otherwise forget. The held-out game is a key-value store.
 Left out: The games of clembench, and games of three or more.
 Acts: games_played > 0 and games_quality > 0 and tokens_advised > 0 and reward/outcome > 0
 """
@@ -42,17 +41,17 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.types import Group, Metrics
 
-# Playpen's metrics (2504.08590): how many games were played to their end, how well, and both in one number.
+# Playpen's metrics (2504.08590): share of completed games, their quality, and the product.
 
 _NAME = "played"
 
 
 @dataclass(frozen=True)
 class Played(Reward):
-    """1 for a game in which every completion was a move, 0 for one that was aborted; beside the reward, without weight.
+    """1 for a game in which every completion is a valid move, 0 for an aborted one; a metric, with weight 0.
 
-    score = % played * mean quality of the played / 100, quality from 0 to 100: an aborted game counts in the first
-    and not in the second.
+    score = % played * mean quality of played games / 100, with quality from 0 to 100. Aborted games lower the first
+    factor only.
     """
 
     envs: tuple[Environment, ...]
@@ -76,19 +75,19 @@ class Played(Reward):
         return {"games_played": share, "games_quality": quality, "games_score": share * quality}
 
 
-_SUMS = {1: 1, 2: 3, 3: 6, 4: 8}  # by digits: the level of such sums
-_WON = 0.3  # least reward of a won game: the third and last round of a description earns 1/3
+_SUMS = {1: 1, 2: 3, 3: 6, 4: 8}  # digits of the number to the level of arithmetic with such sums
+_WON = 0.3  # least reward of a won game: the third and last round of a description game earns 1/3
 
 
 def playpen(
     setting: Setting = Setting(env="guess:2"),
-    describe: int = 2,  # digits of numbers that are described to a partner; 0: that game is not played
-    learns: Literal["grpo", "dpo", "sft"] = "grpo",  # from all games, from pairs, from won ones
-    unseen: str = "keyvalue:2",  # the game that is held out
-    warmup: int = 10,  # steps in which games are shown
+    describe: int = 2,  # digits of the number in the description game; 0: without that game
+    learns: Literal["grpo", "dpo", "sft"] = "grpo",  # from all games, from preference pairs, or from won games
+    unseen: str = "keyvalue:2",  # the held-out game, for evaluation only
+    warmup: int = 10,  # supervised steps on demonstrations before RL
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """GRPO, DPO or imitation on games of the policy."""
+    """GRPO, DPO or SFT on games that the policy played."""
     kinds: dict[str, tuple[Advantage, Loss, tuple[Gate, ...]]] = {
         "grpo": (GroupStandard(), Clip(clip, clip), ()),
         "dpo": (Constant(), Dpo(), (BestAndWorst(),)),
@@ -107,7 +106,7 @@ def playpen(
 
 
 def _add(run: Run, env: Environment) -> None:
-    """Another environment, in warm-ups too."""
+    """Add an environment to a run and its warm-up runs."""
     run.envs = (*run.envs, env)
     if run.warmup is not None:
         _add(run.warmup, env)

@@ -1,16 +1,15 @@
-"""PPO over whole conversations, on the quarter of tasks whose rollouts ended most unevenly (StarPO-S).
+"""RAGEN (StarPO-S): multi-turn PPO with a critic and clip-higher, on the quarter of groups with the largest reward std.
 
 Title: RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement Learning
 Paper: arXiv 2504.20073 (2025)
 Claim: Training over several turns, which otherwise collapses into repetition, stays stable by choosing attempts, a
     critic and a wider upper clip.
-Reading: The release: a quarter of the groups by the std of what rollouts were paid, a critic without discounts, no KL,
-    clip 0.2 and 0.28, an entropy bonus of 0.001, and 0.1 off for each completion that cannot be read as an action. What
-    is
-    chosen makes one optimizer step; what is left out keeps its place in the mean over tokens, with no advantage, and in
-    the entropy bonus, which so weighs about four times as much beside advantage as in the release. The metric spread is
-    that before the choice, spread_gained how much larger it is after.
-Left out: Advantage on two levels, of turns and of their tokens, which the release has as an option.
+Reading: As released: a quarter of the groups by the std of their rewards, a critic without discounts, no KL penalty,
+    clip ranges 0.2 and 0.28, an entropy bonus of 0.001, and a penalty of 0.1 for each completion that does not parse
+    as an action. The selected groups make one optimizer step. Groups that are not selected stay in the token mean with
+    advantage 0, and in the entropy bonus, which is therefore about four times as large relative to the advantages as
+    in the release. The metric spread is the mean std before the selection, spread_gained its increase by it.
+Left out: Bi-level advantages, of turns and of their tokens, which the release has as an option.
 Acts: spread > 0 and spread_gained > 0 and value_grad_norm > 0
 """
 
@@ -34,14 +33,14 @@ from strop.training.losses.entropy import Entropy
 from strop.training.values.critic import Critic
 from strop.types import Group, Metrics
 
-# A price for every completion that cannot be read as an action (RAGEN, 2504.20073).
+# RAGEN's format penalty (2504.20073).
 
 
 @dataclass(frozen=True)
 class Unreadable(Reward):
     """Minus `price` for each completion that is neither one well-formed call nor an answer."""
 
-    price: float = 0.1  # of one completion
+    price: float = 0.1  # penalty of one completion
 
     is_inline: ClassVar[bool] = True
 
@@ -54,21 +53,20 @@ class Unreadable(Reward):
         return [-self.price * count for count in counts]
 
 
-# RAGEN's filter (2504.20073): of a batch only the groups whose rollouts ended most unevenly are learned from.
+# RAGEN's filter (2504.20073): only the groups of a batch with the largest reward std are trained on.
 
 
 @dataclass(frozen=True)
 class WidestSpread(Advantage):
-    """What `inner` gives to the `share` of groups with the largest spread of rewards, at least one; others get 0.
+    """Advantages of `inner` for the `share` of groups with the largest reward std, at least one; others get 0.
 
-    The spread is the sample std of the rollouts that count, 0 where there is one; probability decides between equals,
-    so that their order in a batch does not. What is left out teaches a critic nothing either: its return is what was
-    expected.
+    The std is the sample std of the scored rollouts, 0 for a single one. Ties are broken at random, not by the order in
+    the batch. The critic's targets for the other groups are its own values, so they have no gradient there either.
     """
 
     inner: Advantage
-    share: float = 0.25  # of the groups of a batch
-    by_chance: bool = False  # any groups, for a control
+    share: float = 0.25  # share of a training batch's groups that are trained on
+    by_chance: bool = False  # select groups at random (control)
 
     min_group: ClassVar[int] = 2
 
@@ -84,33 +82,33 @@ class WidestSpread(Advantage):
             rollout.returns = rollout.values
 
     def _chosen(self, groups: Sequence[Group]) -> list[int]:
-        """Places in the batch, in its order."""
+        """Indices of the selected groups, in the order of the batch."""
         scores = [0.0 if self.by_chance else spread(group) for group in groups]
         count = max(int(self.share * len(groups) + 1e-9), 1)
         return sorted(highest(scores, count, [group.number for group in groups]))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; where the spread falls and rewards do not rise, a policy repeats itself."""
+        """Metrics only; a falling spread without rising rewards is a sign of collapse into repetition."""
         spreads = np.array([spread(group) for group in groups])
         gained = spreads[self._chosen(groups)].mean() - spreads.mean()
         return {"spread": float(spreads.mean()), "spread_gained": float(gained)}
 
 
 def spread(group: Group) -> float:
-    """Of what its rollouts were paid, before anything is taken off."""
+    """The sample std of the rewards of a group, before format penalties; 0 for fewer than 2 rollouts."""
     return float(group.rewards.std(ddof=1)) if len(group.scored) > 1 else 0.0
 
 
 def ragen(
     setting: Setting = Setting(env="keyvalue:2+keyvalue:3", group_size=16),
-    share: float = 0.25,  # of the groups of a batch
-    by_chance: bool = False,  # any groups, for a control
-    price: float = 0.1,  # of a completion that cannot be read
+    share: float = 0.25,  # share of a training batch's groups that are trained on
+    by_chance: bool = False,  # select groups at random (control)
+    price: float = 0.1,  # penalty for each completion that does not parse as an action
     low: float = 0.2,  # lower clip range: ratios are at least 1 - low
     high: float = 0.28,  # upper clip range: ratios are at most 1 + high
-    entropy: float = 0.001,  # weight of the bonus
+    entropy: float = 0.001,  # weight of the entropy bonus
 ) -> Run:
-    """A critic, a choice among groups, and loss on what the model wrote alone."""
+    """PPO on the selected groups, with loss on the sampled tokens only."""
     run = setting.run(
         "ragen",
         WidestSpread(Gae(trace=1.0), share, by_chance),

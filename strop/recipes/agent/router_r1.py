@@ -1,13 +1,14 @@
-"""A router that asks priced experts over several turns: paid for right answers, and more for cheap ones.
+"""Router-R1: GRPO on multi-turn calls to priced expert models, with a reward for the answer's F1 and a low price.
 
 Title: Router-R1: Teaching LLMs Multi-Round Routing and Aggregation via Reinforcement Learning
 Paper: arXiv 2506.09033 (2025)
 Claim: On seven sets of questions it answers more than routers that ask once, and its price can be steered.
-Reading: Form first (-1), then the answer, then the price, as released; the release's weight of prices is 0, at which
-    they do nothing, so it is a half here. Cheapness is by quantiles of square roots of prices, over the last 1,000
-    rollouts, kept with the run. Experts are three rules, who know sums of one, two and any number of digits for 1, 4
-    and 16. The bundled model has never asked anybody, so a short supervised run shows it, with any able expert. Its
-    template does not show tools: who is who it learns from what they answer.
+Reading: Format first (-1), then the answer, then the price, as released. The release's weight of the price is 0, which
+    disables it, so it is 0.5 here. The price score uses quantiles of the square roots of prices over the last 1,000
+    rollouts, which are stored with the run. The experts are three rules that add one, two and any number of digits for
+    1, 4 and 16. The bundled model has never called an expert, so a short supervised run on demonstrations comes first,
+    each with a random expert that can answer. The chat template shows no tools, so the policy learns what each expert
+    can do from the answers.
 Left out: Prices per token; experts that are models; PPO with a critic.
 Acts: fact/asked > 0 and price_spread > 0 and fact/price > 0 with warmup_steps=8
 """
@@ -35,22 +36,22 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Metrics, Outcome, Rollout, ToolCall
 
-# Router-R1's reward (2506.09033): bad form overrules all, a wrong answer earns nothing, a right one more if cheap.
+# Router-R1's reward (2506.09033): -1 for a format error, 0 for a wrong answer, more for a right one at a low price.
 #
-# The price of a rollout is that of the experts it asked. Cheap is relative: c = 1 - clip((x - q05) / (q95 - q05)),
-# with x the square root of the price and quantiles of the last `window` rollouts. Reading: the window grows with each
-# draw, so that all rollouts of a step are compared with the same prices, in whatever order they are scored; the release
-# has one per worker that grows with each rollout.
+# The price of a rollout is the sum over its calls. The price score is relative: c = 1 - clip((x - q05) / (q95 - q05)),
+# with x the square root of the price and quantiles of the last `window` rollouts. Reading: the window is extended once
+# per training batch, so that scores do not depend on the order of scoring; the release has one window per worker and
+# extends it with each rollout.
 
-_FLAT = 1e-6  # a range of prices below which none is cheap
+_FLAT = 1e-6  # range of prices below which all score 0.5
 
 
 @dataclass
 class Routed(Reward):
-    """-1 for bad form, 0 for a wrong answer, else (1 - share) * F1 + share * c."""
+    """-1 for a format error, 0 for a wrong answer, else (1 - share) * F1 + share * c."""
 
-    share: float = 0.0  # of the reward that is for a low price
-    window: int = 1000  # rollouts that prices are compared with
+    share: float = 0.0  # weight of the price score
+    window: int = 1000  # latest rollouts, for the price quantiles
     _paid: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # square roots of prices
 
     is_inline: ClassVar[bool] = True
@@ -65,14 +66,14 @@ class Routed(Reward):
         return [self._score(rollout) for rollout in group.rollouts]
 
     def cheapness(self, price: float) -> float:
-        """1 for the cheapest of late, 0 for the dearest; a half where all cost the same."""
+        """Price score c: 1 at the window's lowest prices, 0 at its highest; 0.5 where all are equal."""
         low, high = np.quantile(self._paid, (0.05, 0.95)) if self._paid else (0.0, 0.0)
         if high - low < _FLAT:
             return 0.5
         return float(1 - np.clip((np.sqrt(price) - low) / (high - low), 0, 1))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Prices of the batch, in the order of admission."""
+        """Add the prices of the training batch to the window, in the order of admission."""
         ordered = sorted(groups, key=lambda group: (group.version, group.number))
         self._paid += [float(np.sqrt(price_of(rollout))) for group in ordered for rollout in group.scored]
         del self._paid[: -self.window]
@@ -98,7 +99,7 @@ class Routed(Reward):
 
 
 def price_of(rollout: Rollout) -> float:
-    """Of all experts that were asked."""
+    """The sum of the prices of all valid calls."""
     names = [_expert(call) for call in _calls(rollout)]
     return sum(EXPERTS[name].price for name in names if name)
 
@@ -108,26 +109,26 @@ def _calls(rollout: Rollout) -> list[ToolCall]:
 
 
 def _expert(call: ToolCall) -> str:
-    """Whom a call asks something; empty: nobody there is, or nothing."""
+    """The expert that a call names; empty for an unknown expert or an empty question."""
     try:
-        told = json.loads(call.arguments or "null")
+        arguments = json.loads(call.arguments or "null")
     except ValueError:
         return ""
-    if not isinstance(told, Mapping) or not str(told.get("question", "")).strip():
+    if not isinstance(arguments, Mapping) or not str(arguments.get("question", "")).strip():
         return ""
-    name = told.get("expert")
+    name = arguments.get("expert")
     return name if isinstance(name, str) and name in EXPERTS else ""
 
 
 def router_r1(
     setting: Setting = Setting(env="market:3"),
-    share: float = 0.5,  # of the reward that is for a low price
-    window: int = 1000,  # rollouts that prices are compared with
+    share: float = 0.5,  # weight of the price score in the reward
+    window: int = 1000,  # latest rollouts, for the price quantiles
     turns: int = 4,  # maximum number of turns of a rollout
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
     warmup_steps: int = 12,  # supervised steps on demonstrations before RL
 ) -> Run:
-    """GRPO over the router's own tokens."""
+    """GRPO on the router's own tokens."""
     run = setting.run("router_r1", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
     run.warmup = shown(setting, "router_r1", warmup_steps)
     run.rewards = (Routed(share, window),)

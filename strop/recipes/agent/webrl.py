@@ -75,8 +75,8 @@ class FromFailed(TaskGenerator):
         right, count = successes(group)
         if not count or right > 0:
             return []
-        streams = [np.random.default_rng(play.another().key) for _ in range(self.tasks)]
-        wanted = [_WANTED[int(stream.integers(len(_WANTED)))] for stream in streams]
+        rngs = [np.random.default_rng(play.another().key) for _ in range(self.tasks)]
+        wanted = [_WANTED[int(rng.integers(len(_WANTED)))] for rng in rngs]
         return [await rewritten(self.llm_client, each, group.task, play) for each in wanted]
 
 

@@ -27,11 +27,10 @@ from strop.recipes.warmup import shown
 from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Environment
 from strop.run import Run
+from strop.standins.search_engine import found
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-
-_RULES = "strop.standins.search_engine:found"
 
 
 def zerosearch(
@@ -46,7 +45,7 @@ def zerosearch(
 ) -> Run:
     """Noise reaches its end with the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
-    who, seconds = parse_judge(simulator, _RULES), judge_seconds(simulator)
+    who, seconds = parse_judge(simulator, found), judge_seconds(simulator)
     wrap_envs(run, lambda env: (SimulatedSearch(_search(env), who, setting.steps, start, end, base, seconds),))
     run.rewards = (Refined(found=0.0),)
     run.warmup = shown(setting, "zerosearch", warmup_steps)  # by real searches: a demonstration believes what it finds

@@ -1,1 +1,1 @@
-"""Help for what the policy cannot do yet: hints and demonstrations."""
+"""Recipes with guidance on hard tasks: hints, demonstrations, teachers and rubrics."""

@@ -28,6 +28,7 @@ from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
+from strop.standins.feedback import put_right
 from strop.text.llm_prompt import question
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
@@ -71,9 +72,6 @@ class GuidedRetry(Strategy):
         return play.retold(rollout, task.messages) if rollout.turns else rollout
 
 
-_RULE = "strop.standins.feedback:put_right"
-
-
 def agent_rlvr(
     setting: Setting = Setting(env="arithmetic:6", group_size=2),
     guide: str = "rules",  # or http://HOST:PORT/v1#MODEL, a teacher that writes guidance
@@ -92,4 +90,4 @@ def agent_rlvr(
 
 
 def _guide(text: str) -> LLMClient:
-    return (None if text == "rules" else parse_llm_client(text)) or Procedural(_RULE)
+    return (None if text == "rules" else parse_llm_client(text)) or Procedural(put_right)

@@ -29,6 +29,7 @@ from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Strategy
 from strop.run import Run
+from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
@@ -135,7 +136,6 @@ def _is_formed(completion: str) -> bool:
     return completion.startswith(OPEN) and completion.count(CLOSE) == 1 and not completion.endswith(CLOSE)
 
 
-_WAYS = ("backward", "largest_first", "brief")
 _DUAL = 10.0  # the loss of a token with A < 0 is at most so many times |A|
 
 
@@ -163,6 +163,6 @@ def ampo(
 
 def _teachers(text: str) -> tuple[Agent, ...]:
     if text == "rules":
-        return (Demonstrate(), *(Advised(Procedural(f"strop.standins.solution_styles:{way}")) for way in _WAYS))
+        return (Demonstrate(), *(Advised(Procedural(style)) for style in (backward, largest_first, brief)))
     asked = [parse_llm_client(each.strip()) for each in text.split(",")]
     return tuple(Advised(llm_client) for llm_client in asked if llm_client is not None)

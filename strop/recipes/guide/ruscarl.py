@@ -35,6 +35,7 @@ from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward, Strategy
 from strop.run import Run
+from strop.standins.judges.rubric import judged_rubric, written_rubric
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.clamped import Clamped
@@ -152,9 +153,6 @@ def _drawn(items: Sequence[Item], count: int, start: Start) -> tuple[list[str], 
     return [items[place].text for place in sorted(places.tolist())], count / max(len(items), 1)
 
 
-_RULES = "strop.standins.judges.rubric"
-
-
 def ruscarl(
     setting: Setting = Setting(env="arithmetic:6", temperature=0.7),
     fall: float = 0.2,  # where half of the scaffold is gone, as a share of the run
@@ -162,7 +160,7 @@ def ruscarl(
     kl: float = 0.001,  # weight of the distance from the first weights
 ) -> Run:
     """Siblings read from all of the rubric down to nothing, until the scaffold falls."""
-    task_generator, judge = (Procedural(f"{_RULES}:{name}") for name in ("written", "judged"))
+    task_generator, judge = (Procedural(rule) for rule in (written_rubric, judged_rubric))
     run = setting.run(
         "ruscarl",
         GroupStandard(),

@@ -33,6 +33,7 @@ from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Loss, Strategy
 from strop.run import Run
+from strop.standins.feedback import slip
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.arithmetic.surrogate import clipped
@@ -165,7 +166,6 @@ class AdvantageAware(Loss):
         return loss, {"leaning": batch.metric(policy / divisor), "rare_share": batch.metric(is_rare.to(loss.dtype))}
 
 
-_RULE = "strop.standins.feedback:slip"
 _DUAL = 3.0  # the loss of a token with A < 0 is at most so many times |A|
 
 
@@ -190,4 +190,4 @@ def thinktuning(
 
 
 def _teacher(text: str) -> LLMClient:
-    return (None if text == "rules" else parse_llm_client(text)) or Procedural(_RULE)
+    return (None if text == "rules" else parse_llm_client(text)) or Procedural(slip)

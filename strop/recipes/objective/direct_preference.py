@@ -1,10 +1,10 @@
-"""Be nearer to what is preferred than to what is not, with neither reward model nor reference (DPPO).
+"""DPPO: contrastive loss on pairs of sibling rollouts by likelihood per token; no reward model, no reference.
 
 Title: Direct Preference-based Policy Optimization without Reward Modeling
 Paper: arXiv 2301.12842 (2023)
-Claim: As good as or better than learning a reward first, on control tasks and in fine-tuning language models.
-Reading: The distance of a policy to a text is its negative log-likelihood per token: ours. Pairs are siblings with
-    different rewards.
+Claim: As good as or better than learning a reward model first, on control tasks and in fine-tuning language models.
+Reading: Our reading: the distance of a policy to a completion is its negative log-likelihood per token. Pairs are
+    siblings with different rewards.
 Left out: The preference model of the first stage, and pairs across tasks.
 Acts: preferred_share > 0
 """
@@ -29,21 +29,18 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Metrics
 
-# Direct preference-based policy optimization (DPPO, 2301.12842): be near what is preferred, with no reference.
-#
-# For language the distance of the policy to a rollout is read as its negative log-likelihood per token: our reading.
-
 
 @dataclass(frozen=True)
 class DirectPreference(Loss):
     """-log(e^-d_i / (e^-d_i + e^(-conservatism * d_j))) over all siblings with R_i > R_j, d = distance / temperature.
 
-    Conservatism below 1 weakens the push away from the worse rollout. At 1 this is SimPO without its margin, with
-    beta = 1 / temperature. Ties make no pair. Every token carries its group's whole loss.
+    A rollout's distance is its negative log-likelihood per token. Conservatism below 1 pushes less away from the worse
+    rollout. At 1 this is SimPO without its margin, with beta = 1 / temperature. Ties make no pair. Every token carries
+    its group's whole loss.
     """
 
-    temperature: float = 0.1  # divides distances
-    conservatism: float = 1.0  # below 1 the push away from the worse is weaker
+    temperature: float = 0.1  # divisor of the distances
+    conservatism: float = 1.0  # scale of the worse rollout's distance; below 1 it is pushed away less
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
@@ -64,9 +61,9 @@ class DirectPreference(Loss):
 
 def direct_preference(
     setting: Setting = Setting(),
-    temperature_of_distance: float = 0.1,  # divides distances before they are compared
-    conservatism: float = 1.0,  # below 1 the push away from the worse rollout is weaker
+    temperature_of_distance: float = 0.1,  # divisor of the distances in the loss
+    conservatism: float = 1.0,  # scale of the worse rollout's distance; below 1 it is pushed away less
 ) -> Run:
-    """All pairs of siblings with different rewards; no reference."""
+    """DPPO on all pairs of siblings with different rewards."""
     losses = (DirectPreference(temperature_of_distance, conservatism),)
     return setting.run("direct_preference", Constant(), losses, gates=(ZeroVariance(),), reduction=SequenceMean())

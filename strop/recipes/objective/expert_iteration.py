@@ -1,11 +1,11 @@
-"""Imitate the rollouts that were right, each way to the answer once, and nothing else.
+"""Expert iteration: supervised learning on the policy's own correct rollouts, de-duplicated.
 
 Title: Teaching Large Language Models to Reason with Reinforcement Learning
 Paper: arXiv 2403.04642 (2024)
 Claim: Expert iteration does best in most settings and needs about as many samples as PPO, of the order of a million.
-Reading: Two rollouts are the same way to an answer if they make the same calculations in the same order. The paper fits
-    all successes of all rounds at once; here a round is a step, and half of what it fits are new successes.
-Left out: Rounds that start again from the first weights.
+Reading: Two rollouts are duplicates if they make the same calculations in the same order. The paper fits all successes
+    of all rounds at once. Here a round is a training step, and half of its batch are new successes.
+Left out: Rounds that restart from the initial weights.
 Acts: kept_share < 1 and replayed_share > 0
 """
 
@@ -24,47 +24,45 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import GateResult, Group, Rollout
 
-# Expert iteration's de-duplication (2403.04642): the same way to an answer counts once, or easy tasks drown the rest.
+# De-duplication (2403.04642): without it easy tasks outweigh the others.
 
-# a whole chain such as (12+3)*4-30; possessive and from the start of a number, so that no text takes long to read
+# a whole chain such as (12+3)*4-30; possessive and from the start of a number, so that matching is linear in the text
 _NUMBER = r"\d++(?:\.\d++)?"
 _CHAIN = re.compile(rf"(?<![\d.(])\(*+{_NUMBER}\)*+(?:\s*+[-+*/]\s*+\(*+-?{_NUMBER}\)*+)++")
 
 
 @dataclass(frozen=True)
 class Distinct(Gate):
-    """Keep the first of the rollouts that made the same sequence of calculations, or said the same where there is none.
+    """Gate that keeps the first rollout of each sequence of calculations; without calculations, of each completion.
 
-    Duplicates from earlier rounds are a buffer's question, not this gate's.
+    It does not compare with rollouts of earlier rounds; that is up to the buffer.
     """
 
     def __call__(self, group: Group) -> GateResult:
         first: dict[tuple[str, ...], Rollout] = {}
         for rollout in group.scored:
-            first.setdefault(way(rollout), rollout)
+            first.setdefault(calculations(rollout), rollout)
         kept = list(first.values())
         if not kept:
             return GateResult(None, "no rollout counts")
         return GateResult(replace(group, rollouts=kept), f"kept {len(kept)} of {len(group.rollouts)} rollouts")
 
 
-def way(rollout: Rollout) -> tuple[str, ...]:
-    """The calculations of all turns in their order, each as a whole and without spaces; else the completions
-    themselves.
-    """
+def calculations(rollout: Rollout) -> tuple[str, ...]:
+    """Calculations of all turns in order, without spaces; the completions themselves where there are none."""
     completions = [turn.message.content for turn in rollout.turns]
-    calculations = [re.sub(r"\s", "", found) for completion in completions for found in _CHAIN.findall(completion)]
-    return tuple(calculations or completions)
+    chains = [re.sub(r"\s", "", found) for completion in completions for found in _CHAIN.findall(completion)]
+    return tuple(chains or completions)
 
 
 def expert_iteration(
     setting: Setting = Setting(),
-    distinct: bool = True,  # each way to an answer once
-    recent: float = 0.5,  # share of new successes in what a step fits
+    distinct: bool = True,  # whether duplicates are dropped
+    recent: float = 0.5,  # share of new successes in a training batch
 ) -> Run:
-    """Keep what succeeded and raise its likelihood; every kept rollout counts the same. `distinct` drops duplicates.
+    """Likelihood of correct rollouts, all with the same weight.
 
-    Of what a step fits, a share `recent` is new, and the rest are successes of earlier steps.
+    A share `recent` of each training batch is new; the rest are successes of earlier steps.
     """
     gates = (Successes(), Distinct()) if distinct else (Successes(),)
     parts = {"gates": gates, "reduction": SequenceMean(), "buffer": MostlyRecent(recent, seed=setting.seed)}

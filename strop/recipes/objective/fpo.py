@@ -1,11 +1,11 @@
-"""DPO per token, held near the reference in feature space.
+"""FPO: token-level DPO constrained to the reference policy in a sparse feature space.
 
 Title: Direct Preference Optimization Using Sparse Feature-Level Constraints
 Paper: arXiv 2411.07618 (2024)
 Claim: The win rate rises by 5.08 points at lower cost.
-Reading: Online; the last layer's states, as released, where the paper takes an inner one. Without a sparse
-    autoencoder's file the states themselves are the features.
-Left out: Features of the reference computed beforehand, and thresholds of JumpReLU: an autoencoder's features are
+Reading: Online. Features come from the last layer's states, as released; the paper takes an inner layer. Without the
+    file of a sparse autoencoder the states themselves are the features.
+Left out: Precomputed reference features, and JumpReLU thresholds: an autoencoder's features are
     ReLU(states @ encoder + bias).
 Acts: margin != 0 and feature_drift > 0
 """
@@ -33,23 +33,21 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Logits, Logprobs, Need
 from strop.types import Metrics
 
-# FPO (2411.07618): DPO by the token, kept near the reference in a sparse feature space instead of in every word.
-
 
 @dataclass(frozen=True)
 class FeatureDpo(Loss):
     """-log s(beta * (S - alpha * (D(rejected) - sg D(chosen)))), S the margin of log(policy / reference) per token.
 
-    D is 1 / `top` times the squared difference of the rollout's features between both models, summed over the union of
-    their `top` strongest. Features are pooled over the rollout's own tokens: ReLU(states @ encoder + bias) of a sparse
-    autoencoder in a safetensors file (`encoder` [H, F], `bias` [F]), or the positive parts of the last states
-    themselves. The paper takes an inner layer; this is the last one, as released.
+    D is 1 / `top` times the squared difference of a rollout's features in policy and reference, summed over the union
+    of their `top` strongest features. Features are means over the rollout's trained tokens: ReLU(states @ encoder +
+    bias) of a sparse autoencoder in a safetensors file (`encoder` [H, F], `bias` [F]), or ReLU of the states. States
+    are those of the last layer.
     """
 
-    beta: float = 0.1  # of the reward that log(policy / reference) stands for
-    alpha: float = 0.5  # weight of the distance in feature space
-    top: int = 50  # strongest features that are compared
-    features: str | None = None  # a sparse autoencoder's file; None: the last states
+    beta: float = 0.1  # scale of the implicit reward log(policy / reference)
+    alpha: float = 0.5  # weight of the feature distance
+    top: int = 50  # number of strongest features that are compared
+    features: str | None = None  # safetensors file of a sparse autoencoder; None: the states of the last layer
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logits("reference")})
@@ -57,18 +55,18 @@ class FeatureDpo(Loss):
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if "reference" not in batch.frozen:
-            raise ConfigurationError("FeatureDpo needs states of the reference, the batch has none")
+            raise ConfigurationError("FeatureDpo needs hidden states of the reference, the batch has none")
         gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))
         gains = gains / num_tokens(batch, output.logprobs)  # [A]
         drift = self._drift(output.states[batch.trainable], batch.frozen["reference"].hidden, batch)  # [A]
-        held = torch.where(sides(batch, self) > 0, drift.detach(), drift)  # the chosen one's drift pulls nothing
+        held = torch.where(sides(batch, self) > 0, drift.detach(), drift)  # no gradient through the chosen rollout
         margin = self.beta * margins(gains + self.alpha * held, batch, self)  # [G]
         margin = batch.on_tokens(margin[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-margin), 0.0)
         return loss, {"margin": batch.metric(margin), "feature_drift": batch.metric(batch.on_tokens(drift))}
 
     def _drift(self, states: Tensor, reference: Tensor, batch: Batch) -> Tensor:
-        """Squared difference over the strongest features of either model: [A]."""
+        """Mean squared difference over the strongest features of either model: [A]."""
         encoder = None if self.features is None else load_file(Path(self.features))
         own, other = (_pooled(_encoded(each, encoder), batch) for each in (states, reference))  # [A, F]
         count = min(self.top, own.shape[1])
@@ -79,7 +77,7 @@ class FeatureDpo(Loss):
 
 
 def _encoded(states: Tensor, encoder: dict[str, Tensor] | None) -> Tensor:
-    """[R, H] -> [R, F]."""
+    """Features of states: [R, H] -> [R, F]."""
     states = states.float()
     if encoder is None:
         return states.relu()
@@ -87,7 +85,7 @@ def _encoded(states: Tensor, encoder: dict[str, Tensor] | None) -> Tensor:
 
 
 def _pooled(features: Tensor, batch: Batch) -> Tensor:
-    """The mean over each rollout's written tokens: [A, F]."""
+    """Mean over each rollout's trained tokens: [A, F]."""
     owner = batch.rollouts[batch.trainable]
     sums = features.new_zeros(batch.num_rollouts, features.shape[1]).index_add(0, owner, features)
     return sums / num_tokens(batch, batch.share).unsqueeze(1).to(sums)
@@ -95,10 +93,10 @@ def _pooled(features: Tensor, batch: Batch) -> Tensor:
 
 def fpo(
     setting: Setting = Setting(),
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
-    alpha: float = 0.5,  # weight of the distance in feature space
-    features: str = "",  # a sparse autoencoder's file; empty: the last states themselves
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
+    alpha: float = 0.5,  # weight of the feature distance
+    features: str = "",  # safetensors file of a sparse autoencoder; empty: the states of the last layer
 ) -> Run:
-    """`features` is a sparse autoencoder's file; without one the last states themselves are the features."""
+    """DPO per token with a feature-level constraint, on the best and the worst rollout of each group."""
     losses = (FeatureDpo(beta, alpha, features=features or None),)
     return setting.run("fpo", Constant(), losses, gates=(BestAndWorst(),), reduction=SequenceMean())

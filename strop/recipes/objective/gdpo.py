@@ -1,9 +1,9 @@
-"""Right and brief: each reward is standardised in its group before they are added.
+"""GDPO: each reward is normalized within its group before they are summed; here accuracy and brevity.
 
 Title: GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization
 Paper: arXiv 2601.05242 (2026)
 Claim: Better than GRPO on several rewards at once: tool calls, mathematics and code.
-Reading: The last standardisation is over rollouts and not over tokens, and is done for a single reward as well.
+Reading: The final normalization is over rollouts, not tokens, and is applied to a single reward as well.
 Acts: credit_beside_rewards > 0 with group_size=8
 """
 
@@ -24,14 +24,12 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group
 
-# A limit on what is written, as a reward of its own: half of an objective that wants right and short answers.
-
 
 @dataclass(frozen=True)
 class Brief(Reward):
-    """1 where the rollout wrote at most `limit` tokens, over all its turns, else 0."""
+    """Length reward: 1 for a rollout of at most `limit` tokens over all its turns, else 0."""
 
-    limit: int  # tokens that still count as brief
+    limit: int  # most tokens of a brief rollout
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
@@ -44,11 +42,8 @@ class Brief(Reward):
         return [float(rollout.num_tokens <= self.limit) for rollout in group.rollouts]
 
 
-# GDPO's advantage (2601.05242): every reward is standardised on its own before they are added up.
-#
-# Standardising the sum forgets which rewards made it: a rollout that wins one of two rewards and one that wins both
-# look alike in their groups. Reading: the last standardisation is over rollouts and not over tokens, and is done for a
-# single reward as well.
+# GDPO's advantage (2601.05242). Normalizing the sum of rewards loses information: in their groups a rollout that wins
+# one of two rewards and one that wins both can get the same advantage.
 
 
 @dataclass(frozen=True)
@@ -56,11 +51,11 @@ class DecoupledStandard(Advantage):
     """S = sum_k weight_k * (r_k - mean) / (std + epsilon) in the group; A = (S - mean) / (std + epsilon) over the
     batch.
 
-    `weights` are by reward name, 1 where none is given. They act after the first division, which would cancel them;
-    the weights of the rewards themselves are not used.
+    `weights` apply after the first normalization, which would cancel them. The weights of the rewards themselves are
+    not used.
     """
 
-    weights: Mapping[str, float] = field(default_factory=dict)  # by reward name; 1 where none is given
+    weights: Mapping[str, float] = field(default_factory=dict)  # by reward name; 1 for rewards not named
     epsilon: float = 1e-4
 
     min_group: ClassVar[int] = 2
@@ -69,13 +64,15 @@ class DecoupledStandard(Advantage):
         rollouts = [rollout for group in groups for rollout in group.scored]
         names = sorted({name for rollout in rollouts for name in rollout.rewards})
         if unknown := sorted(set(self.weights) - set(names)):
-            raise ConfigurationError(f"DecoupledStandard weighs a reward {unknown[0]!r}: {nearest(unknown[0], names)}")
+            raise ConfigurationError(
+                f"DecoupledStandard has a weight for reward {unknown[0]!r}: {nearest(unknown[0], names)}"
+            )
         sums = np.concatenate([self._sum(group, names) for group in groups] or [np.zeros(0)])
         for rollout, value in zip(rollouts, _standard(sums, self.epsilon), strict=True):
             rollout.set_advantage(float(value))
 
     def _sum(self, group: Group, names: Sequence[str]) -> NDArray[np.float64]:
-        """[G]."""
+        """Weighted sum of a group's normalized rewards: [G]."""
         total = np.zeros(len(group.scored))
         for name in names:
             rewards = np.array([rollout.rewards.get(name, 0.0) for rollout in group.scored], dtype=np.float64)
@@ -84,20 +81,20 @@ class DecoupledStandard(Advantage):
 
 
 def _standard(values: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """(x - mean) / (std + epsilon), the std divided by n - 1; equal values are exactly 0."""
+    """(x - mean) / (std + epsilon), std with n - 1; equal values give exactly 0."""
     values = values - values[:1]
-    spread = values.std(ddof=1) if len(values) > 1 else 0.0
-    if spread == 0.0:
+    std = values.std(ddof=1) if len(values) > 1 else 0.0
+    if std == 0.0:
         return np.zeros_like(values)
-    return (values - values.mean()) / (spread + epsilon)  # type: ignore[no-any-return]
+    return (values - values.mean()) / (std + epsilon)  # type: ignore[no-any-return]
 
 
 def gdpo(
     setting: Setting = Setting(env="countdown:3"),
-    limit: int = 22,  # tokens that still count as brief
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    limit: int = 22,  # most tokens of a brief rollout
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """The environment's reward, and a second one for at most `limit` tokens."""
+    """The environment's reward and a length reward for at most `limit` tokens, normalized separately."""
     run = setting.run("gdpo", DecoupledStandard(), (Clip(clip, clip),), reduction=SequenceMean())
     run.rewards = (*run.rewards, Brief(limit))
     return run

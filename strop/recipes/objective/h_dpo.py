@@ -1,9 +1,9 @@
-"""DPO with a hand on how sharp its optimum is.
+"""H-DPO: DPO with a coefficient on the policy's log-probability that controls the entropy of the optimum.
 
 Title: Entropy Controllable Direct Preference Optimization
 Paper: arXiv 2411.07595 (2024)
 Claim: Sharper policies: better pass@k on mathematics than DPO's.
-Reading: Online; alpha multiplies the policy's side alone. 1 is DPO.
+Reading: Online. alpha multiplies the policy's log-probability only; with alpha 1 this is DPO.
 Acts: kept_share < 1 and margin != 0
 """
 
@@ -27,19 +27,17 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
-# H-DPO (2411.07595): DPO whose policy side is scaled, so that the optimum is sharper or flatter than DPO's.
-
 
 @dataclass(frozen=True)
 class HDpo(Loss):
     """-log sigmoid(beta * h), h = (alpha * log policy - log reference) of the chosen rollout minus the rejected one's.
 
     The optimum is ~ reference^(1 / alpha) * exp(reward / (alpha * beta)): alpha < 1 sharpens, 1 is DPO. A group is one
-    pair and every token carries the pair's loss, for the sequence-mean reduction.
+    pair; every token carries the pair's loss, for the sequence-mean reduction.
     """
 
     alpha: float = 0.9  # below 1 the optimum is sharper than DPO's
-    beta: float = 0.1  # of the reward that the log-ratio stands for
+    beta: float = 0.1  # scale of the implicit reward log(policy / reference)
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
@@ -57,8 +55,8 @@ class HDpo(Loss):
 
 def h_dpo(
     setting: Setting = Setting(),
-    alpha: float = 0.9,  # below 1 the optimum is sharper than DPO's, above flatter
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    alpha: float = 0.9,  # below 1 the optimum is sharper than DPO's, above 1 flatter
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """alpha 1 is DPO; below, the policy ends up sharper than the reference."""
+    """Entropy-controlled DPO on the best and the worst rollout of each group; alpha 1 is DPO."""
     return setting.run("h_dpo", Constant(), (HDpo(alpha, beta),), gates=(BestAndWorst(),), reduction=SequenceMean())

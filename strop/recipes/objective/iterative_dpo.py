@@ -1,10 +1,11 @@
-"""Rounds of DPO on verifiable pairs, each against the weights it began with.
+"""Iterative DPO (DPO-VP): rounds of DPO on verified pairs, each round against the weights it started from.
 
 Title: Enhancing LLM Reasoning with Iterative DPO: A Comprehensive Empirical Investigation
 Paper: arXiv 2503.12854 (2025)
-Claim: Several rounds reach the accuracy of RL at far less computation.
-Reading: A round is `period` steps on pairs of one version, which also is the reference. Two wrong rollouts make no
-    pair, where the script lets them. A completion that was cut off, or says nothing after its working, has no answer.
+Claim: Several rounds reach the accuracy of RL at far lower cost.
+Reading: A round is `period` steps on pairs sampled by one version, which is also the reference policy. The release's
+    script allows pairs of two wrong rollouts; here they make no pair. A completion that was cut off, or has nothing
+    after its chain of thought, has no answer.
 Left out: A temperature per round, and filtering by a process reward model.
 Acts: kept_share < 1 and margin != 0 and lag > 0
 """
@@ -28,19 +29,17 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import GateResult, Group, Outcome, Rollout
 
-# The pair of DPO-VP (2503.12854): the longest right rollout against one without an answer, or else a wrong one.
-
 
 @dataclass(frozen=True)
-class LongestRight(Gate):
-    """[chosen, rejected], or nothing, by the paper's scores: 1 right, 0 wrong, -1 no answer (`GradedAnswer`).
+class LongestCorrectPair(Gate):
+    """Gate that keeps [chosen, rejected], by the paper's scores: 1 right, 0 wrong, -1 no answer (`GradedAnswer`).
 
-    Chosen is the longest right rollout that was not cut off, else the longest wrong one; rejected one without an
-    answer, else a wrong one, taken by chance that depends on seed and group only. Two wrong rollouts make no pair: the
-    released script's pair of them rewards nothing but length. The longest is meant: brevity is not to be learned.
+    Chosen is the longest right rollout that was not cut off, else the longest wrong one; the longest, so that DPO does
+    not teach brevity. Rejected is a random rollout without an answer, else a wrong one; the choice depends on seed and
+    group only. Two wrong rollouts make no pair, because that of the release's script rewards nothing but length.
     """
 
-    seed: int = 0  # of the choice among equals
+    seed: int = 0  # seed of the choice of the rejected rollout
 
     min_group: ClassVar[int] = 2
 
@@ -55,7 +54,7 @@ class LongestRight(Gate):
                 None, f"no pair in {len(right)} right, {len(wrong)} wrong, {len(unanswered)} without answer"
             )
         pair = [chosen, self._one_of(others, group.number)]
-        return GateResult(replace(group, rollouts=pair), "kept the longest right and one that is not")
+        return GateResult(replace(group, rollouts=pair), "kept the longest of the best and one of the worst")
 
     def _one_of(self, rollouts: Sequence[Rollout], number: int) -> Rollout:
         return rollouts[int(np.random.default_rng([self.seed, number]).integers(len(rollouts)))]
@@ -63,16 +62,16 @@ class LongestRight(Gate):
 
 def iterative_dpo(
     setting: Setting = Setting(),
-    period: int = 10,  # steps on what one version wrote
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    period: int = 10,  # training steps per round; all rollouts of a round come from one version
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """A round is `period` steps on pairs of one version, which also is the reference."""
+    """Rounds of `period` DPO steps; each round's first version samples its pairs and is the reference policy."""
     trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=period)
     run = setting.run(
         "iterative_dpo",
         Constant(),
         (Dpo(beta, against="old"),),
-        gates=(LongestRight(seed=setting.seed),),
+        gates=(LongestCorrectPair(seed=setting.seed),),
         reduction=SequenceMean(),
         admission=Periodic(period, setting.steps),
         trainer=trainer,

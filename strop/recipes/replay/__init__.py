@@ -1,1 +1,1 @@
-"""What is kept, and learned from again."""
+"""Recipes that reuse old rollouts or lessons from them: replay, hindsight, memories."""

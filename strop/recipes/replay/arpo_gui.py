@@ -1,14 +1,13 @@
-"""GRPO on a fixed set of tasks; a group in which all failed gets one of the task's former successes.
+"""ARPO: GRPO on a fixed set of tasks; a group in which all rollouts failed gets a former success of its task.
 
 Title: ARPO: End-to-End Policy Optimization for GUI Agents with Experience Replay
 Paper: arXiv 2505.16282 (2025)
 Claim: 29.9 % on OSWorld, 6.4 points above the base model; replay is worth 3 points on the tasks trained on.
-Reading: A replayed rollout takes the first one's place, with the reward it had; advantage is given after that. Its
-    ratio begins at 1, as released: logprobs are computed anew under the policy before the step. Pay for a format that
-    can be read is half of that for the task, and decides neither who is replayed nor where. Two optimizer steps per
-    batch and a dual clip of 3, as released.
-Left out: Screens: the environments here are the package's own. The choice of tasks that the first model solves now and
-    then.
+Reading: A replayed rollout replaces the first one and keeps its reward; advantages are computed afterwards. Its
+    importance ratio starts at 1, as in the release: logprobs are recomputed under the policy before the step. The
+    format reward is half of the task reward and does not influence which rollouts are replayed, or where. Two optimizer
+    steps per batch and a dual clip of 3, as in the release.
+Left out: Screens: the environments are the package's own. Selection of tasks that the initial model sometimes solves.
 Acts: replayed_share > 0 and reward/formatted > 0 with env=arithmetic:6, tasks=2
 """
 
@@ -33,25 +32,24 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import GateResult, Group, Rollout, Turn
 
-# ARPO's replay (2505.16282): a group in which all failed alike gets one of the task's former successes in exchange.
+# ARPO's replay (2505.16282): in a failed group without variance, a former success of the task replaces a rollout.
 #
-# Reading: what counts is what the environment paid, whatever a reward for the format adds; a group's spread is that of
-# the
-# population. The release trains what it replays as if the policy before the step had written it, so here no weights
-# wrote it (version -1) and no correction weighs its age; its old logprobs stay with it. A task's successes are kept
-# under one name; the release writes them under one and reads them under another. No group is dropped.
+# Reading: success is judged by the environment's reward alone, without the format reward; a group's standard deviation
+# is that of the population. The release trains replayed rollouts as if the policy before the step had sampled them.
+# Here their version is therefore -1 and they get no off-policy correction; they keep their old logprobs. A task's
+# successes are stored under its id; the release stores and reads them under different names. No group is dropped.
 
-_RIGHT = 0.1  # pay above which a rollout is a success
-_LOW = 0.2  # mean pay below which a group has failed
-_ALIKE = 0.05  # spread of pay below which its rollouts differ in nothing
-_NOBODY = -1  # the version of tokens that no weights of now wrote
+_RIGHT = 0.1  # environment reward above which a rollout is a success
+_LOW = 0.2  # mean environment reward below which a group has failed
+_ALIKE = 0.05  # standard deviation below which a group has no variance
+_UNSAMPLED = -1  # version of tokens that no current weights sampled
 
 
 @dataclass
 class BorrowedSuccess(Gate):
-    """The first rollout of such a group makes room for one of the last `size` successes at its task, by chance.
+    """Replacement of a failed group's first rollout by a random one of the last `size` successes at its task.
 
-    Its own successes are kept after that: no group borrows from itself, nor what it borrowed again.
+    A group's own successes are stored afterwards: a group never borrows from itself, and borrowed ones are not stored.
     """
 
     size: int = 8  # successes kept of each task
@@ -71,7 +69,7 @@ class BorrowedSuccess(Gate):
             return GateResult(group)
         index = int(np.random.default_rng([self.seed, group.number]).integers(len(known)))
         borrowed = lent(known[index], group)
-        borrowed.turns = tuple(map(_by_nobody, borrowed.turns))
+        borrowed.turns = tuple(map(_unsampled, borrowed.turns))
         return GateResult(replace(group, rollouts=[borrowed, *group.scored[1:]]), "borrowed a success")
 
     def state(self) -> dict[str, Any]:
@@ -82,21 +80,21 @@ class BorrowedSuccess(Gate):
 
 
 def _is_lost(rollouts: list[Rollout]) -> bool:
-    pay = np.array([paid(rollout) for rollout in rollouts])
-    return bool(pay.std() < _ALIKE and pay.mean() < _LOW)
+    rewards = np.array([paid(rollout) for rollout in rollouts])
+    return bool(rewards.std() < _ALIKE and rewards.mean() < _LOW)
 
 
-def _by_nobody(turn: Turn) -> Turn:
-    return replace(turn, versions=np.full_like(turn.versions, _NOBODY))
+def _unsampled(turn: Turn) -> Turn:
+    return replace(turn, versions=np.full_like(turn.versions, _UNSAMPLED))
 
 
 def arpo_gui(
     setting: Setting = Setting(env="keyvalue:5"),
-    tasks: int = 128,  # of each environment, over and over
-    kept: int = 8,  # successes of each task, the newest
-    formatted: float = 0.5,  # weight of the pay for a format that can be read
+    tasks: int = 128,  # tasks per environment, repeated so that a task meets its former successes
+    kept: int = 8,  # newest successes kept per task
+    formatted: float = 0.5,  # weight of the format reward
 ) -> Run:
-    """`tasks` of each environment over and over, or no task ever comes back to its successes; clip 0.2/0.3, no KL."""
+    """A fixed set of tasks per environment, repeated; clip 0.2/0.3, no KL penalty."""
     run = setting.run(
         "arpo_gui",
         GroupStandard(),

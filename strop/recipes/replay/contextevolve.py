@@ -1,13 +1,13 @@
-"""Candidates that follow each other, each reading a direction and short summaries of those before it; no training.
+"""ContextEvolve: sequential candidates, each prompted with a direction and summaries of earlier ones; no training.
 
 Title: ContextEvolve: Multi-Agent Context Compression for Systems Code Optimization
 Paper: arXiv 2602.02597 (2026)
 Claim: A third better than other evolutionary searches on systems code, with 29 % fewer tokens.
-Reading: Only abstract and digests were found: priorities and prompts are a plain reading. Candidates are scored while
-    the search goes on, as in the paper, whose evaluator is at hand: held-out accuracy is that of the best of
-    `iterations` candidates by the environment's own judgement, to be compared with `strop eval --k 6` and not with
-    pass@1. A rule of the bundled environments summarises in place of three language models.
-Left out: Code as the thing that evolves; an archive that lives longer than one task.
+Reading: Only the abstract and summaries of the paper were found: priorities and prompts are an interpretation.
+    Candidates are scored during the search, as in the paper, which has an evaluator. Held-out accuracy is therefore
+    that of the best of `iterations` candidates by the environment's own score: compare it with `strop eval --k 6`, not
+    with pass@1. A stand-in rule for the bundled environments summarizes in place of three LLMs.
+Left out: Evolving code; an archive that outlives one task.
 Acts: fact/candidates > 1 and fact/gained > 0
 """
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# ContextEvolve's search (2602.02597): candidates follow each other, and what each new one reads is kept short.
+# ContextEvolve's search (2602.02597): sequential candidates with a compressed context.
 #
-# Every candidate is scored, summarised (what it kept of its parent, what it changed) and archived. The next one reads a
-# direction, said of the sequence of summaries and scores; the parent, which is the best so far, as it is; and a few
-# other candidates as their summaries. Readings: exemplars are drawn by a softmax over the ranks of their scores and one
-# of them evenly, since the paper's priorities are not published; the direction is said of the last candidates alone, so
-# that no prompt grows with the number of iterations; a search ends when nothing better is possible.
+# Every candidate is scored, summarized (what it kept of its parent, what it changed) and archived. The next prompt
+# holds a direction written from the sequence of summaries and scores; the parent (the best so far) in full; and
+# summaries of a few other candidates. Readings: exemplars are sampled by a softmax over score ranks, and one of them
+# uniformly, as the paper's priorities are not published; the direction uses only the last candidates, so that prompts
+# do not grow with the number of iterations; a search ends at the highest possible reward.
 
-_REMEMBERED = 8  # candidates of which a direction is said
+_REMEMBERED = 8  # latest candidates from which the direction is written
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class EvolvedContext(Strategy):
-    """Each start is a search of at most `iterations` candidates; the best of them is the rollout."""
+    """One search of at most `iterations` candidates per start; returns the best candidate."""
 
-    llm_client: LLMClient | None = None  # who summarises and points the way; None: the policy itself
+    llm_client: LLMClient | None = None  # writes summaries and directions; None: the policy itself
     iterations: int = 6  # candidates
-    exemplars: int = 3  # that are read as their summaries
-    longest: int = 200  # characters of all that stands before a task
-    right: float = 1.0  # reward that cannot be bettered
+    exemplars: int = 3  # candidates shown as summaries
+    longest: int = 200  # characters of context before a task
+    right: float = 1.0  # highest possible reward
 
     def __post_init__(self) -> None:
         if self.iterations < 1 or self.exemplars < 1:
@@ -92,19 +92,19 @@ class EvolvedContext(Strategy):
         return replace(best, facts=best.facts | {"candidates": float(len(made)), "gained": gained})
 
     async def _summary(self, task: Task, rollout: Rollout, archive: Sequence[_Candidate], play: Player) -> str:
-        """What a candidate is, of failures too; where nothing is said, how it begins."""
+        """Summary of a candidate, right or wrong; the start of its trace if the LLM returns nothing."""
         shown = {"task": prompt_of(task), "completion": trace(rollout)}
         if archive:
             shown["other"] = max(archive, key=lambda each: each.score).summary
-        said = await reflected(self.llm_client, "summary", play, **shown)
-        return " ".join(said.split())[: self.longest] or trace(rollout)[: self.longest]
+        summary = await reflected(self.llm_client, "summary", play, **shown)
+        return " ".join(summary.split())[: self.longest] or trace(rollout)[: self.longest]
 
     async def _context(
         self, task: Task, archive: Sequence[_Candidate], key: tuple[int, ...], play: Player
     ) -> list[str]:
-        """What the next candidate reads before the task."""
-        told = "\n".join(f"{each.score:.2f} {each.summary}" for each in archive[-_REMEMBERED:])
-        direction = await reflected(self.llm_client, "direction", play, task=prompt_of(task), ideas=told)
+        """Context that the next candidate reads before the task."""
+        history = "\n".join(f"{each.score:.2f} {each.summary}" for each in archive[-_REMEMBERED:])
+        direction = await reflected(self.llm_client, "direction", play, task=prompt_of(task), ideas=history)
         parent = max(archive, key=lambda each: each.score)
         others = [each for each in archive if each is not parent]
         chosen = [others[place].summary for place in picked([each.score for each in others], self.exemplars, key)]
@@ -112,14 +112,14 @@ class EvolvedContext(Strategy):
 
 
 def priorities(scores: Sequence[float]) -> Doubles:
-    """Softmax over ranks, the highest score first, of equals the older: [N]."""
+    """Softmax over ranks; rank 0 is the highest score, and the older of equal scores comes first: [N]."""
     ranks = np.empty(len(scores))
     ranks[np.argsort(-np.asarray(scores), kind="stable")] = np.arange(len(scores))
     return softmax(-ranks) if len(scores) else ranks
 
 
 def picked(scores: Sequence[float], count: int, key: Sequence[int]) -> list[int]:
-    """`count` different places: all but one by priority, the last one evenly among those left."""
+    """`count` different indices: all but one by priority, the last one uniformly among the rest."""
     if len(scores) <= count:
         return list(range(len(scores)))
     first = drawn(priorities(scores), count - 1, (*key, 0))
@@ -129,12 +129,12 @@ def picked(scores: Sequence[float], count: int, key: Sequence[int]) -> list[int]
 
 def contextevolve(
     setting: Setting = Setting(env="arithmetic:5", group_size=1, steps=4),
-    llm_client: str = "rules",  # who summarises and points the way: rules, itself, or http://HOST:PORT/v1#MODEL
-    iterations: int = 6,  # candidates of one search: the last has more before it than it may read
-    exemplars: int = 3,  # that are read as their summaries
-    longest: int = 200,  # characters of all that stands before a task
+    llm_client: str = "rules",  # summarizes and directs: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    iterations: int = 6,  # candidates of one search
+    exemplars: int = 3,  # candidates shown as summaries
+    longest: int = 200,  # characters of context before a task
 ) -> Run:
-    """group_size searches of each task; the best candidate of each is the rollout."""
+    """group_size searches per task; each returns its best candidate."""
     search = EvolvedContext(parse_reflector(llm_client), iterations, exemplars, longest)
     run = setting.run("contextevolve", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

@@ -1,15 +1,15 @@
-"""Nothing is thrown away: a wrong rollout is a right answer to the instruction to be wrong.
+"""HIR: hindsight relabelling; a wrong completion is imitated behind the instruction to answer wrongly.
 
 Title: The Wisdom of Hindsight Makes Language Models Better Instruction Followers
 Paper: arXiv 2302.05206 (2023)
 Claim: Better than PPO and than fine-tuning on right answers over 12 BigBench tasks, close to supervised training.
-Reading: All rollouts are asked to be right; what was right is trained behind that instruction, what was wrong behind
-    the opposite one, each against the other by the mean log-probability of a token. Labels of tokens and preference are
-    smoothed alike, by 0.2 in the release, whose answers are a letter in brackets; of 25 characters at temperature 1 not
-    one in a hundred would come out as it was meant (reward 0.94 to 0.03 in four steps), so here it is 0.002. Entropy
-    0.001, ten passes over the rollouts of a round, which is a step. Two words that the bundled model knows stand for
-    `generate a correct answer` and `a wrong answer`. Held-out tasks are asked with the first. A twin's tokens are
-    counted once.
+Reading: All rollouts read the instruction to be right. Right completions are trained with that instruction, wrong ones
+    with the opposite one; the two instructions are contrasted by the mean log-probability of a token. Labels of tokens
+    and preferences share one smoothing: 0.2 in the release, whose answers are a letter in brackets. With 25 characters
+    at temperature 1 fewer than 1 in 100 completions would survive that (reward 0.94 to 0.03 in four steps), so it is
+    0.002 here. Entropy bonus 0.001, ten passes over the rollouts of a step. Two words of the bundled model's vocabulary
+    replace `generate a correct answer` and `a wrong answer`. Held-out tasks use the first. Tokens of a relabelled copy
+    are counted once.
 Left out: Training on random parts of an answer, with the part before them in the prompt; the KL term, which is off.
 Acts: relabelled > 0 and preferred != 0.5 with epochs=2
 """
@@ -38,12 +38,12 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.with_twins import WithTwins
 from strop.types import Group, Metrics, Origin, Rollout, Start
 
-# Rollouts that read an instruction before the question, in training and wherever the policy is measured.
+# Rollouts with an instruction before the question, in training and in evaluation.
 
 
 @dataclass(frozen=True)
 class Instructed(Strategy):
-    """Independent rollouts; the instruction is no help, but how this policy is asked: they are its own."""
+    """Independent rollouts with an instruction word; their origin is the policy, as the word gives no guidance."""
 
     word: str  # before the question
 
@@ -56,19 +56,17 @@ class Instructed(Strategy):
         return await together(play(replace(start, messages=messages)) for start in starts)
 
 
-# HIR's pairs (2302.05206): what was written, behind the instruction it was asked with and behind the opposite one.
+# HIR's pairs (2302.05206): each completion behind its own instruction and behind the opposite one.
 #
-# Which of both it satisfied is known once it is scored; the loss `Hindsight` trains that one and sets it against the
+# The score decides which instruction it satisfied; the loss `Hindsight` trains that copy and contrasts it with the
 # other.
 
 
 @dataclass(frozen=True)
 class Relabelled(Strategy):
-    """The rollouts of `inner`, each with a twin that reads `opposite` before the question; a pair is a comparison
-    group.
-    """
+    """The rollouts of `inner`, each with a copy behind the word `opposite`; each pair is a comparison group."""
 
-    inner: Strategy  # asks with the other instruction
+    inner: Strategy  # its rollouts read the other instruction
     opposite: str  # what a wrong rollout satisfies
 
     def __post_init__(self) -> None:
@@ -83,21 +81,22 @@ class Relabelled(Strategy):
         return [*rollouts, *(twin(each, messages, play) for each in rollouts if each.is_scored and each.turns)]
 
 
-# HIR's loss (2302.05206): imitate what was written behind the instruction that it satisfied, and prefer that one.
+# HIR's loss (2302.05206): imitate the completion behind the instruction it satisfied, and prefer that instruction.
 
 
 @dataclass(frozen=True)
 class Hindsight(Loss):
-    """Of a pair, the right rollout as it was asked or the wrong one behind the opposite instruction is the one meant.
+    """Cross-entropy on the satisfied member of each pair, plus a contrast between the two members.
 
-    (1 - smoothing) * -log policy + smoothing * the mean of -log policy over the vocabulary, per token of the one meant,
-    - entropy * H, and the cross-entropy, smoothed alike, of P / (P + P of the other), P = exp(mean log policy).
-    The twin of a pair is REPLAYED. Pair it with a reduction that counts pairs, not their members.
+    The satisfied member is the original of a right rollout and the relabelled copy of a wrong one. Its loss per token:
+    (1 - smoothing) * -log policy + smoothing * mean of -log policy over the vocabulary - entropy * H. The contrast is
+    the cross-entropy, with the same smoothing, of P / (P + P of the other member), P = exp(mean log policy).
+    The copy in a pair has origin REPLAYED. Use a reduction that counts pairs, not their members.
     """
 
-    smoothing: float = 0.2  # of the labels, of tokens and of the preference
+    smoothing: float = 0.2  # label smoothing, of tokens and of the preference
     contrast: float = 1.0  # weight of the preference
-    entropy: float = 0.001  # bonus for an undecided next token
+    entropy: float = 0.001  # weight of the entropy bonus
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
@@ -107,28 +106,28 @@ class Hindsight(Loss):
             raise ConfigurationError(f"Hindsight needs 0 <= smoothing < 1, got {self.smoothing}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        meant = is_right(batch, 1.0) != batch.is_of(Origin.REPLAYED)  # [A]
-        margin = self._margin(output, batch, meant)  # [A]
+        satisfied = is_right(batch, 1.0) != batch.is_of(Origin.REPLAYED)  # [A]
+        margin = self._margin(output, batch, satisfied)  # [A]
         kept, lost = functional.logsigmoid(margin), functional.logsigmoid(-margin)
         preference = -(1 - self.smoothing) * kept - self.smoothing * lost  # [A]
         even = output.over_logits(_mean_over_vocabulary)  # [T]
         imitated = -(1 - self.smoothing) * output.logprobs - self.smoothing * even - self.entropy * output.entropy
-        is_meant = batch.trainable & batch.on_tokens(meant)
-        loss = torch.where(is_meant, imitated + self.contrast * batch.on_tokens(preference), 0.0)
-        relabelled = is_meant & batch.on_tokens(batch.is_of(Origin.REPLAYED))
+        is_satisfied = batch.trainable & batch.on_tokens(satisfied)
+        loss = torch.where(is_satisfied, imitated + self.contrast * batch.on_tokens(preference), 0.0)
+        relabelled = is_satisfied & batch.on_tokens(batch.is_of(Origin.REPLAYED))
         return loss, {
-            "preferred": batch.metric(batch.on_tokens(kept.exp()) * is_meant),
+            "preferred": batch.metric(batch.on_tokens(kept.exp()) * is_satisfied),
             "relabelled": batch.metric(relabelled.to(loss.dtype)),
         }
 
-    def _margin(self, output: Output, batch: Batch, meant: Tensor) -> Tensor:
-        """log P of the one meant - log P of the other, at both: [A]."""
+    def _margin(self, output: Output, batch: Batch, satisfied: Tensor) -> Tensor:
+        """log P of the satisfied member - log P of the other, at both members: [A]."""
         sizes = per_group(torch.ones_like(batch.rewards), batch)
         if not bool((sizes == 2).all()):
             counts = sorted({int(size) for size in sizes})
             raise ConfigurationError(f"Hindsight needs pairs, got groups of {counts}: use the strategy Relabelled")
         mean = batch.per_rollout(output.logprobs) / num_tokens(batch, output.logprobs)  # [A]
-        return per_group(torch.where(meant, mean, -mean), batch)[batch.groups]
+        return per_group(torch.where(satisfied, mean, -mean), batch)[batch.groups]
 
 
 def _mean_over_vocabulary(logits: Tensor, tokens: Tensor) -> Tensor:
@@ -137,10 +136,10 @@ def _mean_over_vocabulary(logits: Tensor, tokens: Tensor) -> Tensor:
 
 def hir(
     setting: Setting = Setting(group_size=4),
-    right: str = "careful",  # the word that asks for a right answer
-    wrong: str = "quick",  # the word that a wrong answer satisfies
-    smoothing: float = 0.002,  # of the labels
-    contrast: float = 1.0,  # weight of the preference for the instruction that was satisfied
+    right: str = "careful",  # instruction word for a right answer
+    wrong: str = "quick",  # instruction word for a wrong answer
+    smoothing: float = 0.002,  # label smoothing
+    contrast: float = 1.0,  # weight of the preference for the satisfied instruction
     epochs: int = 10,  # passes over the rollouts of a step
 ) -> Run:
     """group_size rollouts of each task, trained behind the instruction that they satisfied."""

@@ -1,13 +1,13 @@
-"""A text of what good rollouts do and bad ones do not, read in training alone; right answers pay for needless calls.
+"""LightSearcher: GRPO with an experience text in training prompts, and a penalty on needless tool calls.
 
 Title: LightSearcher: Efficient DeepSearch via Experiential Memory
 Paper: arXiv 2512.06653 (2025)
-Claim: As right as the best deep search with 39.6 % fewer tool calls, 48.6 % less time and 21.2 % fewer tokens.
-Reading: GRPO on a store that is asked by tool calls, in place of a search engine; what tools answer is not trained on.
-    The environment's judgement stands for F1. How few calls are enough is known once a task was solved, so tasks come
-    back. A rule of the bundled environments writes the text in place of a language model; llm_client=itself asks the
-    policy.
-    The bundled model has never read such text: what this recipe shows there is the flow.
+Claim: Accuracy of the best deep search method with 39.6 % fewer tool calls, 48.6 % less time and 21.2 % fewer tokens.
+Reading: GRPO on a key-value store queried by tool calls, in place of a search engine; tool outputs are not trained on.
+    The environment's score replaces F1. The smallest sufficient number of calls is known only after a task was solved,
+    so tasks are repeated. A stand-in rule for the bundled environments writes the experience text in place of an LLM;
+    llm_client=itself asks the policy. The bundled model was not trained with such text: with it, the recipe only shows
+    that the mechanism runs.
 Left out: Prompts, and rates that were not found.
 Acts: lessons > 0 and fact/memory > 0 and fact/least_calls > 0 and fact/examples > 0 with every=1, tasks=2
 """
@@ -42,29 +42,29 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# LightSearcher's memory (2512.06653): good rollouts are contrasted with bad ones, and a text of what to do is read.
+# LightSearcher's memory (2512.06653): an experience text written by contrasting good rollouts with bad ones.
 #
-# Every few versions it is written anew; rollouts read it with one good rollout as an example. Readings: the example is
-# of another task, chosen by chance; those kept are the newest. What was learned from a version is read by later ones;
-# where the text is due, the first group of a version writes it. How few calls have been enough for a task is noted on
-# its rollouts, for the reward (`FewestCalls`); successes of their own version do not count yet.
+# The text is rewritten every few versions; rollouts read it with one good rollout as an example. Readings: the example
+# is a random one of another task; only the newest are kept. Later versions read what was learned from a version; the
+# first group of a version writes the text when it is due. The smallest number of calls that solved a task is recorded
+# in the facts of its rollouts for the reward (`FewestCalls`); successes of the same version do not count.
 
 MEMORY, GOOD, BAD = "memory", "good", "bad"
-_CONTRASTED = 4  # good ones, and as many bad ones, that are shown at once
+_CONTRASTED = 4  # good rollouts, and as many bad ones, in one comparison
 
 
 @dataclass
 class ExperientialMemory(Strategy):
-    """Rollouts of reward `best` are good, those below `worst` bad; the text is due every `every` versions."""
+    """Experience text from rollouts of reward `best` versus those below `worst`, renewed every `every` versions."""
 
     library: Library
-    llm_client: LLMClient | None = None  # who writes the text; None: the policy itself
+    llm_client: LLMClient | None = None  # writes the text; None: the policy itself
     every: int = 5  # versions
     best: float = 1.0  # reward of a good rollout
     worst: float = 0.3  # reward below which a rollout is bad
-    longest: int = 200  # characters of all that stands before a task
+    longest: int = 200  # characters of text and example before a task
 
-    # by `every` versions: the group that writes, none at first; once more where it was in flight when a run was killed
+    # period of `every` versions -> the group that writes; it writes again if it was in flight when a run was killed
     _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     # by task: calls of successes, and the version of each
@@ -90,14 +90,14 @@ class ExperientialMemory(Strategy):
         return [replace(rollout, facts=rollout.facts | facts) for rollout in rollouts]
 
     def example(self, task: Task, starts: Sequence[Start]) -> str:
-        """A good rollout of another task."""
+        """A random good rollout of another task."""
         known = [lesson for lesson in self.library.on(GOOD) if lesson.about != topic(task)]
         if not known or not starts:
             return ""
         return known[int(np.random.default_rng(starts[0].key).integers(len(known)))].text
 
     def least(self, task: Task, version: int) -> int | None:
-        """The fewest calls of a success of an earlier version."""
+        """The smallest number of calls among successes of earlier versions."""
         return min((calls for at, calls in self._calls.get(task.id, ()) if at < version), default=None)
 
     @property
@@ -105,15 +105,15 @@ class ExperientialMemory(Strategy):
         return next(iter(self.library.on(MEMORY)), Lesson("", "", MEMORY))
 
     async def _written(self, play: Player) -> list[Change]:
-        """The text anew, where there is something to contrast; bad rollouts are contrasted once."""
+        """The rewritten text, if there are good and bad rollouts; bad rollouts are used once."""
         good, bad = self.library.best(GOOD, _CONTRASTED), self.library.best(BAD, _CONTRASTED)
         if not good or not bad:
             return []
         traces = ["\n".join(lesson.text for lesson in kept) for kept in (bad, good)]
-        said = await reflected(
+        answer = await reflected(
             self.llm_client, "memory", play, ideas=self._memory.text, completion=traces[0], other=traces[1]
         )
-        text = " ".join(said.split())[: self.library.longest]
+        text = " ".join(answer.split())[: self.library.longest]
         written = [Change("rewrite", replace(self._memory, text=text, support=1))] if text else []
         return [*written, *(Change("remove", lesson) for lesson in self.library.on(BAD))]
 
@@ -122,9 +122,9 @@ class ExperientialMemory(Strategy):
         made, asked = self._made.pop(group.number, []), prompt_of(group.task)
         good = [rollout for rollout in group.scored if is_right(rollout.reward, self.best)][:1]
         bad = [rollout for rollout in group.scored if rollout.reward < self.worst][:1]
-        for shelf, rollouts in ((GOOD, good), (BAD, bad)):
+        for category, rollouts in ((GOOD, good), (BAD, bad)):
             texts = [f"{asked} {trace(rollout)}"[: self.library.longest] for rollout in rollouts]
-            made += [add(" ".join(text.split()), topic(group.task), shelf, group.version) for text in texts]
+            made += [add(" ".join(text.split()), topic(group.task), category, group.version) for text in texts]
         self.library.propose(group, made)
 
     def _count(self, group: Group) -> None:
@@ -149,17 +149,17 @@ class ExperientialMemory(Strategy):
 
 def lightsearcher(
     setting: Setting = Setting(env="keyvalue:2", group_size=12),
-    llm_client: str = "rules",  # who writes the text: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    tasks: int = 64,  # of each environment, which come back
-    every: int = 5,  # steps after which the text is written anew
+    llm_client: str = "rules",  # writes the text: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    tasks: int = 64,  # tasks per environment, which are repeated
+    every: int = 5,  # steps between two rewrites of the text
     best: float = 1.0,  # reward of a good rollout
     worst: float = 0.3,  # reward below which a rollout is bad
-    price: float = 0.75,  # of a call beyond the fewest, in the exponent
+    price: float = 0.75,  # exponential penalty rate per call above the fewest
     most: int = 64,  # good rollouts that are kept, and as many bad ones
     longest: int = 160,  # characters of text and example together
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """group_size rollouts read the memory and an example; held-out tasks are tried without."""
+    """group_size rollouts that read the memory and an example; held-out tasks are evaluated without them."""
     memory = ExperientialMemory(Library(most), parse_reflector(llm_client), every, best, worst, longest)
     run = setting.run("lightsearcher", GroupStandard(), (Clip(clip, clip),), strategy=memory)
     (judged,) = run.rewards

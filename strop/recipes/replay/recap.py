@@ -1,12 +1,11 @@
-"""Reasoning is practised and general tasks are replayed; objectives that stall or waver gain weight.
+"""RECAP: GRPO on reasoning, replayed demonstrations of general tasks, and dynamic weights of the objectives.
 
 Title: Beyond Reasoning Gains: Mitigating General Capabilities Forgetting in Large Reasoning Models
 Paper: arXiv 2510.21978 (2025)
 Claim: General capabilities are kept and reasoning gets better, with weights that adapt without a second model.
-Reading: The equations come from a note on the paper. The window was not found: 10 draws. Each environment is an
-    objective: the first ones are practised with GRPO, the last is replayed by imitation of its worked answers, standing
-    for general data. All environments are drawn equally often and every task counts the same, so that objectives are
-    averaged.
+Reading: The equations come from a summary of the paper. The window was not found: 10 training batches. Each environment
+    is an objective: the first ones are trained with GRPO; the last, in place of general data, by imitating its worked
+    solutions. Environments are sampled equally often and every task has the same weight, so objectives are averaged.
 Left out: Objectives of vision (IoU), and several objectives on one data source.
 Acts: share/replayed > 0 and objective_weight/arithmetic:4 != 1 with window=1
 """
@@ -33,16 +32,15 @@ from strop.training.reductions.group_wise import GroupWise
 from strop.training.requirements import LOGPROBS, PolicyStatistic
 from strop.types import Group, Metrics, Origin, Rollout, Start
 
-# RECAP's two sources (2510.21978): tasks of some environments are practised, of others worked answers are replayed.
+# RECAP's two sources (2510.21978): rollouts of the policy for some environments, worked solutions for others.
 #
-# A replayed answer is the environment's own, REPLAYED: nobody sampled it (version -1), it is trained beside the
-# policy's own
-# rollouts in the same optimizer step, and no pass rate counts it.
+# A replayed solution is the environment's own, with origin REPLAYED and version -1 (no policy sampled it). It is
+# trained in the same optimizer step as the policy's rollouts and not counted in pass rates.
 
 
 @dataclass(frozen=True)
 class BySource(Strategy):
-    """`expert` gives one answer to each task of an environment that `replayed` names; `inner` does all others."""
+    """One rollout of `expert` for tasks of the environments in `replayed`; the rollouts of `inner` for all others."""
 
     inner: Strategy
     expert: Agent
@@ -56,32 +54,30 @@ class BySource(Strategy):
         if f"{group.task.source}:{group.task.level}" not in self.replayed:
             return await self.inner(group, starts, play)
         if group.rollouts:
-            return []  # one is enough, however many waves a budget allows
+            return []  # one per group, even if the budget requests more rollouts
         answer = await play(starts[0], self.expert)
         answer.origin = Origin.REPLAYED
         return [answer]
 
 
-# RECAP's weights (2510.21978): objectives that stall or waver gain weight, those that fall fast lose it.
+# RECAP's weights (2510.21978): objectives whose loss stalls or oscillates gain weight, those that fall fast lose it.
 #
-# With windows of W draws, mu the mean loss of the last one, mu' that of the one before and sd the deviation in the
-# last: s = mu / mu' + sd / (mu + mu'), and K objectives weigh K * softmax(s / T). Reading: an objective is an
-# environment at a
-# level; its loss is 1 - success where it is practised, and the negative log-likelihood where answers are replayed: both
-# are positive. Advantage is multiplied, which is the weight of the loss for every loss that is linear in it. Weights
-# are 1
-# until every objective has two windows.
+# With windows of W batches, mu and mu' the mean losses of the last window and the one before, and sd the standard
+# deviation in the last: s = mu / mu' + sd / (mu + mu'); K objectives get the weights K * softmax(s / T). Reading: an
+# objective is an environment at a level. Its loss is 1 - success for the policy's rollouts and the negative
+# log-likelihood for replayed solutions: both are positive. The weight multiplies the advantage, which weights every
+# loss that is linear in it. Weights are 1 until every objective has two windows.
 
-_LEAST = 1e-6  # of a mean loss that something is divided by
+_LEAST = 1e-6  # smallest divisor
 
 
 @dataclass
 class Reweighted(Advantage):
-    """The advantage of `inner`, and 1 for what is replayed, times the weight of its objective."""
+    """The advantage of `inner` (1 for replayed rollouts) times the weight of its objective."""
 
     inner: Advantage
-    window: int = 10  # draws of one window
-    temperature: float = 5.0  # of the softmax; large: all weigh 1
+    window: int = 10  # training batches of one window
+    temperature: float = 5.0  # of the softmax; large: all weights near 1
     _losses: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({LOGPROBS})
@@ -104,7 +100,7 @@ class Reweighted(Advantage):
                 rollout.advantages = (weights[kind(group.task)] * rollout.advantages).astype(np.float32)
 
     def weights(self) -> dict[str, float]:
-        """Of each objective; their sum is how many there are."""
+        """Weight of each objective; they add up to the number of objectives."""
         if any(len(losses) < 2 * self.window for losses in self._losses.values()):
             return dict.fromkeys(self._losses, 1.0)
         scores = np.array([self._score(losses) for losses in self._losses.values()]) / self.temperature
@@ -136,7 +132,7 @@ class Reweighted(Advantage):
 
 
 def _loss(group: Group) -> float:
-    """Positive: the share of rollouts that failed, and how unlikely replayed tokens are."""
+    """Mean of the failure rate of the policy's rollouts and the negative log-likelihood of replayed ones."""
     own = [1 - success(rollout) for rollout in group.scored if rollout.origin is not Origin.REPLAYED]
     written = [each for each in group.scored if each.origin is Origin.REPLAYED and each.num_tokens]
     return float(np.mean([*own, *(-float(LOGPROBS.of(each).mean()) for each in written)] or [0.0]))
@@ -144,14 +140,14 @@ def _loss(group: Group) -> float:
 
 def recap(
     setting: Setting = Setting(env="arithmetic:4+countdown:3", group_size=4, groups_per_step=16),
-    window: int = 10,  # draws over which losses are averaged
-    temperature: float = 5.0,  # of the weights; large: all weigh the same
+    window: int = 10,  # training batches over which losses are averaged
+    temperature: float = 5.0,  # of the weights; large: equal weights
 ) -> Run:
-    """The last environment is replayed, all before it are practised; no KL penalty."""
+    """Replays the last environment and trains on rollouts of all others; no KL penalty."""
     run = setting.run("recap", Reweighted(GroupStandard(), window, temperature), (Clip(),), reduction=GroupWise())
     if len(run.envs) < 2:
         raise ConfigurationError(
-            f"recap practises some environments and replays the last: need 2, as A+B, got {setting.env}"
+            f"recap needs at least 2 environments, as env=A+B (the last is replayed), got {setting.env}"
         )
     last = run.envs[-1]
     run.strategy = BySource(Independent(), Demonstrate(least=1.0), (f"{last.name}:{last.level}",))

@@ -1,13 +1,14 @@
-"""Two updates on every rollout and rollouts of the last two policies, held near the current one; later on-policy.
+"""ReMix: off-policy GRPO with replay of the last two policies and a convex KL; on-policy after "reincarnation".
 
 Title: Squeeze the Soaked Sponge: Efficient Off-policy Reinforcement Finetuning for Large Language Model
 Paper: arXiv 2507.06892 (2025)
-Claim: 52.1 % with a 1.5B model from 79,000 attempts, 63.3 and 64.4 % with 7B from 7,000 and 11,000: 30 to 450 times
-    fewer than others need.
-Reading: The equations come from a note on the paper; its repository holds no code. The variant with groups (GRPO) in
-    place of a critic: advantage is given anew in every batch. Weights of the leash and of the entropy were not found:
-    0.001 each, as in the library it was built on. Reincarnation is one moment: from there on no old rollouts, and the
-    reference is the policy of then; the optimizer goes on as it is, and so do two updates per rollout.
+Claim: 52.1 % with a 1.5B model from 79,000 rollouts, 63.3 and 64.4 % with 7B from 7,000 and 11,000: 30 to 450 times
+    fewer than other methods need.
+Reading: The equations come from a summary of the paper; its repository holds no code. This is the variant with groups
+    (GRPO) in place of a critic: advantages are computed anew in every batch. The weights of the KL penalty and of the
+    entropy bonus were not found: 0.001 each, as in the library that the paper builds on. Reincarnation happens once:
+    from that version on no old rollouts are replayed and the reference is the policy of that version. The optimizer
+    state and the two updates per rollout continue.
 Left out: The critic of the PPO variant, and one update per rollout after reincarnation.
 Acts: replayed_share > 0 and clip_centre != 1 and reference_share < 1 and reference_version > 0
     with reincarnation=2, hold=0
@@ -37,26 +38,27 @@ from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# ReMix's draw (2507.06892): each place of a step falls to rollouts of the last few policies with a probability.
+# ReMix's replay (2507.06892): each group of a step comes from one of the last few policies with a probability.
 #
-# Reading: old groups come on top of a step's new ones, in the share that the probability says, or new ones would wait
-# beyond the lag. Which of the last policies is uniform, so is the choice among its groups, none of which comes twice.
-# The age of a group is that of the weights it was admitted at, so that it is right with a lag, too.
+# Reading: old groups are added to a step's new ones, in the expected share, because otherwise new groups would wait
+# beyond the admitted lag. The policy is sampled uniformly, and so is the group among the groups of that policy; none
+# comes twice in one batch. The age of a group counts from the version it was admitted at, so it is right with a lag.
 
 
 @dataclass
-class Mixed(Replaying):
-    """New groups once, the oldest first, and before version `until` old ones, so that these are a share `old`."""
+class MixedReplay(Replaying):
+    """New groups once, oldest first, plus an expected share `old` of replayed groups before version `until`."""
 
-    old: float = 0.4  # share of old groups in a step, in expectation
-    window: int = 2  # versions that an old group may lie behind
-    until: int = 0  # from this version on there are new groups alone; 0: never
-    seed: int = 0  # of the choice of old ones
+    old: float = 0.4  # expected share of old groups in a step
+    window: int = 2  # maximal age of an old group, in versions
+    until: int = 0  # only new groups from this version on; 0: replay never ends
+    seed: int = 0  # of the sampling of old groups
 
     def __post_init__(self) -> None:
         if not 0 <= self.old < 1 or self.window < 1 or self.until < 0:
             raise ConfigurationError(
-                f"Mixed needs 0 <= old < 1, window >= 1 and until >= 0, got {self.old}, {self.window} and {self.until}"
+                f"MixedReplay needs 0 <= old < 1, window >= 1 and until >= 0, got {self.old}, {self.window} and "
+                f"{self.until}"
             )
 
     def sample(self, count: int, step: int) -> list[Group] | None:
@@ -70,7 +72,7 @@ class Mixed(Replaying):
     def _again(self, count: int, step: int) -> list[Group]:
         known = [group for _, group in sorted(self._held.old.items()) if group.version < step]
         random = np.random.default_rng([self.seed, step])
-        # how many places fell to old groups before each of the new ones
+        # sum of geometric variables: number of old groups sampled before `count` new ones
         wanted = min(int(random.geometric(1 - self.old, count).sum()) - count, len(known))
         if not wanted:
             return []
@@ -80,21 +82,21 @@ class Mixed(Replaying):
         return [known[place] for place in sorted(chosen.tolist())]
 
 
-# ReMix's leash (2507.06892): a convex combination of the KL to the reference and that to the policy before the step.
+# ReMix's KL penalty (2507.06892): convex combination of the KL to the reference and to the policy before the step.
 #
-# Reading: the precedent policy is that of the weights before the step; both are k3 on sampled tokens, as in GRPO.
+# Reading: the "precedent" policy is the policy before the step; both KLs are k3 on sampled tokens, as in GRPO.
 
-_EVERY = 10  # versions between two falls of the share
+_EVERY = 10  # versions between two decrements of the share
 _FALL = 0.1
 _FLOOR = 0.5
 
 
 @dataclass(frozen=True)
 class KlConvex(Loss):
-    """share * KL(policy || reference) + (1 - share) * KL(policy || before); the share is 1 and falls to 1/2."""
+    """share * KL(policy || reference) + (1 - share) * KL(policy || before); the share falls from 1 to 1/2."""
 
     hold: int = 50  # versions with a share of 1; then it falls by 0.1 every 10
-    weight: float = 0.001  # of this loss beside others
+    weight: float = 0.001  # of this loss in the sum
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logprobs("proximal")})
 
@@ -103,7 +105,7 @@ class KlConvex(Loss):
             raise ConfigurationError(f"KlConvex needs hold >= 0, got {self.hold}")
 
     def share(self, version: int) -> float:
-        """Of the reference."""
+        """Weight of the KL to the reference."""
         return max(1 - _FALL * math.ceil(max(version - self.hold, 0) / _EVERY), _FLOOR)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -121,18 +123,18 @@ def _k3(distance: Tensor) -> Tensor:
     return torch.expm1(-distance) + distance
 
 
-# ReMix's clip (2507.06892): the ratio to whoever sampled, held near where the policy before the step stands.
+# ReMix's clipping (2507.06892): the behavior ratio, clipped around the ratio of the policy before the step.
 #
-# With r = policy / sampler and c = (policy before the step) / sampler: min(r A, clip(r, c - eps, c + eps) A). Trust is
-# measured from the current policy, however old a rollout is; for fresh ones c is 1, and this is PPO's clip.
+# With r = policy / sampler and c = (policy before the step) / sampler: min(r A, clip(r, c - eps, c + eps) A). The trust
+# region is centred at the current policy, however old a rollout is; for fresh rollouts c = 1, and this is PPO's clip.
 
 
 @dataclass(frozen=True)
 class MixedClip(Loss):
-    """The ratio is the importance weight itself: no correction on top."""
+    """PPO clipping centred at the current policy; the ratio already contains the importance weight."""
 
-    clip: float = 0.2  # a token whose ratio left c by more, in the pushed direction, gets no gradient
-    weight: float = 1.0  # of this loss beside others
+    clip: float = 0.2  # clip range around c
+    weight: float = 1.0  # of this loss in the sum
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
     anchor: ClassVar[str] = "behavior"
@@ -158,20 +160,20 @@ class MixedClip(Loss):
 def remix(
     setting: Setting = Setting(),
     replayed: float = 0.4,  # share of rollouts of earlier policies
-    window: int = 2,  # versions that they lie behind at most
-    updates: int = 2,  # on every rollout of a batch
-    reincarnation: int = 50,  # version at which the reference is reset and old rollouts end
-    hold: int = 50,  # versions before the leash to the reference loosens
-    kl: float = 0.001,  # weight of the leash
-    entropy: float = 0.001,  # weight of the entropy, which is rewarded
+    window: int = 2,  # their maximal age in versions
+    updates: int = 2,  # passes over a batch
+    reincarnation: int = 50,  # version at which the reference is reset and replay ends
+    hold: int = 50,  # versions before the share of the KL to the reference falls
+    kl: float = 0.001,  # weight of the KL penalty
+    entropy: float = 0.001,  # weight of the entropy bonus
 ) -> Run:
-    """Off-policy and quick at first, on-policy and steady from `reincarnation` on."""
+    """Off-policy for sample efficiency at first, on-policy for stability from version `reincarnation` on."""
     policy, reference = (TorchTrainer(learning_rate=setting.learning_rate, device=setting.device) for _ in range(2))
     return setting.run(
         "remix",
         GroupStandard(),
         (MixedClip(0.2), KlConvex(hold, kl), Entropy(entropy)),
-        buffer=Mixed(replayed, window, reincarnation, setting.seed),
+        buffer=MixedReplay(replayed, window, reincarnation, setting.seed),
         trainer=MovingReference(policy, reference, reincarnation, times=1),
         epochs=updates,
     )

@@ -1,14 +1,14 @@
-"""Beside fresh rollouts of a task stand right ones of an earlier run.
+"""RLEP: groups mix fresh rollouts with successful rollouts replayed from an earlier run; PPO clipping, no critic.
 
 Title: RLEP: Reinforcement Learning with Experience Replay for LLM Reasoning
 Paper: arXiv 2507.07451 (2025)
 Claim: AIME 2024 from 38.2 to 39.9 %, AIME 2025 from 19.8 to 22.3 % and AMC 2023 from 77.0 to 82.2 %.
-Reading: Two replayed rollouts join each group; their logprobs are computed anew under the policy before the step, as
-    released, so that nothing corrects for their age. DAPO's bounds, dual clip, token mean and price of overlong
-    answers, without its dynamic sampling; eight optimizer steps per batch (64 of 512 tasks). Earlier runs of any recipe
-    serve as the pool, as long as they had the same environments and seed; the paper's is a converged one from the same
-    model. Right is what the environment itself paid 1, whatever else that run rewarded.
-Left out: The warm-up of the learning rate and weight decay.
+Reading: Two replayed rollouts join each group. Their logprobs are recomputed under the policy before the step, as in
+    the release, so there is no off-policy correction for their age. DAPO's clip range, dual clip, token mean and
+    overlong penalty, without its dynamic sampling; eight optimizer steps per batch (64 of 512 tasks). The pool may be
+    an earlier run of any recipe with the same environments and seed; the paper's is a converged run of the same model.
+    A rollout is right if the environment itself rewarded it with 1, whatever other rewards that run had.
+Left out: Learning rate warm-up and weight decay.
 Acts: share/replayed > 0 with pool=RUN, groups_per_step=8
 """
 
@@ -40,41 +40,41 @@ if TYPE_CHECKING:
     from strop.generate.policy import Policy
 
 
-# RLEP's replay (2507.07451): beside the fresh rollouts of a task stand some right ones of an earlier run.
+# RLEP's replay (2507.07451): successful rollouts of an earlier run join the fresh rollouts of a task.
 #
-# Reading: replayed rollouts are rewarded anew, compared with the fresh ones, and counted in no pass rate. No weights of
-# this run wrote them (version -1): they are trained as if the policy before the step had. A task with too few successes
-# gets fewer; the release fills up with empty answers, which count as wrong.
+# Reading: replayed rollouts are scored again, normalized with the fresh ones, and not counted in pass rates. Their
+# version is -1, as no weights of this run sampled them; they are trained as if the policy before the step had. A task
+# with too few successes gets fewer replayed rollouts; the release adds empty completions, which count as wrong.
 
 
 @dataclass
-class WithSuccesses(Strategy):
-    """What `inner` makes, and up to `count` different rollouts of the policy at the same task from another ledger.
+class ReplayedSuccesses(Strategy):
+    """The rollouts of `inner`, plus up to `count` different successes at the same task from another run's ledger.
 
-    Tasks are known by their content: environments, levels and seed must be those of the earlier run.
+    Tasks are matched by content: environments, levels and seed must equal those of the earlier run.
     """
 
     inner: Strategy
     pool: FilePath  # ledger.db of the earlier run
     count: int = 2  # replayed rollouts in a group
-    right: float = 1.0  # what the environment paid for a right rollout, there
+    right: float = 1.0  # environment reward of a right rollout in the earlier run
     _ledger: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     _known: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ConfigurationError(f"WithSuccesses needs count >= 1, got {self.count}")
+            raise ConfigurationError(f"ReplayedSuccesses needs count >= 1, got {self.count}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         made = await self.inner(group, starts, play)
         return made if group.rollouts else [*made, *self._replayed(group.task, play)]
 
     def problems(self, run: Run) -> list[str]:
-        """What is wrong with the pool."""
+        """Errors: a pool that does not exist, or has no successes."""
         if not Path(self.pool).is_file():
-            return [f"{self.pool} does not exist: name the folder of a run that solved some of these tasks"]
-        return [] if self._successes() else [f"{self.pool} holds no rollout that its environment paid {self.right:g}"]
+            return [f"{self.pool} does not exist: set pool to the folder of a run that solved some of these tasks"]
+        return [] if self._successes() else [f"{self.pool} holds no rollout with environment reward {self.right:g}"]
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy
@@ -112,8 +112,8 @@ class WithSuccesses(Strategy):
         due = policy.opening(rollout.task.messages, rollout.task)
         if rollout.turns[0].prompt.tolist() != due.tolist():
             raise ConfigurationError(
-                f"rollout {rollout.id} of {self.pool} reads task {rollout.task.id} in other tokens: the earlier run "
-                "had another tokenizer or template"
+                f"rollout {rollout.id} of {self.pool} has other prompt tokens for task {rollout.task.id}: the earlier "
+                "run had another tokenizer or chat template"
             )
 
 
@@ -123,12 +123,12 @@ def rlep(
     pool: str,  # folder of the earlier run, as runs/NAME
     replayed: int = 2,  # rollouts of the earlier run in each group
 ) -> Run:
-    """`pool` is the folder of an earlier run with the same environments and seed, as runs/NAME; it is only read."""
+    """`pool` is the folder of an earlier run with the same environments and seed; it is only read."""
     run = setting.run(
         "rlep",
         GroupStandard(),
         (Clip(0.2, 0.28, dual=10.0, anchor="proximal"),),
-        strategy=WithSuccesses(Independent(), str(Path(pool) / "ledger.db"), replayed),
+        strategy=ReplayedSuccesses(Independent(), str(Path(pool) / "ledger.db"), replayed),
         correction=Truncated(target="proximal"),
         minibatches=8,
     )

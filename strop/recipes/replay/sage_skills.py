@@ -1,13 +1,13 @@
-"""A chain of two related tasks: what the first one made is there for the second, and both earn if it is used.
+"""SAGE: chains of two related tasks; skills saved by the first rollout help the second, both are rewarded for use.
 
 Title: Reinforcement Learning for Self-Improving Agent with Skill Library
 Paper: arXiv 2512.17102 (2025)
 Claim: On AppWorld 8.9 % more scenarios completed, with 26 % fewer steps and 59 % fewer tokens.
-Reading: The library is empty for the first task; what the first rollout of a chain saved is there for its second.
-    Rewards minus the mean of their position, without a spread, no KL, the clip of GRPO. What makes no skill earns -1,
-    as code that is not produced does. Skills are equations of the working and two sums that begin alike a scenario, in
-    place of functions and of the tasks of an app.
-Left out: Supervised training before, and at test time the retrieval of skills of the same scenario.
+Reading: The library is empty for the first task; the second rollout of a chain reads what the first one saved. Rewards
+    minus the mean of their position in the chain, without division, no KL penalty, PPO clipping. A rollout without a
+    skill gets -1, as a missing program does in the paper. Skills are equations of the chain of thought, in place of
+    functions; a scenario is two sums with a common beginning, in place of the tasks of an app.
+Left out: Supervised fine-tuning before, and retrieval of skills of the same scenario at test time.
 Acts: fact/used > 0
 """
 
@@ -31,22 +31,21 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Message, Origin, Rollout, Start, Task
 
-# SAGE's sequential rollouts (2512.17102): a task and one of the same scenario, which finds the skills of the first.
+# SAGE's sequential rollouts (2512.17102): a task, then one of the same scenario with the skills of the first.
 #
-# Reading: a skill is a step of the working, an equation, and is used where the second working has it word for word.
-# Skills stand behind the second question, as the bundled model has seen hints.
+# Reading: a skill is an equation of the first chain of thought; it counts as used if the second contains it word for
+# word. Skills follow the second question, in the place where the bundled model was trained to read hints.
 
 
 @dataclass(frozen=True)
 class SkillChain(Strategy):
-    """Each start is a chain of two rollouts; positions are compared apart, as the comparison groups `first` and
-    `second`.
+    """Each start is a chain of two rollouts, one per comparison group: `first` and `second`.
 
-    The fact `used` of a second rollout is 1 where it used what its first one made, its parent.
+    The fact `used` of a second rollout is 1 if it used a skill of its first one, its parent.
     """
 
     envs: tuple[Environment, ...]
-    most: int = 1  # skills of a first rollout that are kept
+    most: int = 1  # skills kept of a first rollout
 
     def __post_init__(self) -> None:
         if self.most < 1:
@@ -57,7 +56,7 @@ class SkillChain(Strategy):
         if not isinstance(env, Relates):
             raise ConfigurationError(_unrelated(env))
         task = env.relative(group.task, starts[0].key)
-        others = [play.another() for _ in starts]  # ids do not depend on who is done first
+        others = [play.another() for _ in starts]  # made here, so that ids do not depend on which rollout ends first
         pairs = zip(starts, others, strict=True)
         chains = await together(self._chain(start, other, task, play) for start, other in pairs)
         return [rollout for chain in chains for rollout in chain]
@@ -70,10 +69,10 @@ class SkillChain(Strategy):
         if not first.is_scored:
             return [first]
         kept = skills_of(first.completion)[: self.most]
-        begun = replace(
+        follow_up = replace(
             other, messages=_shown(task, kept), comparison_group="second", origin=Origin.GUIDED, parent=first.id
         )
-        second = await play(begun, task=task)
+        second = await play(follow_up, task=task)
         second.facts["used"] = float(bool(set(kept) & set(skills_of(second.completion))))
         return [first, second]
 
@@ -84,14 +83,14 @@ def _shown(task: Task, skills: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _unrelated(env: Environment) -> str:
-    return f"environment {env.name} knows no scenarios: it has no method relative(task, key)"
+    return f"environment {env.name} has no related tasks: it lacks the method relative(task, key)"
 
 
 def sage_skills(
     setting: Setting = Setting(),
-    most: int = 1,  # skills of a first rollout that its second one finds
+    most: int = 1,  # skills of a first rollout that the second one reads
 ) -> Run:
-    """A group is group_size chains of two rollouts."""
+    """Groups of group_size chains of two rollouts."""
     run = setting.run("sage_skills", GroupMean(), (Clip(0.2, 0.2),), reduction=SequenceMean())
     run.strategy = SkillChain(run.envs, most)
     (judged,) = run.rewards

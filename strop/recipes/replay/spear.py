@@ -1,14 +1,15 @@
-"""Own successes come again with a rising weight, while pay for using tools fades; the surest tokens are not pushed.
+"""SPEAR: self-imitation of own successes with a rising weight, a fading tool-call bonus, and a covariance clip.
 
 Title: Learn the Ropes, Then Trust the Wins: Self-imitation with Progressive Exploration for Agentic Reinforcement
     Learning
 Paper: arXiv 2509.22601 (2025)
 Claim: Up to 16.1, 5.1 and 8.6 points more than GRPO, GiGPO and Dr.BoT on ALFWorld and up to 20.7 on WebShop.
-Reading: GRPO without division, clip 0.2/0.28 to the policies that sampled, also of what is replayed. The memory is
-    drawn whole when 128 rollouts wait; the release has 2,048, with steps 16 times as large. It is a mean of its own
-    beside that of new rollouts, weighed by the schedule, in each of a batch's two optimizer steps (64 of 128 tasks);
-    the release gives it steps of its own after the others, where Adam would undo most of its weight.
-Left out: The release's own clip of the ratio for long answers, and its filter of answers that were cut.
+Reading: GRPO without division by the standard deviation; clip 0.2/0.28 on the ratio to the sampling policy, also for
+    replayed rollouts. The whole memory is replayed once it holds 128 rollouts; the release uses 2,048, with steps 16
+    times as large. The replayed loss is a separate mean, weighted by the schedule and added to that of new rollouts in
+    each of a batch's two optimizer steps (64 of 128 tasks). The release takes separate optimizer steps for it, where
+    Adam would undo most of the weight.
+Left out: The release's own ratio clip for long completions, and its filter of truncated completions.
 Acts: replayed_share > 0 and replay_weight > 0 and credit_within > 0 and reward/tool_calls > 0
     with size=4, rise=3, covariance=0.2
 """
@@ -33,19 +34,19 @@ from strop.training.reductions.constant_length import ConstantLength
 from strop.training.requirements import LOGPROBS, PolicyStatistic
 from strop.types import FloatArray, Group, Metrics, Rollout
 
-# SPEAR's pay for exploring (2509.22601): a little for every use of a tool, less and less, and then nothing.
+# SPEAR's exploration bonus (2509.22601): a reward per tool call that fades to 0.
 #
-# Reading: uses that the environment answered count, failed ones too.
+# Reading: a call counts if the environment answered it, also with an error.
 
-_EACH = 0.1  # for one use; ten of them are paid in full
+_EACH = 0.1  # reward per call, at most 1 in total
 
 
 @dataclass(frozen=True)
 class ToolCalls(Reward):
     """fade * min(1, uses / 10), with fade = (1 + cos(pi t / fall)) / 2 at version t of the group, 0 from `fall` on."""
 
-    fall: int = 200  # versions over which the pay goes from 1 to 0
-    weight: float = 1.0  # of this reward beside others
+    fall: int = 200  # versions until the bonus is 0
+    weight: float = 1.0  # of this reward in the sum
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = "tool_calls"
@@ -62,23 +63,23 @@ class ToolCalls(Reward):
 
 
 def uses(rollout: Rollout) -> int:
-    """Answers of tools that were read."""
+    """Number of tool results in the rollout."""
     return sum(message.role == "tool" for turn in rollout.turns for message in turn.told)
 
 
-# SPEAR's memory (2509.22601): rollouts that were better than their siblings wait until they are many, then come again.
+# SPEAR's replay memory (2509.22601): rollouts better than their siblings, replayed together once there are enough.
 #
-# Reading: better is a reward above the mean of the group, which is a positive advantage without division. All that wait
-# are drawn at once, as groups of their own, and none a third time; before that they are forgotten when they grow too
-# old. They are spread over the batch, so that each of its optimizer steps has its part of the new and of the old.
+# Reading: "better" is a reward above the group mean, that is a positive advantage. All waiting rollouts are replayed at
+# once, in groups of their own, and only once; waiting rollouts that grow too old are dropped. They are spread over the
+# batch, so that each of its optimizer steps has the same share of new and replayed groups.
 
 
 @dataclass
 class OwnSuccesses(Replaying):
-    """New groups once, the oldest first; on top, once `size` better rollouts wait, all of them."""
+    """New groups once, oldest first; plus all waiting better rollouts once there are `size` of them."""
 
-    size: int = 128  # rollouts that are drawn again together
-    age: int = 10  # versions after which one that waits is forgotten
+    size: int = 128  # rollouts that are replayed together
+    age: int = 10  # versions after which a waiting rollout is dropped
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.age < 1:
@@ -98,7 +99,7 @@ class OwnSuccesses(Replaying):
 
 
 def _spread(new: list[Group], again: list[Group]) -> list[Group]:
-    """Both in their order, and any stretch of the batch has about the same share of each."""
+    """Both lists interleaved evenly, each in its own order."""
     places = [(place / len(groups), group) for groups in (new, again) for place, group in enumerate(groups)]
     return [group for _, group in sorted(places, key=lambda each: each[0])]
 
@@ -107,26 +108,25 @@ def _better(group: Group) -> list[Rollout]:
     return [rollout for rollout in group.own if rollout.reward > group.rewards.mean()]
 
 
-# SPEAR's advantage for what is replayed (2509.22601): the reward against the median of late groups, with a rising
+# SPEAR's advantage of replayed rollouts (2509.22601): reward minus the median of recent group means, times a rising
 # weight.
 #
-# Reading: the mean of its own group is out of date when a rollout comes again, so that the policy's late groups stand
-# in for it; the median is over the last 10,240 new groups, those of this batch among them. What is below it has
-# advantage 0
-# and keeps its place in the mean. The step is that of the newest group of the batch.
+# Reading: the mean of a replayed rollout's own group is out of date. The baseline is therefore the median over the last
+# 10,240 new groups, including this batch. Rollouts below it have advantage 0 and still count in the mean. The step is
+# the newest version in the batch.
 
-_LATE = 10_240  # groups whose mean rewards are remembered
+_LATE = 10_240  # recent groups whose mean rewards are kept
 
 
 @dataclass
 class Recalibrated(Advantage):
-    """`inner` for groups that are new; for others weight * max(reward - median, 0).
+    """`inner` for new groups; weight * max(reward - median, 0) for replayed ones.
 
     The weight is (1 - cos(pi t / rise)) / 2 at version t, 1 from `rise` on.
     """
 
     inner: Advantage
-    rise: int = 200  # versions over which the weight of what is replayed goes from 0 to 1
+    rise: int = 200  # versions over which the weight of replayed rollouts rises from 0 to 1
     _means: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     _weight: float = field(default=0.0, init=False, repr=False, compare=False)  # in the last batch
 
@@ -150,7 +150,7 @@ class Recalibrated(Advantage):
         return float(np.median(self._means)) if self._means else 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Of the last batch."""
+        """Weight and baseline of the last batch."""
         return {"replay_weight": self._weight, "replay_baseline": self.median}
 
     def state(self) -> dict[str, Any]:
@@ -160,31 +160,31 @@ class Recalibrated(Advantage):
         self._means = [float(mean) for mean in state["means"]]
 
 
-# SPEAR's covariance clip (2509.22601): tokens that would make the policy surer of itself most are not pushed at all.
+# SPEAR's covariance clip (2509.22601): no gradient for tokens that would reduce the entropy most.
 #
-# cov = (A - mean A) * (log p - mean log p) over all tokens of the batch. Reading: chosen once per batch, from the
-# policy
-# before the step, so that no split of a step changes it; the release chooses anew in every micro-batch. A token without
-# advantage has no loss, as there. What the ratio's clip holds already is not left out of the choice.
+# cov = (A - mean A) * (log p - mean log p) over all tokens of the batch. Reading: tokens are chosen once per batch,
+# under the policy before the step, so the split into micro-batches does not matter; the release chooses in every
+# micro-batch. A token with advantage 0 has no loss, as in the release. Tokens that PPO clipping already holds may be
+# chosen, too.
 
-_HIGHEST = 40.0  # covariance beyond which a token is left alone, as released
+_HIGHEST = 40.0  # covariance above which a token is never chosen, as in the release
 
 
 @dataclass(frozen=True)
-class WithoutCovariant(Advantage):
-    """What `inner` says, and 0 at a share of the tokens, at least 1, drawn from those with a covariance above `low`."""
+class CovarianceClip(Advantage):
+    """The advantage of `inner`, set to 0 at a random share (at least 1) of the tokens with a covariance above `low`."""
 
     inner: Advantage
-    share: float = 0.02  # of all written tokens of the batch
+    share: float = 0.02  # of all sampled tokens of the batch
     low: float = 1.0  # covariance above which a token may lose its advantage
-    seed: int = 0  # of the choice
+    seed: int = 0  # of the random choice
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({LOGPROBS})
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or not 0 <= self.low < _HIGHEST:
             raise ConfigurationError(
-                f"WithoutCovariant needs 0 <= share <= 1 and 0 <= low < {_HIGHEST:g}, got {self.share} and {self.low}"
+                f"CovarianceClip needs 0 <= share <= 1 and 0 <= low < {_HIGHEST:g}, got {self.share} and {self.low}"
             )
 
     def __call__(self, groups: Sequence[Group]) -> None:
@@ -203,18 +203,18 @@ class WithoutCovariant(Advantage):
             rollout.advantages[own - (end - rollout.num_tokens)] = 0.0
 
     def _chosen(self, covariance: np.ndarray, version: int) -> np.ndarray:
-        """Places of the tokens that lose their advantage."""
+        """Indices of the tokens that lose their advantage."""
         able = np.flatnonzero((covariance > self.low) & (covariance < _HIGHEST))
         count = min(max(int(self.share * len(covariance)), 1), len(able))
         return np.random.default_rng([self.seed, version]).choice(able, count, replace=False)
 
 
-# Groups that are trained on again are averaged apart from the new ones: L(new) + L(replayed) (SPEAR, 2509.22601).
+# New and replayed groups are averaged separately: L(new) + L(replayed) (SPEAR, 2509.22601).
 
 
 @dataclass(frozen=True)
-class ReplayedApart(Reduction):
-    """`inner` over the groups that are new, and once more over the others: more of these do not thin out the new."""
+class SeparateReplayMean(Reduction):
+    """`inner` over new groups plus `inner` over replayed ones: more replay does not shrink the weight of new groups."""
 
     inner: Reduction
 
@@ -226,20 +226,20 @@ class ReplayedApart(Reduction):
 
 def spear(
     setting: Setting = Setting(env="keyvalue:3"),
-    size: int = 128,  # own successes that come again together
-    age: int = 10,  # versions after which they are forgotten
-    rise: int = 200,  # versions until they weigh as much as new rollouts
-    fall: int = 200,  # versions until the use of tools is not paid any more
-    share: float = 0.02,  # of tokens that are not pushed because they covary most with their advantage
-    covariance: float = 1.0,  # above which that may happen
+    size: int = 128,  # own successes that are replayed together
+    age: int = 10,  # versions after which a waiting success is dropped
+    rise: int = 200,  # versions until replayed rollouts have the weight of new ones
+    fall: int = 200,  # versions until the tool-call bonus is 0
+    share: float = 0.02,  # share of tokens without gradient, chosen among those of high covariance
+    covariance: float = 1.0,  # covariance above which a token may be chosen
 ) -> Run:
-    """Self-imitation grows as exploration fades."""
+    """Self-imitation grows as the exploration bonus fades."""
     run = setting.run(
         "spear",
-        WithoutCovariant(Recalibrated(GroupMean(), rise), share, covariance, setting.seed),
+        CovarianceClip(Recalibrated(GroupMean(), rise), share, covariance, setting.seed),
         (Clip(0.2, 0.28),),
         buffer=OwnSuccesses(size, age),
-        reduction=ReplayedApart(ConstantLength(setting.max_tokens)),
+        reduction=SeparateReplayMean(ConstantLength(setting.max_tokens)),
         minibatches=2,
     )
     run.rewards = (*run.rewards, ToolCalls(fall))

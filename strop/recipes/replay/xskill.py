@@ -1,13 +1,14 @@
-"""Experiences and skills from rollouts that are compared, merged where they overlap and read later; no training.
+"""XSkill: memories of experiences and skills from compared rollouts, merged, put into later prompts; no training.
 
 Title: XSkill: Continual Learning from Experience and Skills in Multimodal Agents
 Paper: arXiv 2603.12056 (2026)
 Claim: Better than agents without such memories on five benchmarks with four models, without an update of weights.
-Reading: Thresholds, operations and limits are the release's. The loss weighs nothing: a step is a batch of tasks from
-    which both memories grow. Held-out tasks are tried with what is there, and leave nothing. Overlap of short
-    pieces of text stands for cosines of embeddings, and is taken anew after every merge. A rule of the bundled
-    environments compares, merges and adapts in place of a language model; llm_client=itself asks the policy.
-Left out: Images; the number of experiences that are found for a part of a task was not found.
+Reading: Thresholds, operations and limits are the release's. The loss has weight 0: a step is a batch of tasks from
+    which both memories grow. Held-out tasks read the memories and add nothing. Overlap of short pieces of text replaces
+    cosine similarity of embeddings and is recomputed after every merge. A stand-in rule for the bundled environments
+    compares, merges and adapts in place of an LLM; llm_client=itself asks the policy. The number of experiences
+    retrieved per part of a task was not found.
+Left out: Images.
 Acts: lessons > 0 and fact/experiences > 0 and fact/skill_words > 0
 """
 
@@ -39,35 +40,35 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# XSkill's two memories (2603.12056): short experiences of what to do where, and one document of skills.
+# XSkill's two memories (2603.12056): short experiences (what to do in which situation), and one document of skills.
 #
-# Of each group's rollouts a critic says what is to be learned, as at most two operations: add an experience, or modify
-# one. What is added and overlaps with an experience by `library.same` is merged with it. When the shelf is full, the
-# closest pairs are merged, too. Skills of a batch of groups are merged into the document at once, and it is shortened
-# when it is too long. Before a task, experiences are found for each of its parts and adapted to it. Readings: what
-# groups of one version learn is merged when the next one begins, by its first group that finds no other at work on
-# that; overlap is of short pieces of text in place of embeddings, between the part and what an experience is about.
+# An LLM compares each group's rollouts and returns at most two operations: add an experience, or modify one. A new
+# experience that overlaps with a stored one by `library.same` is merged with it. When the library is full, the closest
+# pairs are merged, too. Skills of a batch of groups are merged into the document at once, which is shortened when it is
+# too long. Before a task, experiences are retrieved for each of its parts and adapted to it. Readings: results of one
+# version are merged at the start of the next, by its first group unless a merge is in flight; similarity is overlap of
+# short pieces of text, between the part and the topic of an experience.
 
 EXPERIENCES, SKILL, FRAGMENTS = "experiences", "skill", "fragments"
 _OPERATION = re.compile(r"^(add|modify (\S+)):\s*(.+)$")
-_PARTS = 4  # of a task, most
-_ROUNDS = 3  # of merging where the shelf is full
+_PARTS = 4  # most parts of a task
+_ROUNDS = 3  # merges when the library is full
 
 
 @dataclass
 class SkillsAndExperiences(Strategy):
-    """Rollouts read the document and the experiences; where `learns`, both grow by what is said of the rollouts."""
+    """Rollouts that read the skill document and experiences; with `learns`, comparisons of rollouts extend both."""
 
     library: Library
-    llm_client: LLMClient | None = None  # who compares, merges and adapts; None: the policy itself
+    llm_client: LLMClient | None = None  # compares, merges and adapts; None: the policy itself
     shown: int = 3  # experiences for each part of a task
-    operations: int = 2  # that follow from one group
-    forced: float = 0.6  # overlap from which two experiences are merged where there is no more room
-    words: int = 1000  # of the document, before it is shortened
-    longest: int = 200  # characters of all that stands before a task
+    operations: int = 2  # operations per group
+    forced: float = 0.6  # overlap from which two experiences are merged when the library is full
+    words: int = 1000  # longest document; a longer one is shortened
+    longest: int = 200  # characters of memory text before a task
     learns: bool = True
 
-    # by version: the group that merges, none at first; it does so again where it was in flight when a run was killed
+    # version -> the group that merges; it merges again if it was in flight when a run was killed
     _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     _read: dict[int, list[Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -84,7 +85,7 @@ class SkillsAndExperiences(Strategy):
             texts, _ = await replace(self, library=self.library.predicted()).recalled(group.task, play)
             return await together(play(with_help(start, group.task, texts)) for start in starts)
         self.library.catch_up(group.version)
-        is_merging = any(first in self._made for first in self._firsts.values())  # nor twice what is not carried out
+        is_merging = any(first in self._made for first in self._firsts.values())  # one merge at a time
         made = self._made.setdefault(group.number, [])
         if not is_merging and self._firsts.setdefault(group.version, group.number) == group.number:
             made += await self.consolidated(play)
@@ -98,7 +99,7 @@ class SkillsAndExperiences(Strategy):
     # ---- reading
 
     async def recalled(self, task: Task, play: Player) -> tuple[list[str], list[Lesson]]:
-        """What stands before a task, and the experiences it comes from."""
+        """The memory text for a task's prompt, and the experiences it comes from."""
         asked, known = prompt_of(task), self._document.text
         if not self.library.on(EXPERIENCES):
             return fitting([known], self.longest), []
@@ -107,8 +108,8 @@ class SkillsAndExperiences(Strategy):
         found = [lesson for each in topics for _, lesson in self.library.about(each, EXPERIENCES, self.shown)]
         read = list({lesson.name: lesson for lesson in found}.values())
         texts = [lesson.text for lesson in read]
-        said = await reflected(self.llm_client, "adapted", play, task=asked, ideas="\n".join(texts))
-        return fitting([known, *(lines(said, len(texts)) or texts)], self.longest), read
+        adapted = await reflected(self.llm_client, "adapted", play, task=asked, ideas="\n".join(texts))
+        return fitting([known, *(lines(adapted, len(texts)) or texts)], self.longest), read
 
     @property
     def _document(self) -> Lesson:
@@ -119,17 +120,17 @@ class SkillsAndExperiences(Strategy):
     async def _compared(
         self, rollouts: Sequence[Rollout], scores: Sequence[float | None], play: Player
     ) -> list[Change]:
-        """What a critic says of rollouts of one task, as changes."""
+        """Changes to the library from a comparison of the rollouts of one task."""
         known = [(rollout, score) for rollout, score in zip(rollouts, scores, strict=True) if score is not None]
         if not known:
             return []
         task = rollouts[0].task
-        told = "\n".join(f"({'right' if is_right(score) else 'wrong'}) {trace(a)}" for a, score in known)
+        traces = "\n".join(f"({'right' if is_right(score) else 'wrong'}) {trace(a)}" for a, score in known)
         kept = "\n".join(f"{each.name}: {each.text}" for _, each in self.library.about(topic(task), EXPERIENCES, 10))
-        shown = {"task": prompt_of(task), "completion": told}
-        said = await reflected(self.llm_client, "experience", play, **shown, ideas=kept)
+        shown = {"task": prompt_of(task), "completion": traces}
+        operations = await reflected(self.llm_client, "experience", play, **shown, ideas=kept)
         answers = [final_answer(rollout.completion) for rollout, score in known if is_right(score)][:1]
-        found = [_OPERATION.match(line) for line in lines(said, self.operations)]
+        found = [_OPERATION.match(line) for line in lines(operations, self.operations)]
         changes = [
             await self._changed(match, task, play) for match in found if match and not tells(match[3], task, *answers)
         ]
@@ -149,13 +150,13 @@ class SkillsAndExperiences(Strategy):
         return await self._merged(near[0][1], Lesson(text, "", EXPERIENCES), play)
 
     async def _merged(self, one: Lesson, other: Lesson, play: Player) -> Change:
-        """Both as one text under the older name; where nothing is said, the older text."""
-        said = await reflected(self.llm_client, "merged", play, ideas=one.text, other=other.text)
-        text = " ".join(said.split())[: self.library.longest] or one.text
+        """Both as one text under the older name; the older text if the LLM returns nothing."""
+        merged = await reflected(self.llm_client, "merged", play, ideas=one.text, other=other.text)
+        text = " ".join(merged.split())[: self.library.longest] or one.text
         return Change("rewrite", replace(one, text=text, support=other.support + 1))
 
     async def consolidated(self, play: Player) -> list[Change]:
-        """Merge the closest where the shelf is full, three times if as many are close, and skills into the document."""
+        """Up to three merges of close experiences if the library is full, and the document with the new skills."""
         scratch, changes = copy.deepcopy(self.library), list[Change]()
         for _ in range(_ROUNDS if len(scratch.on(EXPERIENCES)) >= scratch.most else 0):
             pair = scratch.closest(EXPERIENCES)
@@ -168,12 +169,13 @@ class SkillsAndExperiences(Strategy):
         return [*changes, *await self._rewritten(play)]
 
     async def _rewritten(self, play: Player) -> list[Change]:
-        """The document with the fragments of the last batch in it, and no longer than it may be."""
+        """The document with the skill fragments of the last batch merged in, at most `words` long."""
         fragments, known = self.library.on(FRAGMENTS), self._document
         if not fragments:
             return []
-        told = "\n".join(each.text for each in fragments)
-        text = await reflected(self.llm_client, "skills", play, ideas=known.text, other=told) or f"{known.text} {told}"
+        added = "\n".join(each.text for each in fragments)
+        text = await reflected(self.llm_client, "skills", play, ideas=known.text, other=added)
+        text = text or f"{known.text} {added}"
         if len(text.split()) > self.words:
             text = await reflected(self.llm_client, "shortened", play, ideas=text) or text
         document = replace(known, text=" ".join(text.split()[: self.words])[: self.library.longest], support=1)
@@ -185,7 +187,7 @@ class SkillsAndExperiences(Strategy):
         self.library.propose(group, [*(used(lesson, len(group.scored), wins) for lesson in read), *made])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says what the library holds."""
+        """Reports what the library holds; learning happens in `observe`."""
         return self.library.metrics() if self.learns else {}
 
     def state(self) -> dict[str, Any]:
@@ -197,16 +199,16 @@ class SkillsAndExperiences(Strategy):
 
 def xskill(
     setting: Setting = Setting(env="arithmetic:5", group_size=2, steps=4),
-    llm_client: str = "rules",  # who compares, merges and adapts: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    llm_client: str = "rules",  # compares, merges and adapts: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
     shown: int = 3,  # experiences for each part of a task
-    operations: int = 2,  # add or modify, from one group
-    same: float = 0.7,  # overlap from which what is added is merged with an experience
-    forced: float = 0.6,  # overlap from which experiences are merged where there is no more room
-    most: int = 120,  # experiences
-    words: int = 1000,  # of the document of skills, before it is shortened
-    longest: int = 200,  # characters of all that stands before a task
+    operations: int = 2,  # add or modify operations per group
+    same: float = 0.7,  # overlap from which a new experience is merged with a stored one
+    forced: float = 0.6,  # overlap from which experiences are merged when the library is full
+    most: int = 120,  # experiences that are kept
+    words: int = 1000,  # longest document of skills; a longer one is shortened
+    longest: int = 200,  # characters of memory text before a task
 ) -> Run:
-    """group_size rollouts of each task, compared; eight tasks are a batch."""
+    """group_size rollouts of each task, compared; eight tasks per batch."""
     library = Library(most, same, longest=10 * words)
     learning = SkillsAndExperiences(library, parse_reflector(llm_client), shown, operations, forced, words, longest)
     run = setting.run("xskill", Constant(), (Reinforce(weight=0.0),), strategy=learning)

@@ -1,1 +1,1 @@
-"""Where rewards come from, and how they are shaped."""
+"""Recipes of papers about rewards: their sources and their shaping."""

@@ -1,15 +1,14 @@
-"""REINFORCE++ on programs that pass every test, or please a reward model that learned from pairs by pass rate.
+"""ACECODER: REINFORCE++ on programs, rewarded by all tests passed or by a reward model of test-made pairs.
 
 Title: ACECODER: Acing Coder RL via Automated Test-Case Synthesis
 Paper: arXiv 2502.01718 (2025)
 Claim: Best of 32 by its reward model gains 10 points for an 8B model; 80 steps of RL with tests gain over 25 points on
     HumanEval-plus for a 7B one.
-Reading: 1 where all tests pass and 0 else, as released; a share of tests invites special cases. With learns_pairs the
-    reward model is made instead: programs of the model it begins as make pairs, and a checkpoint of that run is what
-    `reward_model` reads. Tests are the environment's own, which are right by what steps mean, where the paper's are
-    written
-    by a model and kept where a stronger one's program passes them. The bundled model has never written a program, so a
-    short supervised run comes before.
+Reading: The reward is 1 if all tests pass and 0 otherwise, as released; paying a share of tests invites special cases.
+    learns_pairs=true trains the reward model instead: programs sampled from the initial model form pairs, and
+    `reward_model` reads a checkpoint of that run. The tests are the environment's own and correct by construction; the
+    paper's are written by a model and kept if a program of a stronger model passes them. The bundled model has never
+    written a program, so a short supervised warm-up comes first.
 Left out: Tests that a model writes, which hardtests has; best of N at the end.
 Acts: reward/passed_tests > 0 and advantage > 0 with warmup_steps=0, model=CODER
 """
@@ -46,22 +45,21 @@ from strop.types import Group, IntArray, Rollout, Start
 
 # AceCoder's pairs (2502.01718): a program that passes many tests against one that passes clearly fewer, but some.
 #
-# Reading: pairs are taken in the order of the winners' pass rates, then of the losers', equal ones in the order of the
-# rollouts.
+# Reading: pairs are sorted by the winner's pass rate, then by the loser's; ties keep the order of the rollouts.
 
 _ROUNDING = 1e-9  # 1 - 0.6 is a little less than 0.4
 
 
 @dataclass(frozen=True)
 class PassRatePairs:
-    """The better passes at least `least` of the tests and `gap` more than the other, which passes some.
+    """Pairs whose winner passes at least `least` of the tests and `gap` more than the loser, which passes some.
 
-    A loser that passes nothing crashes, as a rule, and teaches nothing. Equal programs count once.
+    A program that passes no test usually crashes and makes an uninformative loser. Equal programs count once.
     """
 
     least: float = 0.8  # share of tests that a winner passes
-    gap: float = 0.4  # by which it passes more than the loser
-    most: int = 3  # pairs of one task
+    gap: float = 0.4  # least difference between both pass rates
+    most: int = 3  # pairs per task
 
     def __post_init__(self) -> None:
         if not (0 < self.gap <= self.least <= 1 and self.most >= 1):
@@ -70,7 +68,7 @@ class PassRatePairs:
             )
 
     def __call__(self, programs: Sequence[str], rates: Sequence[float]) -> list[tuple[int, int]]:
-        """Places of winner and loser of each pair."""
+        """Indices (winner, loser) of each pair."""
         once = [place for place, text in enumerate(programs) if text not in programs[:place]]
         ranked = sorted(once, key=lambda place: -rates[place])
         found = [
@@ -86,16 +84,15 @@ class PassRatePairs:
         return better >= self.least - _ROUNDING and is_clear and worse > 0
 
 
-# AceCoder's reward model (2502.01718): programs that the model writes make pairs by the tests they pass, and verdicts
-# on both are recited.
+# AceCoder's reward model (2502.01718): sampled programs form pairs by the tests they pass; each gets a forced verdict.
 
 
 @dataclass
 class ProgramPairs(Strategy):
-    """Two verdicts of one token for each pair, a family of their own; the winner's is paid 1, the loser's 0.
+    """Two one-token verdicts per pair, as one comparison group; the winner's is rewarded 1, the loser's 0.
 
-    The reference writes the programs, since the policy becomes the reward model: that needs the engine `WithReference`.
-    Programs are made and not brought. A task without a pair brings nothing.
+    The reference policy samples the programs, because the policy becomes the reward model; this needs the engine
+    `WithReference`. The sampled programs themselves are not returned. A task without a pair returns no rollout.
     """
 
     pairs: PassRatePairs = field(default_factory=PassRatePairs)
@@ -106,36 +103,36 @@ class ProgramPairs(Strategy):
         self._ids = word_ids(policy.template)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        made = await together(play(replace(start, policy_name=REFERENCE)) for start in starts)
-        counted = [rollout for rollout in made if rollout.is_scored]
-        tried = await together(self.trials.of(rollout.completion, cases_of(group.task)) for rollout in counted)
-        programs = [program_in(rollout.completion).text for rollout in counted]
-        chosen = self.pairs(programs, [trial.share for trial in tried])
-        told = [
-            (counted[place].completion, word, f"pair {number}")
-            for number, pair in enumerate(chosen)
+        sampled = await together(play(replace(start, policy_name=REFERENCE)) for start in starts)
+        scored = [rollout for rollout in sampled if rollout.is_scored]
+        trials = await together(self.trials.of(rollout.completion, cases_of(group.task)) for rollout in scored)
+        programs = [program_in(rollout.completion).text for rollout in scored]
+        pairs = self.pairs(programs, [trial.share for trial in trials])
+        labelled = [
+            (scored[place].completion, word, f"pair {number}")
+            for number, pair in enumerate(pairs)
             for place, word in zip(pair, (GOOD, BAD), strict=True)
         ]
-        begun = [
-            (play.another(comparison_group=family), Saying(word, float(word == GOOD), completion))
-            for completion, word, family in told
+        forced = [
+            (play.another(comparison_group=name), Saying(word, float(word == GOOD), completion))
+            for completion, word, name in labelled
         ]
-        said = await together(play(start, agent) for start, agent in begun)
-        # a pair of which one has no room for its verdict in the context is none
-        short = {rollout.comparison_group for rollout in said if not has_verdict(rollout)}
-        return [as_verdict(rollout, self._ids) for rollout in said if rollout.comparison_group not in short]
+        verdicts = await together(play(start, agent) for start, agent in forced)
+        # a pair is dropped if the context has no room for one of its verdicts
+        short = {rollout.comparison_group for rollout in verdicts if not has_verdict(rollout)}
+        return [as_verdict(rollout, self._ids) for rollout in verdicts if rollout.comparison_group not in short]
 
 
 def acecoder(
     setting: Setting = Setting(env="programs:1+programs:2"),
-    is_binary: bool = True,  # or the share of tests passed
-    learns_pairs: bool = False,  # make the reward model
-    reward_model: str = "",  # checkpoints/step-N of the run that made one, which pays in place of the tests
+    is_binary: bool = True,  # reward 1 for all tests passed; false: the share of tests passed
+    learns_pairs: bool = False,  # train the reward model instead of a policy
+    reward_model: str = "",  # checkpoints/step-N of a learns_pairs run, whose scores replace the tests
     kl: float = 0.001,  # coefficient of the per-token KL penalty log(policy / reference)
     clip: float = 0.2,  # PPO clip range of the importance ratio
     warmup_steps: int = 20,  # supervised warm-up steps before RL
 ) -> Run:
-    """Returns of the batch, standardised; the penalty is within them."""
+    """Advantages are returns standardized over the batch; the KL penalty is part of the return."""
     trials = Trials(setting.isolation)
     if learns_pairs:
         engine = WithReference(engine_on(setting.device), engine_on(setting.device))

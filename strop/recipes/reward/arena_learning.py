@@ -1,14 +1,13 @@
-"""Fights against a stronger model: what the policy loses is imitated first, then preferred.
+"""Arena Learning: supervised training, then DPO, on battles the policy loses to a stronger model by a judge.
 
 Title: Arena Learning: Build Data Flywheel for LLMs Post-training via Simulated Chatbot Arena
 Paper: arXiv 2407.10627 (2024)
 Claim: Battles that a judge decides in place of people rank models as people do, and train them round after round.
-Reading: Read in notes only. A fight is lost where the rival wins in both orders; a split is a tie and trains nothing.
-    The slices are tasks of two runs in a row: supervised on winners, then DPO on (winner, loser). Ratings are
-    Bradley-Terry with one tie added for each rival. The environment's demonstrations stand for the stronger model
-    (`rival=` a
-    folder or an address is one) and rules for the judge (`judge=http://...#MODEL`). What the environment would have
-    paid is logged beside it and weighs nothing.
+Reading: Only notes about the paper were read. A fight is lost if the rival wins in both orders; a split is a tie and
+    trains nothing. The data slices are the tasks of two runs in a row: supervised on winners, then DPO on (winner,
+    loser). Ratings are Bradley-Terry with one tie added for each rival. The environment's demonstrations stand in for
+    the stronger model (`rival=` also takes a folder or an address) and rules for the judge (`judge=http://...#MODEL`).
+    The environment's own reward is logged with weight 0.
 Left out: The third slice, a reward model of lost fights and PPO against it.
 Acts: rating != 1000 and kept_share < 1 and margin != 0 with imitated=1
 """
@@ -35,38 +34,39 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Gate, LLMClient, Loss, Reward, Strategy
 from strop.run import Run
+from strop.standins.judges.criteria import compared_by_criteria
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import GateResult, Group, Metrics, Origin, Rollout, Start
 
-# Arena Learning's data (2407.10627): the fights that the policy lost, and nothing else.
+# Arena Learning's data (2407.10627): only the fights that the policy lost.
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class LostFights(Gate):
-    """Keep families of two in which the rival beat the policy: both, the winner first, or the winner alone."""
+    """Fights in which the rival beat the policy: both rollouts, winner first, or the winner alone."""
 
-    winner_only: bool = False  # for imitation
+    winner_only: bool = False  # for supervised training
 
     def __call__(self, group: Group) -> GateResult:
-        families: dict[str, list[Rollout]] = {}
+        fights: dict[str, list[Rollout]] = {}
         for rollout in group.scored:
-            families.setdefault(rollout.comparison_group, []).append(rollout)
-        lost = [both for each in families.values() if (both := _lost(each))]
+            fights.setdefault(rollout.comparison_group, []).append(rollout)
+        lost = [both for each in fights.values() if (both := _lost(each))]
         if not lost:
-            return GateResult(None, f"none of {len(families)} fights was lost")
+            return GateResult(None, f"none of {len(fights)} fights was lost")
         kept = [rollout for both in lost for rollout in (both[:1] if self.winner_only else both)]
-        return GateResult(replace(group, rollouts=kept), f"lost {len(lost)} of {len(families)} fights")
+        return GateResult(replace(group, rollouts=kept), f"lost {len(lost)} of {len(fights)} fights")
 
 
-def _lost(family: list[Rollout]) -> list[Rollout]:
-    """The rival and the policy's rollout, where the first won; a tie is no loss."""
-    rivals = [each for each in family if each.origin is Origin.TEACHER]
-    own = [each for each in family if each.origin is not Origin.TEACHER]
+def _lost(fight: list[Rollout]) -> list[Rollout]:
+    """[rival's rollout, policy's rollout] if the rival won; empty for a win or a tie."""
+    rivals = [each for each in fight if each.origin is Origin.TEACHER]
+    own = [each for each in fight if each.origin is not Origin.TEACHER]
     if len(rivals) != 1 or len(own) != 1 or rivals[0].reward <= own[0].reward + _ROUNDING:
         return []
     return [*rivals, *own]
@@ -74,20 +74,20 @@ def _lost(family: list[Rollout]) -> list[Rollout]:
 
 # Ratings from fights by maximum likelihood: P(i beats j) = 1 / (1 + 10^((R_j - R_i) / 400)).
 #
-# One tie is added to every two who fought, or a player without a loss would be rated infinite.
+# One tie is added to each pair of players that met: a player without a loss would have an infinite rating.
 
-_SCALE = 400.0  # tenfold odds
+_SCALE = 400.0  # rating difference of 10:1 odds
 _ROUNDS = 10_000
 _ENOUGH = 1e-12
 
 
 def ratings(wins: NDArray[np.float64], anchor: int = 0, at: float = 1000.0) -> list[float]:
-    """Of each player; `wins[i, j]` is how often i beat j, a tie one half each; the anchor's rating is `at`: [K, K]."""
+    """Ratings of K players. `wins` [K, K]: how often i beat j, ties count 1/2 for each; the anchor is rated `at`."""
     fought = (wins + wins.T > 0).astype(np.float64)  # [K, K]
     held = wins + fought / 2
     played, won = held + held.T, held.sum(1)
     strength = np.ones(len(wins))
-    for _ in range(_ROUNDS):  # Zermelo's iteration, which rises to the one maximum
+    for _ in range(_ROUNDS):  # Zermelo's iteration, which converges to the unique maximum
         share = (played / (strength[:, None] + strength[None, :])).sum(1)
         after = np.where(share > 0, won / np.maximum(share, 1e-300), strength)
         after /= np.exp(np.log(after).mean())
@@ -99,28 +99,28 @@ def ratings(wins: NDArray[np.float64], anchor: int = 0, at: float = 1000.0) -> l
 
 
 def probability(rating: float, other: float) -> float:
-    """That one of this rating beats the other."""
+    """Probability that a player of this rating beats the other."""
     return 1 / (1 + 10 ** ((other - rating) / _SCALE))
 
 
-# Who wins a fight (2407.10627): a judge compares both completions in both orders; where it splits, nobody does.
+# Result of a fight (2407.10627): a judge compares both completions in both orders; a split decision is a tie.
 
 
 @dataclass(frozen=True)
 class Fights(Reward):
-    """1 for the winner, 0 for the loser, 1/2 each for a tie; families of two fight, and others have no reward."""
+    """1 for the winner, 0 for the loser, 1/2 each for a tie; comparison groups of other sizes than 2 get no reward."""
 
-    judge: LLMClient  # who compares two completions
+    judge: LLMClient  # compares two completions
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
-        families: dict[str, list[Rollout]] = {}
+        fights: dict[str, list[Rollout]] = {}
         for rollout in group.rollouts:
-            families.setdefault(rollout.comparison_group, []).append(rollout)
-        pairs = [both for both in families.values() if len(both) == 2]
+            fights.setdefault(rollout.comparison_group, []).append(rollout)
+        pairs = [both for both in fights.values() if len(both) == 2]
         found = await asyncio.gather(*(self._share(*both) for both in pairs), return_exceptions=True)
         errors = [each for each in found if isinstance(each, BaseException)]
         other = [each for each in errors if not isinstance(each, LLMClientError)]
@@ -140,21 +140,21 @@ class Fights(Reward):
         )
 
 
-# Arena Learning's fights (2407.10627): for each of the policy's rollouts one by a stronger model at the same task.
+# Arena Learning's fights (2407.10627): one rollout of a stronger model for each of the policy's, at the same task.
 #
-# Its rating against all rivals is by Bradley-Terry, the first rival standing at 1000.
+# The policy's rating against all rivals is Bradley-Terry; the first rival is rated 1000.
 
-FIGHT = "fight-"  # before a fight's number: the family of both who fight
-_RIVAL = "rival"  # the fact of who the other one was
+FIGHT = "fight-"  # prefix of a fight's comparison group, before its number
+_RIVAL = "rival"  # fact: index of the rival
 
 
 @dataclass
 class Arena(Strategy):
-    """The first half of the starts is the policy's, the second the rivals' in turn; each pair is a family."""
+    """Half of the rollouts by the policy, half by the rivals in turn; each fight is a comparison group of two."""
 
     rivals: tuple[Agent, ...]
 
-    # by rival: fights that the policy won and lost, a tie one half each
+    # by rival: fights that the policy won and lost; ties count 1/2 for each
     _won: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     _lost: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -166,32 +166,32 @@ class Arena(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         half = len(starts) // 2
         if len(starts) != 2 * half or not half:
-            raise ConfigurationError(f"Arena pairs rollouts: need an even number per group, got {len(starts)}")
+            raise ConfigurationError(f"Arena needs an even number of rollouts per group, got {len(starts)}")
         named = [replace(each, comparison_group=f"{FIGHT}{number % half}") for number, each in enumerate(starts)]
-        made = await together(
+        rollouts = await together(
             [*(play(start) for start in named[:half]), *(self._rival(n, s, play) for n, s in enumerate(named[half:]))]
         )
-        return [rollout for rollout in made if rollout is not None]
+        return [rollout for rollout in rollouts if rollout is not None]
 
     async def _rival(self, number: int, start: Start, play: Player) -> Rollout | None:
-        """One who does not answer does not fight."""
-        who = number % len(self.rivals)
+        """The rival's rollout; None if its LLM client failed."""
+        index = number % len(self.rivals)
         try:
-            rollout = await play(replace(start, origin=Origin.TEACHER), self.rivals[who])
+            rollout = await play(replace(start, origin=Origin.TEACHER), self.rivals[index])
         except LLMClientError:
             return None
-        rollout.facts[_RIVAL] = float(who)
+        rollout.facts[_RIVAL] = float(index)
         return rollout
 
     def observe(self, group: Group) -> None:
         for rollout in group.scored:
             if rollout.origin is Origin.TEACHER and _RIVAL in rollout.facts:
-                who = int(rollout.facts[_RIVAL])
-                self._lost[who] += rollout.reward
-                self._won[who] += 1 - rollout.reward
+                index = int(rollout.facts[_RIVAL])
+                self._lost[index] += rollout.reward
+                self._won[index] += 1 - rollout.reward
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Over all fights so far."""
+        """Report the policy's rating and its share of lost fights, over all fights so far."""
         wins = np.zeros((len(self.rivals) + 1,) * 2)
         wins[-1, :-1], wins[:-1, -1] = self._won, self._lost
         total = sum(self._won) + sum(self._lost)
@@ -204,25 +204,24 @@ class Arena(Strategy):
         self._won, self._lost = list(state["won"]), list(state["lost"])
 
 
-_JUDGE = "strop.standins.judges.criteria:compared"
-
-
 def arena_learning(
     setting: Setting = Setting(),
-    rival: str = "demonstrations",  # the stronger model: the environment's demonstrations, a folder, or http://HOST/v1#MODEL
-    judge: str = "rules",  # who compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
-    imitated: int = 20,  # steps on the first slice, supervised on winners
+    rival: str = "demonstrations",  # stronger model: demonstrations, a folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    imitated: int = 20,  # steps on the first slice: supervised training on winners
     beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """`imitated` steps come before `steps` of DPO."""
+    """`imitated` steps of supervised training come before `steps` of DPO."""
 
     def stage(sizes: Setting, loss: Loss, winner_only: bool) -> Run:
         gates = (LostFights(winner_only),)
-        against: Agent = Demonstrate() if rival == "demonstrations" else Advised(parse_judge(rival, _JUDGE))
+        against: Agent = (
+            Demonstrate() if rival == "demonstrations" else Advised(parse_judge(rival, compared_by_criteria))
+        )
         strategy = Arena((against,))
         parts = {"gates": gates, "strategy": strategy, "reduction": SequenceMean()}
         run = sizes.run("arena_learning", Constant(), (loss,), **parts)
-        run.rewards = (Fights(parse_judge(judge, _JUDGE)), measured(run.envs))
+        run.rewards = (Fights(parse_judge(judge, compared_by_criteria)), measured(run.envs))
         run.reward_seconds = judge_seconds(judge)
         return run
 

@@ -1,12 +1,12 @@
-"""PPO with a process reward that filler steps cannot raise, beside the task's own.
+"""PPO with clipped, differenced process rewards (clip + delta) for each step, added to the success reward.
 
 Title: On Designing Effective RL Reward at Training Time for LLM Reasoning
 Paper: arXiv 2410.15115 (2024)
 Claim: Process rewards that are clipped and paid as differences help models of 1.5B and 7B beyond the success reward,
     where raw ones are exploited by repeated steps and make them worse.
-Reading: The threshold is the mean judgement of the group's steps. The weight beside the success reward and PPO's
-    numbers were not found: those here are ours. A rule that checks calculations stands for the process reward model.
-    form takes clip, delta and raw alone, too.
+Reading: The clipping threshold is the mean score of the group's steps. The weight relative to the success reward and
+    PPO's hyperparameters were not found: those here are ours. A rule that checks calculations stands in for the process
+    reward model. form also takes clip, delta and raw on their own.
 Left out: Reward models of outcomes, and process reward models that are trained.
 Acts: reward/clip_delta != 0 and credit_within > 0
 """
@@ -29,21 +29,21 @@ from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
 from strop.types import Group
 
-# Process rewards that repetition cannot raise (Gao et al., 2410.15115): clipped from above, then paid as differences.
+# Process rewards that repetition cannot raise (Gao et al., 2410.15115): clipped from above, then differenced.
 
 FORMS = ("clip-delta", "clip", "delta", "raw")
 
 
 @dataclass(frozen=True)
 class ClipDelta(Reward):
-    """Pays step k of K at its last token, p being what the judge says of the steps.
+    """Reward of step k of K at its last token, from the judge's scores p of the steps.
 
-    clip: min(p_k - eta, 0), eta the mean of p over all steps of the group. delta: p_k - p_(k+1), for the last step but
-    one p_k, for the last nothing: what is paid from step k on is then p_k, and the last step is the task reward's.
-    clip-delta: the differences of what was clipped. raw: p_k, which rollouts that repeat right steps exploit.
+    clip: min(p_k - eta, 0), eta the mean of p over all steps of the group. delta: p_k - p_(k+1); p_k for step K - 1 and
+    0 for step K. The return from step k on is then p_k, and only the task reward pays for the last step.
+    clip-delta: differences of the clipped values. raw: p_k, which a policy exploits by repeating right steps.
     """
 
-    judge: StepJudge = field(default_factory=Calculations)  # who says how right each step is
+    judge: StepJudge = field(default_factory=Calculations)  # scores each step
     form: str = "clip-delta"  # clip-delta, clip, delta or raw
     weight: float = 1.0
 
@@ -52,7 +52,7 @@ class ClipDelta(Reward):
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
-            raise ConfigurationError(f"process rewards have no form {self.form!r}: {nearest(self.form, FORMS)}")
+            raise ConfigurationError(f"unknown form of process rewards {self.form!r}: {nearest(self.form, FORMS)}")
 
     def __call__(self, group: Group) -> list[Paid]:
         found = [self.judge.steps(rollout) for rollout in group.rollouts]
@@ -61,28 +61,28 @@ class ClipDelta(Reward):
         return [self._paid(steps, eta) for steps in found]
 
     def _paid(self, steps: Sequence[Span], eta: float) -> Paid:
-        due = [step.value for step in steps]
+        rewards = [step.value for step in steps]
         if "clip" in self.form:
-            due = [min(value - eta, 0.0) for value in due]
+            rewards = [min(value - eta, 0.0) for value in rewards]
         if "delta" in self.form:
-            due = differences(due)
-        return Paid(0.0, tuple(replace(step, value=value) for step, value in zip(steps, due, strict=True)))
+            rewards = differences(rewards)
+        return Paid(0.0, tuple(replace(step, value=value) for step, value in zip(steps, rewards, strict=True)))
 
 
 def differences(values: Sequence[float]) -> list[float]:
-    """Each value minus the next one; the last value counts as if there were none."""
-    judged = [*values[:-1], 0.0]
-    return [value - after for value, after in zip(judged, [*judged[1:], 0.0], strict=True)][: len(values)]
+    """Each value minus the next one, with the last value set to 0."""
+    zeroed = [*values[:-1], 0.0]
+    return [value - after for value, after in zip(zeroed, [*zeroed[1:], 0.0], strict=True)][: len(values)]
 
 
 def clip_delta(
     setting: Setting = Setting(),
     form: str = "clip-delta",  # clip-delta, clip, delta, or raw
-    weight: float = 0.5,  # of the process reward beside the success reward
+    weight: float = 0.5,  # weight of the process reward; the success reward has 1
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Each step of the working is paid at its last token, the answer by the environment."""
+    """The process reward pays each step of the chain of thought at its last token, the environment the answer."""
     run = setting.run(
         "clip_delta",
         Gae(),

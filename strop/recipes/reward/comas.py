@@ -1,14 +1,14 @@
-"""Agents discuss a task; what a scorer makes of a solution and its evaluation is all that they are paid.
+"""CoMAS: multi-agent discussion with REINFORCE++ per agent, rewarded by a scorer of solutions and evaluations.
 
 Title: CoMAS: Co-Evolving Multi-Agent Systems via Interaction Rewards
 Paper: arXiv 2510.08529 (2025)
 Claim: Without labels better than untrained agents in all settings tried, and more so with more agents.
-Reading: Policy names of one policy stand for agents, each with a baseline and a spread of its own; the price of the KL
-    is ours. A rule that knows no answers stands for the agent that scores, so nobody is trained to score. Two rounds,
-    where the paper has two for each of four agents: the bundled model's context is short. One evaluation per solution.
-    What the environment would have paid is logged beside it and weighs nothing.
-Left out: Weights of its own for each agent, and pay for the form of a score.
-Acts: policy names > 1 and scored_share > 0 and solution_pay > 0 with steps=1
+Reading: The agents are policy names of one policy, each with its own baseline and standard deviation; the KL
+    coefficient is ours. A rule that knows no answers stands in for the scoring agent, so no scorer is trained. Two
+    rounds, where the paper has two for each of four agents: the bundled model's context is short. One evaluation per
+    solution. The environment's own reward is logged with weight 0.
+Left out: Separate weights for each agent, and a reward for the format of a score.
+Acts: policy_names > 1 and scored_share > 0 and solution_pay > 0 with steps=1
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Episode, LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.discussion import scored_discussion
 from strop.text.llm_prompt import judgement
 from strop.training.arithmetic.td_traces import KL_STATISTICS, kl_payments, whitened
 from strop.training.arithmetic.turn_returns import token_payments
@@ -40,16 +41,15 @@ from strop.training.losses.clip import Clip
 from strop.training.requirements import PolicyStatistic
 from strop.types import Group, Message, Metrics, Origin, Rollout, Sampling, Task, Turn
 
-# CoMAS's pay (2510.08529): a solution and the evaluation that looks for its flaws share one point between them.
+# CoMAS's reward (2510.08529): a solution and the evaluation that looks for its flaws share one point.
 #
-# A scorer reads both and says 3 where the solution is right and the evaluation useless, 2 in between, 1 where a fatal
-# error was found. Where its word cannot be read neither of them is a sample: nothing is paid, and nothing scored.
+# A scorer reads both and answers 3 if the solution is right and the evaluation useless, 1 if a fatal error was found,
+# and 2 in between. If its answer cannot be parsed, both turns get no reward and are not trained on.
 
-NAME = "scored"  # tokens of turns that were
+NAME = "scored"  # span over the tokens of scored turns
 _ASKED = (
     "The completion answers the task, and the other text looks for its flaws. Answer with 3 if the completion is "
-    "right and the "
-    "other finds nothing, 2 if there is something in both, 1 if the other finds a fatal error."
+    "right and the other finds nothing, 2 if there is something in both, 1 if the other finds a fatal error."
 )
 _SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the scorer
 _SCORE = re.compile(r"\s*(?:score:?\s*)?([1-3])\s*[.]?\s*", re.IGNORECASE)
@@ -57,12 +57,12 @@ _SCORE = re.compile(r"\s*(?:score:?\s*)?([1-3])\s*[.]?\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Interactions(Reward):
-    """(score - 1) / 2 at the end of a solution, (3 - score) / 2 at the end of its evaluation; turns alternate."""
+    """(score - 1) / 2 at the end of a solution, (3 - score) / 2 at the end of its evaluation; both turns alternate."""
 
     scorer: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits for its scorer, who has a deadline
+    is_inline: ClassVar[bool] = True  # awaits its scorer, which has a deadline
 
     def __call__(self, group: Group) -> Awaitable[Sequence[Paid]]:
         return all_of(self._paid(rollout) for rollout in group.rollouts)
@@ -82,7 +82,7 @@ class Interactions(Reward):
 
 
 def score_in(text: str) -> int | None:
-    """1, 2 or 3 and nothing else; None: it cannot be read."""
+    """1, 2 or 3, if the text is nothing else; None otherwise."""
     found = _SCORE.fullmatch(text)
     return int(found.group(1)) if found else None
 
@@ -96,15 +96,15 @@ def _span(turn: Turn, number: int, value: float) -> Span:
 
 @dataclass(frozen=True)
 class Discussion(Agent):
-    """`agents` policy names of one policy; who speaks next is drawn uniformly, and every word has a context of its own.
+    """Discussion of `agents` policy names of one policy; each turn's agent is sampled uniformly, in a new context.
 
-    Turns alternate: a solution, then an evaluation of it. Both read what was said in the last `history` rounds; how
-    they were scored is in no history. The environment hears the last solution.
+    Turns alternate: a solution, then an evaluation of it. Both read the last `history` rounds, without their scores.
+    The environment gets the last solution.
     """
 
-    agents: int = 4  # policy names
+    agents: int = 4  # number of policy names
     rounds: int = 8  # of a rollout: two for each agent
-    history: int = 2  # rounds that are read
+    history: int = 2  # rounds in a turn's context
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -118,7 +118,7 @@ class Discussion(Agent):
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
             raise ConfigurationError(
-                "Discussion begins at the beginning: use a strategy that does not go on from a middle"
+                "Discussion cannot continue a rollout: use a strategy that starts rollouts without a prefix"
             )
         await episode.reset(task)
         stream, said = random.Random(dialogue.key), list[Message]()
@@ -126,26 +126,26 @@ class Discussion(Agent):
             read = self._read(task, said)
             talk = dialogue.aside(read, f"agent {stream.randrange(self.agents)}")
             if talk.is_cut:
-                break  # what was said does not fit into a context any more
+                break  # the discussion no longer fits into the context
             said.append(await talk.completion())
         solutions = said[0::2]
         paid = (await episode.step(solutions[-1])).reward if solutions else None
         return () if paid is None else (*[0.0] * (len(said) - 1), paid)
 
     def _read(self, task: Task, said: list[Message]) -> tuple[Message, ...]:
-        """The task with the last rounds behind its question; an evaluation also reads the solution it is about."""
+        """Context of the next turn: the task, then the last rounds; an evaluation also reads its solution."""
         count = 2 * self.history + len(said) % 2
         words = " ".join(_plain(each) for each in said[len(said) - min(count, len(said)) :])
         *before, question = task.messages
-        told = f"{question.content} hint: {words}" if words else question.content
-        return (*before, replace(question, content=told))
+        content = f"{question.content} hint: {words}" if words else question.content
+        return (*before, replace(question, content=content))
 
 
 def _plain(message: Message) -> str:
     return message.content.replace(OPEN, " ").replace(CLOSE, " ").strip()
 
 
-# CoMAS's advantage (2510.08529): REINFORCE++ for each agent by itself, over the tokens that were scored.
+# CoMAS's advantage (2510.08529): REINFORCE++ for each agent separately, over the tokens of scored turns.
 
 _SCORED = "span/scored"  # see `filter/span_rewards.py`
 
@@ -154,11 +154,11 @@ _SCORED = "span/scored"  # see `filter/span_rewards.py`
 class PerPolicy(Advantage):
     """A_t = (r - kl * sum of log(policy / reference) from t to its turn's end - mean) / (std + epsilon).
 
-    r is what the turn was paid; mean and population std are over all tokens of the batch that one policy name wrote in
-    turns that were scored. Those of other turns get 0.
+    r is the turn's reward; mean and population std are over all tokens that one policy name sampled in scored turns of
+    the batch. Tokens of other turns get 0.
     """
 
-    kl: float = 0.01  # price of log(policy / reference)
+    kl: float = 0.01  # coefficient of log(policy / reference)
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -182,7 +182,7 @@ class PerPolicy(Advantage):
                 rollout.advantages[tokens] = advantage
 
     def _turns(self, rollout: Rollout) -> list[tuple[Turn, slice, NDArray[np.float64]]]:
-        """Each turn that was scored, where its tokens stand, and what they return."""
+        """Each scored turn, the slice of its tokens, and their returns."""
         paid, price = token_payments(rollout), kl_payments(rollout, self.kl)
         found, first = [], 0
         for turn in rollout.turns:
@@ -192,7 +192,7 @@ class PerPolicy(Advantage):
         return found
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Who spoke, how much of it was scored, and what a solution that was scored is paid."""
+        """Report the number of policy names, the share of scored turns and the mean reward of scored solutions."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         turns = [turn for rollout in rollouts for turn in rollout.turns]
         pays = [pay for rollout in rollouts for pay in self._solutions(rollout)]
@@ -203,7 +203,7 @@ class PerPolicy(Advantage):
         }
 
     def _solutions(self, rollout: Rollout) -> list[float]:
-        """What was paid for every other turn from the first on."""
+        """Rewards of the scored solutions: every other turn, from the first."""
         paid, ends = token_payments(rollout), np.cumsum([0, *(len(turn.tokens) for turn in rollout.turns)])
         sums = [float(paid[low:high].sum()) for low, high in pairwise(ends)]
         return [pay for pay, turn in zip(sums[0::2], rollout.turns[0::2], strict=True) if _is_scored(turn)]
@@ -215,14 +215,14 @@ def _is_scored(turn: Turn) -> bool:
 
 def comas(
     setting: Setting = Setting(),
-    agents: int = 4,  # policy names of the policy
-    rounds: int = 2,  # solutions of a rollout, each with an evaluation
-    history: int = 2,  # rounds that are read
-    kl: float = 0.01,  # price of log(policy / reference), inside the return
+    agents: int = 4,  # policy names of the one policy
+    rounds: int = 2,  # solutions per rollout, each with an evaluation
+    history: int = 2,  # rounds in a turn's context
+    kl: float = 0.01,  # coefficient of log(policy / reference) in the return
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """REINFORCE++ for each policy name by itself, on rewards that come from the discussion."""
+    """REINFORCE++ for each policy name separately, on rewards from the discussion."""
     run = setting.run("comas", PerPolicy(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))
-    scorer = Procedural("strop.standins.judges.discussion:scored")
+    scorer = Procedural(scored_discussion)
     run.rewards = (Interactions(scorer), measured(run.envs))
     return run

@@ -1,15 +1,15 @@
-"""One task in five asks whether a program is right, and pays for the verdict; all others ask for programs.
+"""Critique-Coder: GRPO on programs, with a fifth of the tasks asking whether a given program is right.
 
 Title: Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning
 Paper: arXiv 2509.22824 (2025)
 Claim: With critiques in place of a fifth of the data, an 8B coder passes 60 % of LiveCodeBench (v5).
-Reading: A critique earns 1 where its last conclusion is the truth, a program the share of tests that it passes, as
-    released. Programs to judge are the policy's own of earlier groups, true where they pass all tests; the paper's are
-    written by a model beforehand. True and false ones come in turn, so that one letter for all earns a half in each
-    draw; while only one kind waits, programs are asked for instead. The optimizer's numbers were not found:
-    group-relative advantages and a clip of 0.2. The bundled model has never seen a program, so a short supervised run
-    comes before, on the environments' own programs and critiques.
-Left out: Critiques that give reasons: the bundled model says its conclusion alone.
+Reading: A critique earns 1 if its last conclusion is true, a program the share of tests that it passes, as released.
+    Programs to judge are the policy's own of earlier groups, right if they pass all tests; the paper's are written by a
+    model beforehand. Right and wrong ones alternate, so that a constant answer earns 1/2 in each training batch; while
+    only one kind is queued, programs are asked for instead. The optimizer's hyperparameters were not found:
+    group-relative advantages and a clip range of 0.2. The bundled model has never seen a program, so a short supervised
+    warm-up on the environments' own programs and critiques comes first.
+Left out: Critiques that give reasons: the bundled model writes its conclusion alone.
 Acts: written_share > 0 and fact/passed > 0 and advantage > 0 with warmup_steps=0, model=CODER
 """
 
@@ -45,30 +45,30 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# Critique-Coder's share of critiques (2509.22824): written tasks in place of some draws, their answers in turn.
+# Critique-Coder's share of critiques (2509.22824): a fixed share of the sampled tasks, with alternating labels.
 #
-# Whoever gives the same answer to all of them earns a half, in each batch and not only in the long run.
+# A constant answer thus earns 1/2 in each batch, not only in the long run.
 
-_MOST = 128  # written tasks of one answer that wait; beyond, the oldest is forgotten
+_MOST = 128  # queued tasks per label; the oldest is dropped beyond
 _ROUNDING = 1e-9
 
 
 @dataclass
 class AnswersInTurn(Sampler):
-    """Every written task once, for `share` of all batches, evenly spread; none has the answer of the one before.
+    """Generated tasks, each once, as an evenly spread `share` of all sampled tasks, with alternating labels.
 
-    Where only tasks with that answer wait, or none, the inner sampler chooses.
+    If no task with the other label is queued, the inner sampler chooses.
     """
 
     inner: Sampler
-    share: float = 0.2  # of the batches
+    share: float = 0.2  # of all sampled tasks
     _waiting: dict[str, Task] = field(default_factory=dict, init=False, repr=False, compare=False)  # by id
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
-    _last: str | None = field(default=None, init=False, repr=False, compare=False)  # answer
+    _last: str | None = field(default=None, init=False, repr=False, compare=False)  # its answer
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
-            raise ConfigurationError(f"a share of critiques is between 0 and 1, got {self.share:g}")
+            raise ConfigurationError(f"the share of critiques must lie between 0 and 1, got {self.share:g}")
 
     def offer(self, task: Task) -> None:
         self._waiting.setdefault(task.id, task)
@@ -85,8 +85,8 @@ class AnswersInTurn(Sampler):
         self._last = other.answer
         return self._waiting.pop(other.id)
 
-    def _quota(self, draws: int) -> int:
-        return math.floor(draws * self.share + _ROUNDING)
+    def _quota(self, count: int) -> int:
+        return math.floor(count * self.share + _ROUNDING)
 
     def state(self) -> dict[str, Any]:
         waiting = [plain(task) for task in self._waiting.values()]
@@ -97,12 +97,12 @@ class AnswersInTurn(Sampler):
         self._waiting = {data["id"]: unplain(data) for data in state["waiting"]}
 
 
-# Critique-Coder's tasks (2509.22824): programs that the policy wrote, to be judged by it; tests said which are right.
+# Critique-Coder's tasks (2509.22824): the policy judges its own programs, which the tests have labelled.
 
 
 @dataclass(frozen=True)
 class Critiqued(TaskGenerator):
-    """Of each group of programs the first that passes all tests and the first that does not; no program is no task."""
+    """Critique tasks of a group: its first program that passes all tests and its first that does not."""
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if group.task.source != Programs.name:
@@ -118,26 +118,26 @@ class Critiqued(TaskGenerator):
     def problems(self, run: Run) -> list[str]:
         levels = {name: {env.level for env in run.envs if env.name == name} for name in _NAMES}
         missing = sorted(levels[Programs.name] - levels[Critiques.name])
-        return [f"critiques:{level} is no environment of this run: add it to environment" for level in missing]
+        return [f"critiques:{level} is not among the environments of this run: add it to env" for level in missing]
 
 
 _NAMES = (Programs.name, Critiques.name)
 
 
 def critique(task: Task, program: str, is_true: bool) -> Task:
-    """Is this program for that task right?"""
+    """A task that asks whether the program solves `task`."""
     parent = replace(task, source=Critiques.name)
     return child(parent, shown_of_critiques(prompt_of(task), program), concluded(is_true))
 
 
-# Critique-Coder's pay (2509.22824): programs for the tests that they pass, critiques for a conclusion that is true.
+# Critique-Coder's reward (2509.22824): programs by the tests that they pass, critiques by whether they are true.
 
-FACT = "judged"  # whether a conclusion was true
+FACT = "judged"  # whether the conclusion was true
 
 
 @dataclass(frozen=True)
 class SolvedOrJudged(Reward):
-    """What the environment paid for a critique; for all else what `tests` say."""
+    """The environment's reward for critiques, the reward `tests` for programs."""
 
     tests: Reward  # of programs
     weight: float = 1.0
@@ -146,8 +146,8 @@ class SolvedOrJudged(Reward):
 
     async def __call__(self, group: Group) -> Sequence[float | Paid]:
         if group.task.source != Critiques.name:
-            told = self.tests(group)
-            return await told if isawaitable(told) else told
+            scores = self.tests(group)
+            return await scores if isawaitable(scores) else scores
         for rollout in group.rollouts:
             rollout.facts[FACT] = sum(rollout.turn_rewards)
         return [rollout.facts[FACT] for rollout in group.rollouts]
@@ -155,15 +155,17 @@ class SolvedOrJudged(Reward):
 
 def critique_coder(
     setting: Setting = Setting(env="programs:1+critiques:1"),
-    share: float = 0.2,  # of the tasks, those that are critiques
+    share: float = 0.2,  # share of critiques among the tasks
     clip: float = 0.2,  # PPO clip range of the importance ratio
     warmup_steps: int = 24,  # supervised warm-up steps before RL
 ) -> Run:
-    """Environments of programs share their part evenly; those of critiques are shown before, and measured."""
+    """Environments of programs are sampled uniformly; those of critiques serve the warm-up and the held-out tasks."""
     run = setting.run("critique_coder", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)
     programs = tuple(env for env in run.envs if env.name != Critiques.name)
     if len(programs) in (0, len(run.envs)):
-        raise ConfigurationError(f"there must be programs and critiques: env=programs:1+critiques:1, got {setting.env}")
+        raise ConfigurationError(
+            f"critique_coder needs programs and critiques, as in env=programs:1+critiques:1, got {setting.env}"
+        )
     run.sampler, run.task_generator = AnswersInTurn(Uniform(programs), share), Critiqued()
     run.rewards = (SolvedOrJudged(PassedTests("share", Trials(setting.isolation))),)
     run.warmup = shown(setting, "critique_coder", warmup_steps)

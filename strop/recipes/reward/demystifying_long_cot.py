@@ -1,13 +1,13 @@
-"""PPO with a reward that bends with length, and a price on every token that was said before.
+"""PPO with a cosine length reward and a discounted per-token repetition penalty, for long chains of thought.
 
 Title: Demystifying Long Chain-of-Thought Reasoning in LLMs
 Paper: arXiv 2502.03373 (2025)
 Claim: A cosine reward with a price on repetition keeps thoughts from growing without end, and makes training stable.
-Reading: Values of the release's first experiments: right 2 to 1, wrong -10 to 0, -10 within 16 tokens of the limit;
-    the answer is undiscounted, repetition discounted by 0.99, lambda 1. The price is added to whitened advantage. Runs
-    of
-    40 tokens are for completions of thousands: here 4. Clip and optimizer steps per batch were not found: 0.2 and one.
-Left out: Solutions found on the web as noisy answers, and the supervised stage on long thoughts.
+Reading: Values of the release's first experiments: right answers 2 to 1, wrong ones -10 to 0, -10 within 16 tokens of
+    the limit; the answer's reward is undiscounted, the repetition penalty discounted by 0.99, lambda 1. The penalty is
+    added to the whitened advantage. The release's repeated runs of 40 tokens fit completions of thousands of tokens:
+    here 4. Clip range and optimizer steps per batch were not found: 0.2 and one.
+Left out: Solutions found on the web as noisy answers, and the supervised stage on long chains of thought.
 Acts: repeated_share > 0 and reward/cosine_length != 0 and credit_within > 0
 """
 
@@ -32,20 +32,20 @@ from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
 from strop.types import Group, IntArray, Metrics, Rollout
 
-# A price on repetition, token by token (2502.03373): without it, wrong answers are padded for being long.
+# Per-token repetition penalty (2502.03373): without it the policy pads wrong answers, because long ones cost less.
 #
-# Reading: the second stream of advantage is added to that of `inner`, which may have been whitened before; a critic
-# predicts the first one alone.
+# Reading: the penalty's returns are added to the advantages of `inner`, after their whitening if it whitens; the critic
+# predicts the returns of `inner` alone.
 
 
 @dataclass(frozen=True)
 class RepetitionPaid(Advantage):
-    """A_t of `inner` - penalty * (discounted count of tokens from t on that belong to a run seen before)."""
+    """A_t of `inner` - penalty * (discounted count of tokens from t on that repeat an earlier run of tokens)."""
 
     inner: Advantage
-    size: int = 40  # tokens of a run that must not come again in a rollout
-    penalty: float = 0.05  # of each of its tokens
-    discount: float = 0.99  # from token to token
+    size: int = 40  # tokens of a run that counts as repeated
+    penalty: float = 0.05  # per repeated token
+    discount: float = 0.99  # per token
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 <= self.discount <= 1:
@@ -64,14 +64,14 @@ class RepetitionPaid(Advantage):
         return traced(paid, np.zeros_like(paid), 0.0, self.discount, 1.0)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Says how much of the batch was said before; nothing is remembered."""
+        """Report the share of repeated tokens; keeps no state."""
         found = [repeated_tokens(rollout, self.size) for group in groups for rollout in group.scored]
         tokens = np.concatenate([*found, np.zeros(0, dtype=np.bool_)])
         return {"repeated_share": float(tokens.mean())} if len(tokens) else {}
 
 
 def repeated_tokens(rollout: Rollout, size: int) -> NDArray[np.bool_]:
-    """Written tokens of runs that the rollout wrote before, within a turn each: [N] bool."""
+    """Whether each sampled token belongs to a run that occurred earlier; runs lie within a turn: [N] bool."""
     seen: set[tuple[int, ...]] = set()
     return np.concatenate(
         [*(_repeated(turn.tokens, size, seen) for turn in rollout.turns), np.zeros(0, dtype=np.bool_)]
@@ -90,13 +90,13 @@ def _repeated(tokens: IntArray, size: int, seen: set[tuple[int, ...]]) -> NDArra
 
 def demystifying_long_cot(
     setting: Setting = Setting(env="countdown:3"),
-    size: int = 4,  # tokens in a row that must not come again; 40 in the paper
-    penalty: float = 0.05,  # of each token that was said before
-    discount: float = 0.99,  # of that penalty, from token to token
+    size: int = 4,  # tokens of a run that counts as repeated; 40 in the paper
+    penalty: float = 0.05,  # per repeated token
+    discount: float = 0.99,  # of that penalty, per token
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """What the environment would have paid is logged beside it and weighs nothing."""
+    """The environment's own reward is logged with weight 0."""
     advantage = RepetitionPaid(Gae(trace=1.0), size, penalty, discount)
     losses = (Clip(clip, clip), Kl("k2", kl))
     run = setting.run("demystifying_long_cot", advantage, losses, values=Critic(device=setting.device))

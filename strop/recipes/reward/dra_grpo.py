@@ -1,4 +1,4 @@
-"""Rollouts that say the same share their reward.
+"""DRA-GRPO: GRPO with each reward divided by the rollout's summed similarity to its siblings.
 
 Title: DRA-GRPO: Exploring Diversity-Aware Reward Adjustment for R1-Zero-Like Training of Large Language Models
 Paper: arXiv 2505.09655 (2025)
@@ -28,24 +28,19 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Rollout
 
-# DRA-GRPO (2505.09655): a reward is shared among rollouts that say the same.
-#
-# Reading: the sum of similarities is over the group, not over what happens to lie on one device; token n-grams stand in
-# for the release's sentence embedding, so that no second model is needed.
-
 _EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
 class DiversityAdjusted(Advantage):
-    """r' = r / (sum_j s_ij + 1e-6), s the cosine of n-gram counts, itself included; `inner` judges r'.
+    """r' = r / (sum_j s_ij + 1e-6), s the cosine of n-gram counts, itself included; `inner` computes advantages of r'.
 
     Counts have no negative cosine, so the sum is never below 1. A reward of 0 stays 0: diversity among wrong rollouts
-    is not paid.
+    is not rewarded.
     """
 
     inner: Advantage
-    size: int = 2  # of an n-gram; shorter ones count as well
+    size: int = 2  # of the longest n-gram; shorter ones count as well
 
     min_group: ClassVar[int] = 2
 
@@ -57,12 +52,12 @@ class DiversityAdjusted(Advantage):
         with_reshaped_rewards(groups, self.rewards, self.inner)
 
     def rewards(self, group: Group) -> NDArray[np.float64]:
-        """[G]."""
+        """Adjusted rewards: [G]."""
         rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
         return rewards / (self._similarity(group).sum(1) + _EPSILON)  # type: ignore[no-any-return]
 
     def _similarity(self, group: Group) -> NDArray[np.float64]:
-        """[G, G], 1 on the diagonal."""
+        """Cosine similarities, 1 on the diagonal: [G, G]."""
         counts = [self._count(rollout) for rollout in group.scored]
         names = {name: column for column, name in enumerate(sorted({name for count in counts for name in count}))}
         table = np.zeros((len(counts), len(names)))
@@ -71,11 +66,11 @@ class DiversityAdjusted(Advantage):
         norms = np.linalg.norm(table, axis=1, keepdims=True)
         unit = table / np.where(norms > 0, norms, 1.0)
         similarity: NDArray[np.float64] = unit @ unit.T
-        np.fill_diagonal(similarity, 1.0)  # also of a rollout that wrote nothing
+        np.fill_diagonal(similarity, 1.0)  # also of a rollout without tokens
         return similarity
 
     def _count(self, rollout: Rollout) -> Counter[tuple[int, ...]]:
-        """How often each run of up to `size` written tokens occurs, within a turn."""
+        """Counts of the n-grams of up to `size` sampled tokens, within turns."""
         found: Counter[tuple[int, ...]] = Counter()
         for turn in rollout.turns:
             tokens = turn.tokens.tolist()
@@ -88,6 +83,6 @@ def dra_grpo(
     setting: Setting = Setting(env="countdown:3"),
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """GRPO on rewards divided by how much of each rollout its siblings say, too."""
+    """GRPO on diversity-adjusted rewards."""
     advantage = DiversityAdjusted(GroupStandard(epsilon=1e-4))
     return setting.run("dra_grpo", advantage, (Clip(clip, clip),), reduction=SequenceMean())

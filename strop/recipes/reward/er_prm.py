@@ -1,12 +1,12 @@
-"""A process reward model: how good a beginning is, by an entropy-regularised mean of what becomes of it.
+"""ER-PRM: a process reward model trained on entropy-regularized success rates of solution prefixes.
 
 Title: Entropy-Regularized Process Reward Model
 Paper: arXiv 2412.11006 (2024)
 Claim: 1 % on GSM8K and 2 to 3 % on MATH with best-of-N, more than 1 % under RLHF.
-Reading: Labels are not rounded to three decimals, as the release does, and no absolute value hides a wrong sign. A step
-    is a calculation of the working; the whole solution has its own reward as label. The verdict is + or -, as there.
-    Completions per step and sizes are ours, for a small model.
-Left out: Best-of-N and rejection sampling; `strop train par judge=FOLDER` is rewarded by the model that is made.
+Reading: Labels are not rounded to three decimals, as in the release, and no absolute value hides a wrong sign. A step
+    is a calculation of the chain of thought; the label of a whole solution is its own reward. The verdict is + or -, as
+    released. The number of completions per step and the sizes are ours, for a small model.
+Left out: Best-of-N and rejection sampling; `strop train par judge=FOLDER` trains on the resulting model.
 Acts: label > 0 and label_error > 0 and share/teacher > 0 with samples=4, steps=1
 """
 
@@ -42,20 +42,20 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import Need
 from strop.types import Group, IntArray, Metrics, Origin, Outcome, Rollout, Start
 
-# ER-PRM's labels (2412.11006): how good each beginning of a solution is, by what the first policy makes of it.
+# ER-PRM's labels (2412.11006): the value of each solution prefix, from completions of it by the initial policy.
 
 
 @dataclass
 class PrefixSuccess(Strategy):
-    """Verdicts on the beginnings of solutions, each paid its label; solutions and completions themselves are given up.
+    """Verdicts on solution prefixes, each rewarded with its label; solutions and completions are not returned.
 
-    A solution of the first policy is cut behind each of its steps. From there it is finished `samples` times, and the
-    label is (1 / eta) log(mean of exp(eta * reward)); that of the whole solution is its own reward. Needs the engine
-    `WithReference`, for the model that learns is not the one that solves. `steps` finds where steps end, nothing else.
+    A solution of the reference policy is cut after each step. Each prefix is completed `samples` times, and its label
+    is (1 / eta) log(mean of exp(eta * reward)); the label of the whole solution is its own reward. Needs the engine
+    `WithReference`, because the model that learns is not the one that solves. `steps` only locates the steps.
     """
 
-    samples: int = 8  # completions of each beginning
-    eta: float = 1.0  # 0: the mean; above: nearer to the best; below: nearer to the worst
+    samples: int = 8  # completions per prefix
+    eta: float = 1.0  # 0: the mean; > 0: nearer to the best; < 0: nearer to the worst
     steps: StepJudge = field(default_factory=Calculations)
 
     _ids: IntArray | None = field(default=None, init=False, repr=False, compare=False)
@@ -68,30 +68,29 @@ class PrefixSuccess(Strategy):
         self._ids = word_ids(policy.template)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        tried = await together(play(replace(start, policy_name=REFERENCE, origin=Origin.TEACHER)) for start in starts)
-        earned = await play.score(tried)
-        both = zip(tried, earned, strict=True)
-        solutions = [(whole, score) for whole, score in both if score is not None and _is_whole(whole)]
-        # behind the last step there is nothing to finish
-        begun = [
+        sampled = await together(play(replace(start, policy_name=REFERENCE, origin=Origin.TEACHER)) for start in starts)
+        scored = zip(sampled, await play.score(sampled), strict=True)
+        solutions = [(whole, score) for whole, score in scored if score is not None and _is_whole(whole)]
+        # the prefix up to the last step is the whole solution, which has its own label
+        prefixes = [
             (whole, whole.completion[: step.end]) for whole, _ in solutions for step in self.steps.steps(whole)[:-1]
         ]
-        labels = await self._labels([text for _, text in begun], play)
-        labelled = [(*each, label) for each, label in zip(begun, labels, strict=True)]
+        labels = await self._labels([text for _, text in prefixes], play)
+        labelled = [(*each, label) for each, label in zip(prefixes, labels, strict=True)]
         labelled += [(whole, whole.completion, score) for whole, score in solutions]
-        said = [await self._said(*each, play) for each in labelled if not math.isnan(each[2])]
-        # a verdict that has no room in the context is none
-        return [as_verdict(rollout, self._ids) for rollout in said if has_verdict(rollout)]
+        verdicts = [await self._verdict(*each, play) for each in labelled if not math.isnan(each[2])]
+        # verdicts that do not fit into the context are dropped
+        return [as_verdict(rollout, self._ids) for rollout in verdicts if has_verdict(rollout)]
 
-    async def _labels(self, begun: Sequence[str], play: Player) -> list[float]:
-        """Of beginnings; completions that the environment failed do not count, and without any there is none (NaN)."""
-        asked = [text for text in begun for _ in range(self.samples)]
+    async def _labels(self, prefixes: Sequence[str], play: Player) -> list[float]:
+        """Label of each prefix; completions without a reward do not count, and without any the label is NaN."""
+        asked = [text for text in prefixes for _ in range(self.samples)]
         more = [play.another(prefill=text, policy_name=REFERENCE, origin=Origin.TEACHER) for text in asked]
         scores = await play.score(await together(play(start) for start in more))
         parts = [scores[first : first + self.samples] for first in range(0, len(scores), self.samples)]
         return [entropic_mean([score for score in part if score is not None], self.eta) for part in parts]
 
-    async def _said(self, whole: Rollout, text: str, label: float, play: Player) -> Rollout:
+    async def _verdict(self, whole: Rollout, text: str, label: float, play: Player) -> Rollout:
         return await play(play.another(parent=whole.id), Saying(GOOD if label >= 0.5 else BAD, label, text))
 
 
@@ -100,21 +99,21 @@ def _is_whole(rollout: Rollout) -> bool:
 
 
 def entropic_mean(values: Sequence[float], eta: float) -> float:
-    """(1 / eta) log(mean of exp(eta * value)), between the mean and the largest for eta > 0; NaN of none."""
+    """(1 / eta) log(mean of exp(eta * value)), between the mean and the maximum for eta > 0; NaN of none."""
     if not values:
         return math.nan
     if eta == 0:
         return sum(values) / len(values)
-    most = max(eta * value for value in values)
-    return (most + math.log(sum(math.exp(eta * value - most) for value in values) / len(values))) / eta
+    largest = max(eta * value for value in values)
+    return (largest + math.log(sum(math.exp(eta * value - largest) for value in values) / len(values))) / eta
 
 
-# A process reward model's loss: cross-entropy between the two words of a verdict and how good a beginning is.
+# A process reward model's loss: binary cross-entropy between the verdict's probability and a prefix's label.
 
 
 @dataclass(frozen=True)
 class StepVerdict(Loss):
-    """-(r log p + (1 - r) log(1 - p)), p = s(score) the share of good among both words, r the rollout's reward.
+    """-(r log p + (1 - r) log(1 - p)), p = sigmoid(score) the probability of the good verdict, r the rollout's reward.
 
     Every token carries its rollout's loss, for the sequence-mean reduction.
     """
@@ -136,10 +135,10 @@ class StepVerdict(Loss):
 
 def er_prm(
     setting: Setting = Setting(group_size=2, learning_rate=3e-4),
-    samples: int = 8,  # completions of each beginning
-    eta: float = 1.0,  # of the mean over them: 0 is the plain one, above it is nearer to the best
+    samples: int = 8,  # completions per prefix
+    eta: float = 1.0,  # of the entropic mean over them: 0: the mean; > 0: nearer to the best
 ) -> Run:
-    """group_size solutions of each task are cut behind each step and finished by the first policy."""
+    """group_size solutions per task are cut after each step and completed by the initial policy."""
     return setting.run(
         "er_prm",
         Constant(),

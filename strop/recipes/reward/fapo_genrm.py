@@ -1,9 +1,9 @@
-"""Train a judge by RL to name the first wrong step of a solution; `fapo judge=FOLDER` then asks it.
+"""FAPO-GenRM: GRPO for a judge that names the first wrong step; `fapo judge=FOLDER` uses it.
 
-Reading: FAPO's first stage, as released: 16 rollouts of temperature 1.2, clip 0.2 and 0.28, token mean, no penalty to a
-    reference, 16 optimizer steps per batch, here four. Solutions are the bundled environments' own working, half of
-    them with one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never
-    been asked such a thing, so a short supervised run comes before.
+Reading: FAPO's first stage, as released: 16 rollouts at temperature 1.2, clip 0.2 and 0.28, token mean, no KL penalty,
+    16 optimizer steps per batch, here four. Solutions are the bundled environments' own worked solutions, half of them
+    with one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never
+    judged solutions, so a short supervised warm-up comes first.
 Acts: reward/error_distance > -1 and warmup/nll > 0 with taught=4, steps=1
 Papers: fapo
 """
@@ -25,14 +25,14 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Rollout
 
-# How a judge of steps is trained (FAPO, 2510.22543): for its verdict, and for how near it comes to the first mistake.
+# Reward of a judge of steps (FAPO, 2510.22543): its verdict, and its distance to the first wrong step.
 
 
 @dataclass(frozen=True)
 class ErrorDistance(Reward):
-    """1 where a clean solution is called clean, 1 - |said - wrong| / steps where a flawed one is called flawed.
+    """1 if a clean solution is called clean, 1 - |named - wrong| / steps if a flawed one is called flawed.
 
-    -1 where the verdict is wrong, or where the completion names no step of the solution. For tasks of `FirstError`.
+    -1 if the verdict is wrong or the completion names no step of the solution. For tasks of `FirstError`.
     """
 
     weight: float = 1.0
@@ -44,10 +44,10 @@ class ErrorDistance(Reward):
 
     def _score(self, rollout: Rollout) -> float:
         wrong, steps = truth(rollout.task)
-        said = located(rollout.completion, steps)
-        if said is None or (said == CLEAN) != (wrong == CLEAN):
+        named = located(rollout.completion, steps)
+        if named is None or (named == CLEAN) != (wrong == CLEAN):
             return -1.0
-        return 1.0 - abs(said - wrong) / steps
+        return 1.0 - abs(named - wrong) / steps
 
 
 def fapo_genrm(
@@ -57,7 +57,7 @@ def fapo_genrm(
     high: float = 0.28,  # importance ratios are clipped above 1 + high
     minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
-    """Paid for the verdict, and for how near the named step is to the wrong one."""
+    """The judge is rewarded for its verdict and for the distance between the named and the wrong step."""
     run = setting.run("fapo_genrm", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
     run.warmup = shown(setting, "fapo_genrm", taught)
     wrap_envs(run, lambda env: (FirstError(env),))

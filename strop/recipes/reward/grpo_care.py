@@ -1,15 +1,16 @@
-"""GRPO without a penalty, with a bonus for right answers that follow from their own working.
+"""GRPO-CARE: GRPO without a KL penalty, with a bonus for right answers that follow from their chain of thought.
 
 Title: GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning
 Paper: arXiv 2506.16141 (2025)
 Claim: 6.7 % more on the hardest level of SEED-Bench-R1 and 24.5 % more consistency than GRPO.
 Reading: The release's constants: half of the success as bonus, likelihoods capped at 0.95, groups of 8, gradients
     clipped at 5, a reference that is 0.995 of itself and 0.005 of the policy every 10 steps. Means are of one group.
-    The answer is what stands behind the working, without the last token; a step's notes are taken before the reference
-    moves, so a move shows one step later.
-    The bundled model is nearly certain of an answer once its working is written: in sums all are at the cap and
-    all right ones get the bonus. So a search with several endings is the default, at a temperature of 1.6: there a few
-    of a hundred right ones miss it, at 1 hardly any. The bonus acts seldom with this model.
+    The answer is the text after the chain of thought, without the last token. A step's reference logprobs are computed
+    before the reference is updated, so an update takes effect one step later.
+    The bundled model is nearly certain of an answer once its chain of thought is written: on arithmetic sums all
+    likelihoods are at the cap and all right answers get the bonus. So a search with several possible answers is the
+    default, at a temperature of 1.6: there a few of a hundred right answers miss the bonus, at 1 hardly any. The bonus
+    acts seldom with this model.
 Left out: Images and videos.
 Acts: consistency < 0.95 and consistency_bonus > 0 and consistent_share < 1 with group_size=8, groups_per_step=8
 """
@@ -38,15 +39,16 @@ from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics, Rollout
 
-# Where the answer of a completion stands, for whoever looks at its tokens alone (GRPO-CARE, 2506.16141).
+# Span of the answer in a completion, for parts that see its tokens alone (GRPO-CARE, 2506.16141).
 
 NAME = "answer"
 
 
 @dataclass(frozen=True)
 class AnswerPlace(Reward):
-    """Pays nothing, and scores what stands behind the working of the last completion; a working without end has no
-    answer.
+    """No reward; tags the text after the chain of thought of the last completion as the answer.
+
+    A completion whose chain of thought does not end has no answer.
     """
 
     weight: float = 0.0
@@ -54,41 +56,41 @@ class AnswerPlace(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[Paid]:
-        return [_scored(rollout) for rollout in group.rollouts]
+        return [_tagged(rollout) for rollout in group.rollouts]
 
 
-def _scored(rollout: Rollout) -> Paid:
+def _tagged(rollout: Rollout) -> Paid:
     completion = rollout.completion
     is_open = OPEN in completion and CLOSE not in completion
-    behind = 0 if CLOSE not in completion else completion.rfind(CLOSE) + len(CLOSE)
-    start, end = len(completion) - len(completion[behind:].lstrip()), len(completion.rstrip())
+    after = 0 if CLOSE not in completion else completion.rfind(CLOSE) + len(CLOSE)
+    start, end = len(completion) - len(completion[after:].lstrip()), len(completion.rstrip())
     is_there = start < end and not is_open
     return Paid(0.0, (Span(len(rollout.turns) - 1, start, end, name=NAME),) if is_there else ())
 
 
-# GRPO-CARE's bonus (2506.16141): of right rollouts, those whose answer follows best from their own working earn more.
+# GRPO-CARE's bonus (2506.16141) for those right rollouts whose answer follows best from their own chain of thought.
 #
-# How well it follows is how likely a slowly moving reference finds the written answer behind the written working, the
-# geometric mean over the answer's tokens, which the reward `AnswerPlace` scores. Read here: means are taken within a
-# group, where the release takes them over what lies on one device (one task there); a completion without an answer has
-# consistency 0, where the release gives it 1.
+# Consistency is the likelihood of the answer after the chain of thought under a slowly updated reference: the geometric
+# mean over the answer's tokens, which the reward `AnswerPlace` tags. Reading: means are taken within a group, where the
+# release takes them over one device (one task there); a completion without an answer has consistency 0, where the
+# release gives it 1.
 
 _ANSWER = "span/answer"  # see `filter/span_rewards.py`
-_LEAST = 0.1  # success of a rollout that counts as right at all
+_LEAST = 0.1  # a right rollout has a larger success
 
 
 @dataclass(frozen=True)
 class Consistent(Advantage):
-    """`inner`'s advantage of rewards with bonus * success added, where a rollout is right and consistent.
+    """Advantages of `inner`, with bonus * success added to the reward of right and consistent rollouts.
 
-    Right: success above 0.1 and no less than the group's mean. Consistent: c = min(exp(mean logprob of the answer under
-    the reference), cap) is no less than the mean c of the right ones, less `margin`.
+    Right: success above 0.1 and at least the group's mean. Consistent: c = min(exp(mean logprob of the answer under the
+    reference), cap) is at least the mean c of the right ones, less `margin`.
     """
 
     inner: Advantage
-    bonus: float = 0.5  # of success
-    cap: float = 0.95  # of c: beyond it certainty is no merit
-    margin: float = 0.0  # by which c may miss the mean
+    bonus: float = 0.5  # as a share of the success
+    cap: float = 0.95  # upper limit of c
+    margin: float = 0.0  # by which c may fall short of the mean
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({REFERENCE_LOGPROBS})
     min_group: ClassVar[int] = 2
@@ -107,7 +109,7 @@ class Consistent(Advantage):
                 rollout.advantages, rollout.returns = copy.advantages, copy.returns
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What the batch's rollouts were found to be, and which share of the right ones gets the bonus."""
+        """Report the mean consistency and bonus, and the share of right rollouts that get the bonus."""
         consistent = [self._consistency(rollout) for group in groups for rollout in group.scored]
         bonuses = [bonus for group in groups for bonus in self.bonuses(group)]
         found: Metrics = {"consistency": float(np.mean(consistent)), "consistency_bonus": float(np.mean(bonuses))}
@@ -115,17 +117,17 @@ class Consistent(Advantage):
         return found | ({"consistent_share": np.count_nonzero(bonuses) / sum(is_right)} if any(is_right) else {})
 
     def bonuses(self, group: Group) -> list[float]:
-        """Of each rollout that counts."""
+        """Bonus of each scored rollout."""
         rights = [success(rollout) for rollout in group.scored]
         consistent = [self._consistency(rollout) for rollout in group.scored]
         is_right = _are_right(group)
-        among = [c for c, counts in zip(consistent, is_right, strict=True) if counts]
-        least = sum(among) / max(len(among), 1) - self.margin
-        earned = [counts and c >= least - 1e-9 for c, counts in zip(consistent, is_right, strict=True)]
-        return [self.bonus * right * got for right, got in zip(rights, earned, strict=True)]
+        right_ones = [c for c, counts in zip(consistent, is_right, strict=True) if counts]
+        least = sum(right_ones) / max(len(right_ones), 1) - self.margin
+        has_bonus = [counts and c >= least - 1e-9 for c, counts in zip(consistent, is_right, strict=True)]
+        return [self.bonus * right * got for right, got in zip(rights, has_bonus, strict=True)]
 
     def _raised(self, group: Group) -> Group:
-        """Copies whose reward holds the bonus: what is written down about rollouts stays as it is."""
+        """The group with copies of its rollouts whose rewards include the bonus; the originals stay unchanged."""
         pairs = zip(group.scored, self.bonuses(group), strict=True)
         return replace(group, rollouts=[replace(each, reward=each.reward + bonus) for each, bonus in pairs])
 
@@ -140,7 +142,7 @@ class Consistent(Advantage):
 
 
 def _are_right(group: Group) -> list[bool]:
-    """Of each rollout that counts: success above 0.1, and no less than the mean."""
+    """Whether each scored rollout is right: success above 0.1 and at least the mean."""
     rights = [success(rollout) for rollout in group.scored]
     mean = sum(rights) / max(len(rights), 1)
     return [right > _LEAST and right >= mean - 1e-9 for right in rights]
@@ -148,14 +150,14 @@ def _are_right(group: Group) -> list[bool]:
 
 def grpo_care(
     setting: Setting = Setting(env="countdown:3", temperature=1.6),
-    bonus: float = 0.5,  # of success, for a right answer that follows
-    cap: float = 0.95,  # of the likelihood of an answer: beyond it certainty is no merit
-    margin: float = 0.0,  # by which its likelihood may miss the mean of right ones
-    every: int = 10,  # versions between two moves of the reference
-    keep: float = 0.995,  # of the old reference in each
+    bonus: float = 0.5,  # share of the success, for a right and consistent answer
+    cap: float = 0.95,  # upper limit of an answer's likelihood
+    margin: float = 0.0,  # by which the likelihood may fall short of the mean of right answers
+    every: int = 10,  # versions between two updates of the reference
+    keep: float = 0.995,  # weight of the old reference in each update
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """Right answers are compared by how likely a slow average of the policy finds them."""
+    """Right answers are compared by their likelihood under a slow average of the policy."""
     policy, reference = (
         TorchTrainer(learning_rate=setting.learning_rate, clip_norm=5.0, device=setting.device) for _ in range(2)
     )

@@ -1,14 +1,14 @@
-"""GRPO over six kinds of tasks at once, each judged by its own verifier, without those too easy or too hard.
+"""GURU: GRPO over six domains, each with its own verifier, on tasks neither too easy nor too hard.
 
 Title: Revisiting Reinforcement Learning for LLM Reasoning from A Cross-Domain Perspective
 Paper: arXiv 2506.14965 (2025)
 Claim: 7.9 and 6.7 % over the best open baselines (7B and 32B) on 17 benchmarks, from 92,000 examples of six domains.
-Reading: As released: 16 rollouts, clip 0.2, token mean, no penalty to a reference, eight optimizer steps of 64 of 512
-    tasks per batch. Tasks stay that the strong model solved at all and the weak one in less than 0.9 of its rollouts
-    (the names of the released files). Sums, expressions, functions of strings, look-ups, guessing and Euclid's
-    algorithm stand for mathematics, code, science, logic, simulation and tables. Each environment judges its own
-    completions, one
-    of another source is refused, and siblings are of one environment, so that coarse and fine rewards share no mean.
+Reading: As released: 16 rollouts, clip 0.2, token mean, no KL penalty, eight optimizer steps of 64 of 512 tasks per
+    batch. Kept are tasks that the strong model solved at least once and the weak one in less than 0.9 of its rollouts
+    (by the names of the released files). Sums, expressions, functions of strings, look-ups, guessing and Euclid's
+    algorithm stand in for mathematics, code, science, logic, simulation and tables. Each environment judges its own
+    completions and refuses tasks of other sources; siblings are of one environment, so that coarse and fine rewards
+    never share a mean.
 Left out: Near-duplicates by n-grams (equal texts are one task), and a judge of free answers.
 Acts: in_band < 1 with weak=RUN, strong=RUN, env=arithmetic:4
 """
@@ -34,21 +34,21 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import FilePath, Group, Metrics, Task
 
-# Guru's filter (2506.14965): tasks that a strong model solves at times, and a weak one not always.
+# Guru's filter (2506.14965): tasks that a strong model solves sometimes and a weak one not always.
 #
-# Rates are those of two former runs. In the release a task without a rate counts as never solved, which drops it in
-# silence; here a task counts once both runs tried it, and the metric `unrated` says how many only one of them did.
+# Pass rates are those of two earlier runs. The release counts a task without a rate as never solved, which drops it
+# silently; here only tasks that both runs sampled count, and the metric `unrated` counts those of only one run.
 
 
 @dataclass
 class PassRateBand(Sampler):
-    """Those tasks with strong > low and weak < high, each text once, in a new order each time all were drawn."""
+    """Tasks with pass rates strong > low and weak < high, each text once, in a new random order each epoch."""
 
     weak: FilePath  # ledger.db of a run of a weak model
-    strong: FilePath  # ledger.db of a run of a strong one, over the same tasks
-    low: float = 1e-5  # a task that the strong model solves no more often cannot be learned
-    high: float = 0.9  # a task that the weak model solves as often teaches nothing
-    seed: int = 0  # of the orders
+    strong: FilePath  # ledger.db of a run of a strong model, over the same tasks
+    low: float = 1e-5  # tasks with strong <= low are too hard
+    high: float = 0.9  # tasks with weak >= high are too easy
+    seed: int = 0  # of the random orders
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     repeats: ClassVar[bool] = True
@@ -62,14 +62,14 @@ class PassRateBand(Sampler):
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         tasks, _, _ = self._found
         if not tasks:
-            raise ConfigurationError(self._nothing)
+            raise ConfigurationError(self._empty)
         epoch, place = divmod(self._num_drawn, len(tasks))
         self._num_drawn += 1
         return tasks[int(np.random.default_rng([self.seed, epoch]).permutation(len(tasks))[place])]
 
     @cached_property
     def _found(self) -> tuple[list[Task], int, int]:
-        """The tasks in the band, how many have both rates, and how many only one."""
+        """The tasks in the band, the number with both rates, and the number with only one."""
         weak, strong = (rates(_history(Path(path))) for path in (self.weak, self.strong))
         both = [name for name in strong if name in weak]
         fit = [strong[name][0] for name in both if strong[name][1] > self.low and weak[name][1] < self.high]
@@ -80,24 +80,25 @@ class PassRateBand(Sampler):
         )
 
     @property
-    def _nothing(self) -> str:
+    def _empty(self) -> str:
         _, rated, unrated = self._found
         return (
-            f"of {rated} tasks that both {self.weak} and {self.strong} tried ({unrated} only one of them), none is "
-            f"solved there more often than {self.low:g} and here less often than {self.high:g}"
+            f"none of {rated} tasks with pass rates in both {self.strong} and {self.weak} ({unrated} are in only one) "
+            f"has a rate above {self.low:g} in the first and below {self.high:g} in the second"
         )
 
     def problems(self, run: Run) -> list[str]:
         missing = [path for path in (self.weak, self.strong) if not Path(path).is_file()]
         if missing:
-            return [f"{path} does not exist: name the folder of a run" for path in missing]
+            return [f"{path} does not exist: weak and strong must be folders of runs" for path in missing]
         tasks, _, _ = self._found
         known = {(env.name, env.level) for env in run.envs}
         strange = {f"{task.source}:{task.level}" for task in tasks if (task.source, task.level) not in known}
-        return [self._nothing] if not tasks else [f"{name} is no environment of this run" for name in sorted(strange)]
+        unknown = [f"{name} is not among the environments of this run" for name in sorted(strange)]
+        return unknown if tasks else [self._empty]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which share of the tasks lies in the band, and how many have only one rate."""
+        """Report the share of tasks in the band and the number with only one rate; keeps no state."""
         tasks, rated, unrated = self._found
         return {"in_band": len(tasks) / max(rated, 1), "unrated": float(unrated)}
 
@@ -109,7 +110,7 @@ class PassRateBand(Sampler):
 
 
 def rates(groups: Iterable[Group]) -> dict[str, tuple[Task, float]]:
-    """How often the policy's own rollouts of each task were right, over all of its groups."""
+    """Pass rate of each task, by its id: the share of the policy's own rollouts that were right, over all groups."""
     seen: dict[str, tuple[Task, float, float]] = {}
     for group in groups:
         right, count = successes(group)
@@ -132,10 +133,10 @@ _SIX = "arithmetic:4+countdown:3+compose:1+keyvalue:2+guess:2+drill/gcd:1"
 def guru(
     setting: Setting = Setting(env=_SIX, group_size=16),
     *,
-    weak: str,  # folder of a run of a weak model, as runs/NAME
+    weak: str,  # folder of a run of a weak model, such as runs/NAME
     strong: str,  # folder of a run of a strong model over the same tasks
-    low: float = 1e-5,  # tasks that the strong model solves no more often are left out
-    high: float = 0.9,  # tasks that the weak model solves as often are left out
+    low: float = 1e-5,  # tasks with the strong model's pass rate at or below it are left out
+    high: float = 0.9,  # tasks with the weak model's pass rate at or above it are left out
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """`weak` and `strong` are earlier runs, for example of `pocket` with learning_rate=1e-9; they are only read."""

@@ -1,13 +1,13 @@
-"""GRPO on programs judged by tests that LLM clients write, whose precision and recall are measured beside.
+"""HardTests: GRPO on programs judged by LLM-written tests, with the tests' precision and recall measured.
 
 Title: HardTests: Synthesizing High-Quality Test Cases for LLM Coding
 Paper: arXiv 2505.24098 (2025)
 Claim: Tests for 47,000 problems, with a precision 11.3 and a recall 17.5 points higher than those of other sets.
-Reading: Plain inputs, special ones and ones that slow or careless programs fail, as many as the release asks for or
-    fewer; a validator's program says which may be asked about, and an output counts where two different oracle programs
-    give it. Rules stand for the model that writes all this, and one of three oracles is careless. is_hard=false leaves
-    the last two kinds of inputs out, which lets more wrong programs pass. What the environment's own tests say is the
-    truth that precision and recall are of; it pays nothing. A short supervised run comes before.
+Reading: Inputs are plain, special, or written to fail slow or careless programs, as many as the release asks for or
+    fewer. A validator program decides which inputs the task allows, and an output counts if two different oracle
+    programs return it. Rules stand in for the model that writes all this, and one of three oracles is careless.
+    is_hard=false leaves out the last two kinds of inputs, which lets more wrong programs pass. Precision and recall are
+    measured against the environment's own tests, which give no reward. A short supervised warm-up comes first.
 Left out: Judges for tasks with many right answers, and categories of problems.
 Acts: fact/tests_kept < 1 and test_recall > 0 and reward/hard_tests > 0 with warmup_steps=0, model=CODER
 """
@@ -29,17 +29,17 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, written_validator
 from strop.success import is_right
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Rollout, Task
 
-# Tests that LLM clients write (HardTests, 2505.24098), kept where a validator allows them and oracles agree on them.
+# Tests written by LLM clients (HardTests, 2505.24098), kept if a validator allows the input and oracles agree.
 #
-# Readings: what a validator or an oracle says is found by running its program in the sandbox. Two programs of the same
-# text
-# are one oracle; with one oracle alone its word counts.
+# Reading: programs of validators and oracles run in the sandbox. Two programs of equal text are one oracle; a single
+# oracle decides alone.
 
 _INPUTS = "Write inputs to test programs for this task with: a JSON list."
 _VALID = "Write f(x) that says whether x is an input that this task allows."
@@ -50,7 +50,7 @@ _TRUE = '["value", true]'
 
 @dataclass(frozen=True)
 class AgreedTests:
-    """Who writes inputs, who validates them and who says what should come."""
+    """LLM clients that write test inputs, validate them, and write programs whose outputs are expected."""
 
     task_generators: tuple[LLMClient, ...]
     validator: LLMClient
@@ -59,38 +59,38 @@ class AgreedTests:
     def __post_init__(self) -> None:
         if not self.task_generators or not self.oracles:
             raise ConfigurationError(
-                f"tests need a task generator and an oracle at least, got {len(self.task_generators)} and "
+                f"AgreedTests needs at least 1 task generator and 1 oracle, got {len(self.task_generators)} and "
                 f"{len(self.oracles)}"
             )
 
     async def __call__(self, task: Task, function: str, trials: Trials) -> tuple[Cases, int]:
-        """The tests, and how many inputs were written for them."""
+        """The tests, and the number of inputs written for them."""
         written = await self._inputs(task)
         programs = await all_of(answer(each, question(_SOLVED, task=text_of(task))) for each in self.oracles)
         valid = await answer(self.validator, question(_VALID, task=text_of(task)))
         allowed = await trials.said(valid, function, [[each] for each in written])
         inputs = [each for each, word in zip(written, allowed, strict=False) if word == _TRUE]
-        said = [await trials.said(text, function, [[each] for each in inputs]) for text in dict.fromkeys(programs)]
+        printed = [await trials.said(text, function, [[each] for each in inputs]) for text in dict.fromkeys(programs)]
         outputs = [
-            agreed([lines[place] for lines in said if place < len(lines)], len(said)) for place in range(len(inputs))
+            agreed([lines[place] for lines in printed if place < len(lines)], len(printed))
+            for place in range(len(inputs))
         ]
-        kept = [(given, output) for given, output in zip(inputs, outputs, strict=True) if output is not None]
+        kept = [(value, output) for value, output in zip(inputs, outputs, strict=True) if output is not None]
         if not kept:
-            raise LLMClientError(f"no test of {len(written)} for task {task.id} is one that oracles agree on")
-        return Cases(function, tuple([given] for given, _ in kept), tuple(json.loads(out)[1] for _, out in kept)), len(
-            written
-        )
+            raise LLMClientError(f"the oracles agree on none of {len(written)} tests for task {task.id}")
+        cases = Cases(function, tuple([value] for value, _ in kept), tuple(json.loads(out)[1] for _, out in kept))
+        return cases, len(written)
 
     async def _inputs(self, task: Task) -> list[Any]:
-        """Each once, in the order in which they were written; an answer that is no list gives none."""
-        told = await all_of(answer(each, question(_INPUTS, task=text_of(task))) for each in self.task_generators)
-        found = [each for text in told for each in _listed(text)]
+        """Distinct inputs, in the order in which they were written; an answer that is not a list has none."""
+        answers = await all_of(answer(each, question(_INPUTS, task=text_of(task))) for each in self.task_generators)
+        found = [each for text in answers for each in _listed(text)]
         return [each for place, each in enumerate(found) if each not in found[:place]]
 
 
-def agreed(said: Sequence[str], oracles: int) -> str | None:
-    """What at least two oracles say, or the only one there is; what failed says nothing."""
-    values = [each for each in said if _is_value(each)]
+def agreed(printed: Sequence[str], oracles: int) -> str | None:
+    """The output of at least two oracles, or of the only one; failed programs do not count. None: no agreement."""
+    values = [each for each in printed if _is_value(each)]
     if not values:
         return None
     (most, count), *rest = Counter(values).most_common()
@@ -99,7 +99,7 @@ def agreed(said: Sequence[str], oracles: int) -> str | None:
 
 
 def _is_value(line: str) -> bool:
-    """Whether a line says a value, whole and spelled as the sandbox spells it: what an oracle prints may be cut off."""
+    """Whether a line is a complete value in the sandbox's own format: an oracle's output may be truncated."""
     try:
         return json.dumps(["value", json.loads(line)[1]]) == line
     except (ValueError, RecursionError, TypeError, LookupError):
@@ -114,17 +114,15 @@ def _listed(text: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-# HardTests (2505.24098): programs are paid where they pass all tests that were written and agreed on for their task.
+# HardTests (2505.24098): a program is rewarded if it passes all agreed tests of its task.
 
 _KEPT, _PASSED = "tests_kept", "passes_written"  # facts
-_MOST = 512  # tasks whose tests are remembered: the same ones are written again, only later
+_MOST = 512  # tasks whose tests are cached; the oldest are dropped and written again when needed
 
 
 @dataclass
 class HardTests(Reward):
-    """1 where a program passes every one of `tests`, else 0; its verdicts are compared with what the environment
-    paid.
-    """
+    """1 if a program passes all of `tests`, else 0; metrics compare it with the environment's own reward."""
 
     tests: AgreedTests
     trials: Trials = field(default_factory=Trials)
@@ -153,40 +151,36 @@ class HardTests(Reward):
         return float(trial.is_right)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how well written tests tell right programs from wrong ones, where that can be said."""
+        """Report precision and recall of the written tests against the environment's own; keeps no state."""
         both = [
             (rollout.facts[_PASSED] > 0, is_right(sum(rollout.turn_rewards)))
             for group in groups
             for rollout in group.scored
             if _PASSED in rollout.facts
         ]
-        return told(both)
+        return precision_and_recall(both)
 
 
-def told(both: Sequence[tuple[bool, bool]]) -> Metrics:
-    """Precision and recall of (passes, is right); 0 of 0 is missing."""
+def precision_and_recall(both: Sequence[tuple[bool, bool]]) -> Metrics:
+    """Precision and recall of pairs (passes, is right); 0 / 0 is left out."""
     hits = sum(passes and right for passes, right in both)
     counts = {"test_precision": sum(passes for passes, _ in both), "test_recall": sum(right for _, right in both)}
     return {name: hits / count for name, count in counts.items() if count}
 
 
-_RULES = "strop.standins.test_cases"
-
-
 def hardtests(
     setting: Setting = Setting(env="programs:1+programs:2"),
-    is_hard: bool = True,  # with special and hacking inputs, beside plain ones
+    is_hard: bool = True,  # with special and hacking inputs in addition to plain ones
     clip: float = 0.2,  # PPO clip range of the importance ratio
     warmup_steps: int = 20,  # supervised warm-up steps before RL
 ) -> Run:
-    """Nothing but written tests pays; the environment's own measure them."""
-    task_generators = ("direct", "special", "hacking") if is_hard else ("direct",)
+    """Only the written tests give rewards; the environment's own tests measure them."""
+    task_generators = (direct, special, hacking) if is_hard else (direct,)
     written, solved = (
-        tuple(Procedural(f"{_RULES}:{name}") for name in names)
-        for names in (task_generators, ("straight", "nested", "careless"))
+        tuple(Procedural(rule) for rule in rules) for rules in (task_generators, (straight, nested, careless))
     )
     run = setting.run("hardtests", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)
-    tests = AgreedTests(written, Procedural(f"{_RULES}:validator"), solved)
+    tests = AgreedTests(written, Procedural(written_validator), solved)
     run.rewards = (HardTests(tests, Trials(setting.isolation)),)
     run.warmup = shown(setting, "hardtests", warmup_steps)
     return run

@@ -1,14 +1,14 @@
-"""GRPO on quality gained turn by turn, a part of which is whether the task can be guessed from the work alone.
+"""Inverse specification: GRPO on quality gained per turn, including how well a guesser recovers the brief.
 
 Title: Learning to Present: Inverse Specification Rewards for Agentic Slide Generation
 Paper: arXiv 2603.16839 (2026)
 Claim: With 0.5 % of its parameters trained on 48 briefs, a 7B model reaches 91.2 % of a far larger one's quality,
     33.1 % above where it began.
-Reading: Weights of structure (1), content (2) and inverse specification (2) are the release's, and so are the formula
-    of the guess and what a turn earns beside; an audience that nobody named scores 0, where the release gives 0.7; a
-    component that fails fails the rollout. A sum stands for a brief and its working for the slides: structure is the
-    layout of the completion, content what the environment pays. Rules tell briefs, and guess them from steps that hold
-    (`judge=http://...#MODEL` asks one).
+Reading: The weights of structure (1), content (2) and inverse specification (2) are the release's, as are the formula
+    of the guess and the bonus per turn. An unnamed audience scores 0, where the release gives 0.7; a component that
+    fails fails the rollout. A sum stands in for a brief and its chain of thought for the slides: structure is the
+    layout of the completion, content the environment's reward. Rules write briefs, and guess them from correct steps
+    (`judge=http://...#MODEL` asks a model).
 Left out: Slides: rendering and looks, 5 of the 10 weights; the tools that edit them.
 Acts: reward/quality_gained > 0 and reward/inverse_specification < 1 and fact/quality > 0
 """
@@ -31,13 +31,14 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.inverse_spec import guessed, told
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Outcome, Rollout
 
-# Briefs: what a work was asked to be, told from the task or guessed from the work alone, and how well both agree.
+# Briefs: the request behind a work, read from the task or guessed from the work alone, and their agreement.
 
 _FORM = "Answer in four lines, as in\ntopic: trade by sea\naudience: students\nsize: 5\nthemes: ports, winds, insurance"
 TOLD = f"What does this task ask for? {_FORM}"
@@ -45,13 +46,13 @@ GUESSED = f"You see a work and not what it was asked to be. What was it? {_FORM}
 _LINE = re.compile(r"[ \t*-]*(topic|audience|size|themes)[ \t]*:[ \t]*(.*)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _TOPIC, _AUDIENCE, _SIZE, _THEMES = 0.40, 0.25, 0.15, 0.20
-_CONTAINED, _OVERLAP = 0.7, 0.4  # for an audience that is part of the other, and for words in common
-_EASE = 1.5  # two thirds of the themes are enough
+_CONTAINED, _OVERLAP = 0.7, 0.4  # scores of an audience contained in the other, and of shared words
+_EASE = 1.5  # 2/3 of the themes give the full score
 
 
 @dataclass(frozen=True)
 class Commission:
-    """What is asked for; empty, or 0, where it is not said."""
+    """Request behind a work; fields that are not stated are empty or 0."""
 
     topic: str = ""
     audience: str = ""
@@ -60,27 +61,27 @@ class Commission:
 
 
 def brief_in(text: str) -> Commission | None:
-    """The brief of an answer; None: it says nothing of one."""
+    """The brief in an answer; None if it has no filled line."""
     found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
-    said = {each.group(1).lower(): each.group(2).strip() for each in found if each}
-    if not any(said.values()):
+    fields = {each.group(1).lower(): each.group(2).strip() for each in found if each}
+    if not any(fields.values()):
         return None
-    size = re.fullmatch(r"(\d{1,6})\b.*", said.get("size", ""))
+    size = re.fullmatch(r"(\d{1,6})\b.*", fields.get("size", ""))
     return Commission(
-        said.get("topic", ""), said.get("audience", ""), int(size[1]) if size else 0, said.get("themes", "")
+        fields.get("topic", ""), fields.get("audience", ""), int(size[1]) if size else 0, fields.get("themes", "")
     )
 
 
 async def brief_of(llm_client: LLMClient, wanted: str, **shown: str) -> Commission:
-    """What an LLM client says of the task, or of the completion; nothing that can be read is no brief."""
-    said = await verdict(llm_client, judgement(wanted, **shown), Lines(_LINE))
-    if (found := brief_in(said)) is None:
-        raise LLMClientError(f"need a brief with topic, audience, size and themes, got {said[:80]!r}")
+    """The brief that an LLM client writes for a task or a completion."""
+    text = await verdict(llm_client, judgement(wanted, **shown), Lines(_LINE))
+    if (found := brief_in(text)) is None:
+        raise LLMClientError(f"need a brief with topic, audience, size and themes, got {text[:80]!r}")
     return found
 
 
 def agreement(true: Commission, guess: Commission) -> float:
-    """From 0 to 1: words of the topic found again, the audience, the size, and two thirds of the themes' words."""
+    """From 0 to 1: recall of the topic's words, the audience, the size, and recall of the themes' words."""
     return (
         _TOPIC * _recall(true.topic, guess.topic)
         + _AUDIENCE * _same_audience(true.audience, guess.audience)
@@ -99,7 +100,7 @@ def _recall(true: str, guess: str) -> float:
 
 
 def _same_audience(true: str, guess: str) -> float:
-    """An audience that nobody named is contained in every other, and still no match."""
+    """Match of two audiences, from 0 to 1; an unnamed one matches none, although it is contained in every other."""
     one, other = true.lower().strip(), guess.lower().strip()
     if not one or not other:
         return 0.0
@@ -110,18 +111,18 @@ def _same_audience(true: str, guess: str) -> float:
     return _CONTAINED if one in other or other in one else _OVERLAP * shared
 
 
-# Inverse specification (2603.16839): who sees the work alone guesses what it was asked to be; the closer, the better.
+# Inverse specification (2603.16839): a guesser sees the work alone; the closer its brief to the true one, the better.
 
 
 @dataclass(frozen=True)
 class InverseSpecification(Reward):
-    """0.40 topic + 0.25 audience + 0.15 size + 0.20 themes, each from 0 to 1; a guess that says nothing is none.
+    """0.40 topic + 0.25 audience + 0.15 size + 0.20 themes, each from 0 to 1; an empty guess is an error.
 
-    The guesser is shown the last completion and nothing of the task; a completion without a word earns 0.
+    The guesser sees the last completion and nothing of the task; an empty completion earns 0.
     """
 
-    task_generator: LLMClient  # who says what the task asks for
-    guesser: LLMClient  # who guesses it from the completion alone
+    task_generator: LLMClient  # writes the brief of the task
+    guesser: LLMClient  # guesses it from the completion alone
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
@@ -138,22 +139,22 @@ class InverseSpecification(Reward):
         return agreement(true, await brief_of(self.guesser, GUESSED, completion=rollout.completion))
 
 
-# Quality gained by each turn (2603.16839): what a work is worth after a turn minus what it was worth before.
+# Quality gained by each turn (2603.16839): the work's quality after a turn minus that before.
 #
-# Reading: a component that fails fails the rollout, where the release scores it 0 and lets it weigh. A turn failed
-# where the environment answered with an error; the last one of a rollout that finished has finished the work.
+# Reading: a component that fails fails the rollout, where the release scores it 0 and keeps its weight. A turn failed
+# if the environment answered with an error; the last turn of a finished rollout finished the work.
 
-_WORKED, _FAILED, _FINISHED = 0.01, -0.02, 0.1  # beside the quality, for each turn
+_WORKED, _FAILED, _FINISHED = 0.01, -0.02, 0.1  # added to the quality gained, per turn
 
 
 @dataclass(frozen=True)
 class QualityGained(Reward):
-    """Pays Q(after turn k) - Q(before) at the end of turn k, Q the weighted mean of `components`, and a little beside.
+    """Q(after turn k) - Q(before) plus a small bonus at the end of turn k, Q the weighted mean of `components`.
 
-    The gains add up to the quality of the whole rollout, for it begins with nothing.
+    The gains add up to the quality of the whole rollout, because Q is 0 before the first turn.
     """
 
-    components: tuple[Reward, ...]  # each from 0 to 1; their weights are those of the mean
+    components: tuple[Reward, ...]  # each from 0 to 1, with its weight in the mean
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # if its components are
@@ -166,26 +167,28 @@ class QualityGained(Reward):
         return [await self._score(group, rollout) for rollout in group.rollouts]
 
     async def _score(self, group: Group, rollout: Rollout) -> Paid:
-        cut = [_until(rollout, count) for count in range(1, len(rollout.turns) + 1)]
-        worth = await self._quality(replace(group, rollouts=cut)) if cut else []
-        rollout.facts["quality"] = worth[-1] if worth else 0.0
-        gains = [after - before for before, after in zip([0.0, *worth], worth, strict=False)]
+        prefixes = [_until(rollout, count) for count in range(1, len(rollout.turns) + 1)]
+        quality = await self._quality(replace(group, rollouts=prefixes)) if prefixes else []
+        rollout.facts["quality"] = quality[-1] if quality else 0.0
+        gains = [after - before for before, after in zip([0.0, *quality], quality, strict=False)]
         spans = [
-            Span(number, 0, len(turn.message.content), gain + _beside(rollout, number))
+            Span(number, 0, len(turn.message.content), gain + _turn_bonus(rollout, number))
             for number, (turn, gain) in enumerate(zip(rollout.turns, gains, strict=True))
         ]
         written = [span for span in spans if len(rollout.turns[span.turn].whole)]
         return Paid(sum(span.value for span in spans if span not in written), tuple(written))
 
     async def _quality(self, group: Group) -> list[float]:
-        """Of each rollout of a group."""
-        told = [(each.weight, await _scores(each, group)) for each in self.components]
-        total = sum(weight for weight, _ in told)
-        return [sum(weight * scores[place] for weight, scores in told) / total for place in range(len(group.rollouts))]
+        """Quality of each rollout of a group."""
+        scored = [(each.weight, await _scores(each, group)) for each in self.components]
+        total = sum(weight for weight, _ in scored)
+        return [
+            sum(weight * scores[place] for weight, scores in scored) / total for place in range(len(group.rollouts))
+        ]
 
 
 def _until(rollout: Rollout, count: int) -> Rollout:
-    """The first turns alone; what is noted about them is not noted about the whole."""
+    """The rollout's first `count` turns, with facts of their own."""
     return replace(rollout, turns=rollout.turns[:count], turn_rewards=rollout.turn_rewards[:count], facts={})
 
 
@@ -197,26 +200,23 @@ async def _scores(component: Reward, group: Group) -> Sequence[float]:
     ]
 
 
-def _beside(rollout: Rollout, number: int) -> float:
-    """For a turn that worked, failed, or finished the work."""
+def _turn_bonus(rollout: Rollout, number: int) -> float:
+    """Bonus of a turn that succeeded, failed, or finished the work."""
     if number + 1 == len(rollout.turns):
         return _FINISHED if rollout.outcome is Outcome.FINISHED else _FAILED
-    said = " ".join(message.content for message in rollout.turns[number + 1].told)
-    return _FAILED if said.lower().lstrip().startswith("error") else _WORKED
-
-
-_RULES = "strop.standins.judges.inverse_spec"
+    response = " ".join(message.content for message in rollout.turns[number + 1].told)
+    return _FAILED if response.lower().lstrip().startswith("error") else _WORKED
 
 
 def inverse_spec(
     setting: Setting = Setting(),
-    judge: str = "rules",  # who tells and guesses briefs: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # writes and guesses briefs: rules, itself, a model's folder, or http://HOST/v1#MODEL
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """What the guesser alone says is logged beside it and weighs nothing."""
+    """The inverse specification reward is also logged on its own, with weight 0."""
     run = setting.run("inverse_spec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     content = Earned(weight=2.0) if all(env.pays for env in run.envs) else Checked(run.envs, weight=2.0)
-    task_generator, guesser = (parse_judge(judge, f"{_RULES}:{name}") for name in ("told", "guessed"))
+    task_generator, guesser = (parse_judge(judge, rule) for rule in (told, guessed))
     inverse = InverseSpecification(task_generator, guesser, 2.0)
     run.rewards = (
         QualityGained((Formatted(weight=1.0), content, inverse)),

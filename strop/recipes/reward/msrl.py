@@ -1,13 +1,13 @@
-"""Train a judge of pairs in stages: texts first, then captions of images and videos with texts among them.
+"""MSRL: staged RL of a pairwise judge with group-mean advantages: first texts, then captions of images and videos.
 
 Title: MSRL: Scaling Generative Multimodal Reward Modeling via Multi-Stage Reinforcement Learning
 Paper: arXiv 2603.25108 (2026)
 Claim: An 8B judge of images and videos gains 9.3 points on VL-RewardBench and 5.5 on GenAI-Bench.
-Reading: As released: 1 for the right label, 0.2 for its tags, from the second stage on 0.2 for the type of task (there
-    0.04, by multiplying twice); groups of 8, bounds of 0.2 and 0.28, neither a penalty to the reference nor a division
-    by the spread. How much text the second stage keeps was not found: a quarter. Pairs are worked solutions and
-    mistakes that rules make. The supervised run at the beginning shows captions, too: the bundled model follows no
-    instructions, so that it would never name a type by itself.
+Reading: As released: 1 for the right label, 0.2 for its tags, from the second stage on 0.2 for the type of task (0.04
+    in the release, which multiplies twice); groups of 8, clip bounds of 0.2 and 0.28, no KL penalty, and advantages not
+    divided by the standard deviation. The share of text in the second stage was not found: a quarter. Pairs are worked
+    solutions and mistakes that rules make. The supervised warm-up also shows captions: the bundled model follows no
+    instructions and would never name a type unprompted.
 Left out: Images and videos themselves; with them the third stage and the distillation from captions to media.
 Acts: fact/typed > 0 and reward/tagged_verdict > 0 with taught=24, textual=1, env=arithmetic:1, temperature=0.1
 """
@@ -33,18 +33,17 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Rollout
 
-# MSRL's reward for a judge (2603.25108): its label is right, its tags are in order, and it knows what it judges.
+# MSRL's reward for a judge (2603.25108): a right label, tags in order, and the right type of task.
 #
-# In the release a bare label without its tags is right, tags may come in any order and number, and the 0.2 for a type
-# is multiplied by 0.2 again. Here a label counts between its tags alone, each tag once and in order, and 0.2 is 0.2.
+# The release accepts a bare label without tags and tags in any order and number, and multiplies the 0.2 for a type by
+# 0.2 again. Here a label counts only between its tags, each tag once and in order, and the type is worth 0.2.
 
 
 @dataclass(frozen=True)
 class TaggedVerdict(Reward):
-    """1 for the label of the better completion, `layout` for tags in order, `kind` for the type of what captions stand
-    for.
+    """1 for the label of the better completion, `layout` for tags in order, `kind` for the type of captioned media.
 
-    The last two are facts of a rollout, too: `laid_out` and, where there is a type to tell, `typed`.
+    The last two are also facts of a rollout: `laid_out` and, for captions, `typed`.
     """
 
     layout: float = 0.2
@@ -56,22 +55,22 @@ class TaggedVerdict(Reward):
     def __post_init__(self) -> None:
         if min(self.layout, self.kind) < 0 or not self.layout + self.kind < 1:
             raise ConfigurationError(
-                "TaggedVerdict needs layout and kind >= 0 that are less than a right label together, which is worth 1; "
+                "TaggedVerdict needs layout >= 0, kind >= 0 and layout + kind < 1, the reward of a right label; "
                 f"got {self.layout} and {self.kind}"
             )
 
     def __call__(self, group: Group) -> list[float]:
         truth = truth_of(group.task)
-        return [self._mark(rollout, truth) for rollout in group.rollouts]
+        return [self._score(rollout, truth) for rollout in group.rollouts]
 
-    def _mark(self, rollout: Rollout, truth: PairVerdict) -> float:
-        said = told(rollout.completion)
-        rollout.facts["laid_out"] = float(said.is_laid_out)
-        mark = (said.label == truth.label) + self.layout * said.is_laid_out
+    def _score(self, rollout: Rollout, truth: PairVerdict) -> float:
+        verdict = told(rollout.completion)
+        rollout.facts["laid_out"] = float(verdict.is_laid_out)
+        score = (verdict.label == truth.label) + self.layout * verdict.is_laid_out
         if truth.kind == TEXT:
-            return mark
-        rollout.facts["typed"] = float(said.kind == truth.kind)
-        return mark + self.kind * rollout.facts["typed"]
+            return score
+        rollout.facts["typed"] = float(verdict.kind == truth.kind)
+        return score + self.kind * rollout.facts["typed"]
 
 
 def msrl(
@@ -79,10 +78,10 @@ def msrl(
     taught: int = 40,  # supervised warm-up steps before RL
     textual: int = 50,  # steps of the first stage, on texts alone
     replayed: float = 0.25,  # share of texts in the second stage
-    layout: float = 0.2,  # worth of tags in order
-    kind: float = 0.2,  # worth of the type of task, in the second stage
+    layout: float = 0.2,  # reward of tags in order
+    kind: float = 0.2,  # reward of the right type of task, in the second stage
 ) -> Run:
-    """`steps` are those of the second stage."""
+    """`textual` steps of the first stage come before `steps` of the second."""
     if not 0 <= replayed < 1:
         raise ConfigurationError(f"msrl needs 0 <= replayed < 1, got {replayed}")
     start = shown(setting, "msrl", taught)

@@ -27,6 +27,7 @@ from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.progress_messages import labelled
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
@@ -144,6 +145,6 @@ def oni(
 ) -> Run:
     """What a message is worth is asked once and remembered."""
     run = setting.run("oni", Gae(), (Clip(clip, clip),), values=Critic(device=setting.device), minibatches=4)
-    llm_client = Procedural("strop.standins.judges.progress_messages:labelled")
+    llm_client = Procedural(labelled)
     run.rewards = (Earned(weight=extrinsic), LabelledMessages(llm_client, power, queue, weight=intrinsic))
     return run

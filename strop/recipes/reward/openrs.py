@@ -28,6 +28,7 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.criteria import compared_by_criteria
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
@@ -91,6 +92,6 @@ def openrs(
     """Every two rollouts of a group are compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     truth = measured(run.envs)
-    wins = RubricWins(parse_judge(judge, "strop.standins.judges.criteria:compared"), truth if checked else None)
+    wins = RubricWins(parse_judge(judge, compared_by_criteria), truth if checked else None)
     run.rewards, run.reward_seconds = (wins, truth), judge_seconds(judge)
     return run

@@ -33,6 +33,7 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Gate, LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.checklist import judged_items, verified_items, written_checklist
 from strop.text.llm_prompt import judgement, question
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
@@ -151,9 +152,6 @@ class Checklist(Reward):
         return score_in(answer)
 
 
-_RULES = "strop.standins.judges.checklist"
-
-
 def rlcf(
     setting: Setting = Setting(),
     judge: str = "rules",  # who writes and judges: rules, itself, a model's folder, or http://HOST/v1#MODEL
@@ -164,8 +162,8 @@ def rlcf(
     """No reward model and no answers: what a completion must do is written down first."""
     gates = (BestAndWorst(), WidestGap(share))
     run = setting.run("rlcf", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean(), epochs=2)
-    task_generator, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in ("written", "judged"))
-    verifier = Procedural(f"{_RULES}:verified") if judge == "rules" else None  # it knows its own items alone
+    task_generator, scorer = (parse_judge(judge, rule) for rule in (written_checklist, judged_items))
+    verifier = Procedural(verified_items) if judge == "rules" else None  # it knows its own items alone
     truth = measured(run.envs)
     run.rewards, run.reward_seconds = (
         (Checklist(task_generator, scorer, verifier, samples), truth),

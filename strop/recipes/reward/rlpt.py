@@ -32,6 +32,7 @@ from strop.recipes.warmup import shown
 from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.continuation import continued
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -83,5 +84,5 @@ def rlpt(
     weights = tuple(share if env.level == 2 else 1.0 for env in run.envs)
     run.sampler = Mixture(run.envs, weights, setting.seed)
     run.reward_seconds = judge_seconds(judge)
-    run.rewards = (Continued(parse_judge(judge, "strop.standins.judges.continuation:continued")), Earned(weight=0.0))
+    run.rewards = (Continued(parse_judge(judge, continued)), Earned(weight=0.0))
     return run

@@ -32,6 +32,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.effort import effort
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
@@ -101,7 +102,6 @@ def _working(completion: str) -> str:
 
 
 _FORMS = ("length", "judge")
-_RULE = "strop.standins.judges.effort:effort"
 
 
 def rlsp(
@@ -124,7 +124,7 @@ def rlsp(
     truth = measured(run.envs)
     weight = 1.0 if form == "length" else 1 - share
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)
-    search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, _RULE), share)
+    search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, effort), share)
     run.rewards, run.reward_seconds = (graded, search, truth), judge_seconds(judge)
     if (warmup := shown(setting, "rlsp", taught)) is not None:
         run.warmup = replace(warmup, agent=Injected(Demonstrate(least=1.0), behaviours, behaviours, setting.seed))

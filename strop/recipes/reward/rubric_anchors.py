@@ -25,11 +25,13 @@ from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.criteria import scores_of
 from strop.filter.judges.rubric import answer, items_in
+from strop.generate.llm_clients.procedural import Rule
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.criteria import anchored, guarded, scored_by_criteria
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -91,9 +93,6 @@ class RubricAnchors(Reward):
         return math.expm1(-self.saturation * score) / math.expm1(-self.saturation)
 
 
-_RULES = "strop.standins.judges.criteria"
-
-
 def rubric_anchors(
     setting: Setting = Setting(),
     judge: str = "rules",  # bank of rubrics and judge: rules, itself, a model's folder, or http://HOST/v1#MODEL
@@ -105,17 +104,17 @@ def rubric_anchors(
 ) -> Run:
     """`first` steps come before `steps`, and differ in the rubric alone."""
 
-    def stage(sizes: Setting, rubric: str) -> Run:
+    def stage(sizes: Setting, rubric: Rule) -> Run:
         gates = (RewardBand(low, high),)
         run = sizes.run("rubric_anchors", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), gates=gates)
         truth = measured(run.envs)
-        task_generator, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in (rubric, "scored"))
+        task_generator, scorer = (parse_judge(judge, rule) for rule in (rubric, scored_by_criteria))
         run.rewards, run.reward_seconds = (
             (RubricAnchors(task_generator, scorer, saturation), truth),
             judge_seconds(judge),
         )
         return run
 
-    run = stage(setting, "guarded")
-    run.warmup = stage(replace(setting, steps=first), "anchored")
+    run = stage(setting, guarded)
+    run.warmup = stage(replace(setting, steps=first), anchored)
     return run

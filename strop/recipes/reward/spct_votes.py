@@ -24,6 +24,7 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.listwise import scored_list
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -87,9 +88,6 @@ class ShuffledVotes(Reward):
         return score_in(await verdict_or_none(self.meta, text, NUMBER, _EXACT, key_of(text))) or 0.0
 
 
-_RULE = "strop.standins.judges.listwise:scored"
-
-
 def spct_votes(
     setting: Setting = Setting(group_size=4),
     judge: str = "rules",  # who scores: rules, itself, a folder, or http://HOST/v1#MODEL
@@ -100,7 +98,7 @@ def spct_votes(
 ) -> Run:
     """No answers are needed where a judge can compare."""
     run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    second = parse_judge(meta, _RULE) if meta else None
-    run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured(run.envs))
+    second = parse_judge(meta, scored_list) if meta else None
+    run.rewards = (ShuffledVotes(parse_judge(judge, scored_list), votes, second, kept), measured(run.envs))
     run.reward_seconds = max(judge_seconds(judge), judge_seconds(meta or "rules"))
     return run

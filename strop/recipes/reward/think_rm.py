@@ -31,6 +31,7 @@ from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.pairwise import compared
 from strop.text.llm_prompt import judgement
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
@@ -126,7 +127,7 @@ def think_rm(
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """G (G - 1) / 2 judgements per task, and no score of any single completion."""
-    rules = Procedural("strop.standins.judges.pairwise:compared")
+    rules = Procedural(compared)
     judge = rules if llm_client == "rules" else parse_llm_client(llm_client)
     run = setting.run("think_rm", Given(), (Clip(clip, clip), Kl("k3", kl)), minibatches=2)
     truth = measured(run.envs)

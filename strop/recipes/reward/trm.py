@@ -35,6 +35,7 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.sentences import judged_sentences
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.arithmetic.turn_returns import ends_of, placed_payments
@@ -230,7 +231,7 @@ def trm(
     if trains == "judge":
         run.rewards = (VerdictsRight(bonus),)
         return run
-    llm_client = parse_judge(judge, "strop.standins.judges.sentences:judged")
+    llm_client = parse_judge(judge, judged_sentences)
     run.rewards = (SentenceVerdicts(llm_client), Pairwise(Graded(run.envs), preference))
     run.reward_seconds = judge_seconds(judge)
     return run

@@ -1,1 +1,1 @@
-"""What should be tried next, and how often?"""
+"""Recipes that change which tasks are sampled, how many rollouts each gets, and which groups are trained on."""

@@ -1,16 +1,15 @@
-"""RL on mathematics with longer and longer completions, then on code, then on mathematics again; solved tasks drop out.
+"""AceReason-Nemotron: staged on-policy GRPO with growing completion length, math then code; solved tasks are dropped.
 
 Title: AceReason-Nemotron: Advancing Math and Code Reasoning through Reinforcement Learning
 Paper: arXiv 2505.16400 (2025)
 Claim: Mathematics alone gives 14.6 and 17.2 % on AIME 2025 and 6.8 and 5.8 % on LiveCodeBench (7B and 14B).
 Reading: Six runs, each from the model of the one before: mathematics at 8K, 16K and 24K tokens, code at 24K and 32K,
-    mathematics at 32K; here these are 3/8 (a quarter would cut every completion short), 1/2, 3/4 and all of
-    `max_tokens`.
-    Groups of 8 in the first stage of each and 16 after, rewards divided by the group's spread, strictly on-policy, no
-    KL and no entropy. From mathematics at 24K and code at 32K on, tasks that more than 6 of 16 rollouts solve are not
-    tried again; for code the share was not found. Sums stand for mathematics, and expressions that reach a target for
-    code.
-Left out: Rates of teachers by which code tasks are chosen, and code's changes of temperature and learning rate.
+    mathematics at 32K; here these are 3/8 (a quarter would truncate every completion), 1/2, 3/4 and all of
+    `max_tokens`. Groups of 8 in the first stage of each kind and 16 after, rewards divided by the group's standard
+    deviation, strictly on-policy, no KL penalty and no entropy bonus. From mathematics at 24K and code at 32K on, tasks
+    that more than 6 of 16 rollouts solve are dropped; for code the share was not found. Sums replace mathematics, and
+    expressions that reach a target replace code.
+Left out: Pass rates of teachers by which code tasks are chosen, and code's changes of temperature and learning rate.
 Acts: passed_over > 0 with tasks=4
 """
 
@@ -32,25 +31,25 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 
-# AceReason-Nemotron's filter (2505.16400): what the policy solves too often is not tried again.
+# AceReason-Nemotron's filter (2505.16400): tasks that the policy solves too often are dropped.
 #
-# Reading: the paper drops tasks before a stage by 16 rollouts of the model that begins it; here a task is dropped by
-# its own group, the first time that solves it too often, as the paper's last code stage does after each epoch.
+# Reading: the paper drops tasks before a stage, by 16 rollouts of the model that starts it; here a task is dropped
+# after its first group above the limit, as in the paper's last code stage after each epoch.
 
 _KNOWN = 100_000  # solved tasks remembered, the latest
-_TRIES = 1000  # tasks in a row that may be passed over
+_TRIES = 1000  # tasks in a row that may be skipped
 
 
 @dataclass
 class Unsolved(Sampler):
-    """What `inner` chooses, less tasks of which a group solved a larger share than `most`.
+    """Sampler that skips tasks of `inner` of which a group solved a larger share than `most`.
 
-    Where it comes round to a task that was just passed over, all are solved, and that one is tried after all. Groups
+    When `inner` returns a task that was just skipped, all tasks are solved, and that one is sampled after all. Groups
     may come in any order.
     """
 
     inner: Sampler
-    most: float = 6 / 16  # share of right rollouts up to which a task is tried again
+    most: float = 6 / 16  # largest share of right rollouts of a task that is sampled again
     _solved: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _passed_over: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -74,7 +73,7 @@ class Unsolved(Sampler):
             del self._solved[next(iter(self._solved))]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing itself; says how many tasks are solved, and how often one of them was passed over, so far."""
+        """Metrics only: solved tasks, and skipped ones so far."""
         return {"solved_tasks": float(len(self._solved)), "passed_over": float(self._passed_over)}
 
     def state(self) -> dict[str, Any]:
@@ -84,8 +83,7 @@ class Unsolved(Sampler):
         self._solved, self._passed_over = dict.fromkeys(state["solved"]), int(state["passed_over"])
 
 
-# of each stage: whether it is code, share of the longest completion, factor of rollouts, and whether solved tasks drop
-# out
+# per stage: is it code, share of max_tokens, factor of group_size, are solved tasks dropped
 _STAGES = (
     (False, 0.375, 1, False),
     (False, 0.5, 2, False),
@@ -98,11 +96,11 @@ _STAGES = (
 
 def acereason_nemotron(
     setting: Setting = Setting(steps=30),
-    code: str = "countdown:4",  # the environment of the stages on code
-    tasks: int = 64,  # of a stage in which solved ones drop out
-    most: float = 0.375,  # share of right rollouts up to which a task is tried again
+    code: str = "countdown:4",  # environment of the code stages
+    tasks: int = 64,  # of a stage in which solved ones are dropped
+    most: float = 0.375,  # largest share of right rollouts of a task that is sampled again
 ) -> Run:
-    """Six stages of `steps` steps each; `group_size` rollouts in the first of both kinds, twice as many after."""
+    """Six stages of `steps` steps each; `group_size` rollouts in the first of each kind, twice as many after."""
     run: Run | None = None
     for is_code, share, factor, is_filtered in _STAGES:
         stage = replace(

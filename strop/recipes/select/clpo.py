@@ -1,13 +1,13 @@
-"""Hard tasks come back in simpler words and those of medium difficulty in others, beside the tasks themselves.
+"""CLPO: GRPO with rewritten tasks (hard ones simplified, medium ones reworded) and half the KL penalty on hard tasks.
 
 Title: CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning
 Paper: arXiv 2509.25004 (2025)
 Claim: 6.96 points more pass@1 on average over eight benchmarks.
-Reading: As released: 4 rollouts, one rewrite of each task with the same answer, simpler up to a success of 0.3 and in
-    other words up to 0.7, groups without contrast dropped, half of the penalty on hard tasks. The release tries and
-    trains rewrites in the batch of their originals; here they are tried in the next ones, half of each batch. Rules of
-    the bundled environments rewrite in place of the policy, since the bundled model writes no problems:
-    llm_client=itself is the paper's. A text that says its answer is refused.
+Reading: As released: 4 rollouts, one rewrite of each task with the same answer, simpler up to a pass rate of 0.3 and
+    reworded up to 0.7, groups without contrast dropped, half of the KL penalty on hard tasks. The release samples and
+    trains rewrites in the batch of their originals; here they follow in the next batches, half of each. A rule stands
+    in for the rewriting LLM with the bundled environments, since the bundled model writes no problems:
+    llm_client=itself is the paper's. A rewrite that contains its answer is refused.
 Left out: Hard rewrites first where a batch is cut to the number of machines.
 Acts: written > 0 and written_share > 0 and hard_share > 0
 """
@@ -43,21 +43,20 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# CLPO's rewrites (2509.25004): hard tasks in simpler words, those of medium difficulty in others; the answer stays.
+# CLPO's rewrites (2509.25004): hard tasks are simplified, medium ones reworded; the answer stays.
 #
-# Whoever rewrites is shown the answer, as in the release, so what says it is refused
-# (`control/task_generators/support/validation.py`). A rewrite is not rewritten again, and is tried in a later batch
-# than
-# its parent, where the release has both in one.
+# The rewriter reads the answer, as in the release, so a rewrite that contains it is refused
+# (`control/task_generators/support/validation.py`). A rewrite is not rewritten again, and is sampled in a later batch
+# than its parent, where the release has both in one.
 
 
 @dataclass(frozen=True)
 class Reworded(TaskGenerator):
-    """One rewrite of each task that at most `medium` of its rollouts solved; simpler where at most `hard` did."""
+    """Task generator: one rewrite of each task with a pass rate of at most `medium`; a simpler one up to `hard`."""
 
-    llm_client: LLMClient | None = None  # who rewrites; None: the policy itself
-    hard: float = 0.3  # success of a task up to which a simpler one is asked for
-    medium: float = 0.7  # success up to which another wording is asked for; above, none
+    llm_client: LLMClient | None = None  # rewrites; None: the policy itself
+    hard: float = 0.3  # pass rate up to which the rewrite is simpler
+    medium: float = 0.7  # pass rate up to which the task is reworded; above, no rewrite
 
     def __post_init__(self) -> None:
         if not 0 <= self.hard <= self.medium <= 1:
@@ -72,20 +71,22 @@ class Reworded(TaskGenerator):
         return [child(group.task, said.get("task", ""), group.task.answer)]
 
 
-# CLPO's penalty (2509.25004): half as strong on tasks that are hard, so that the policy may move where it must.
+# CLPO's KL penalty (2509.25004): half as strong on hard tasks, where the policy has to change most.
 #
-# Reading: the release's estimator is k3, and what is hard is its group's mean reward.
+# Reading: the release's estimator is k3, and a task is hard by its group's mean reward.
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class KlBySuccess(Loss):
-    """exp(-d) - 1 + d with d = log(policy / reference); times `relief` where at most `hard` of a group is right."""
+    """Loss exp(-d) - 1 + d with d = log(policy / reference); times `relief` where at most `hard` of a group is
+    right.
+    """
 
     hard: float = 0.3  # mean reward of a group up to which its task is hard
     relief: float = 0.5  # factor of the penalty on hard tasks
-    weight: float = 0.001  # of this loss beside others
+    weight: float = 0.001  # of this loss relative to others
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
@@ -100,13 +101,13 @@ class KlBySuccess(Loss):
 
 def clpo(
     setting: Setting = Setting(env="arithmetic:5+countdown:3", group_size=4, groups_per_step=16),
-    llm_client: str = "rules",  # who rewrites: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    hard: float = 0.3,  # success of a task up to which a simpler one is asked for
-    medium: float = 0.7,  # success up to which another wording is asked for
-    share: float = 0.5,  # of the batches that rewrites may have
-    kl: float = 0.001,  # weight of the penalty to the reference
+    llm_client: str = "rules",  # rewrites tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    hard: float = 0.3,  # pass rate up to which the rewrite is simpler
+    medium: float = 0.7,  # pass rate up to which the task is reworded; above, no rewrite
+    share: float = 0.5,  # largest share of rewrites in a batch
+    kl: float = 0.001,  # weight of the KL penalty to the reference
 ) -> Run:
-    """The policy's own successes say what is rewritten, and how."""
+    """The policy's pass rates decide which tasks are rewritten, and how."""
     run = setting.run("clpo", GroupStandard(), (Clip(0.2, 0.2), KlBySuccess(hard, 0.5, kl)), gates=(ZeroVariance(),))
     run.task_generator = Reworded(parse_llm_client(llm_client), hard, medium)
     run.sampler = WithWritten(Uniform(run.envs), share)

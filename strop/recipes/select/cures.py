@@ -1,12 +1,12 @@
-"""Tasks are drawn by how uncertain their outcome is, and have rollouts in the same proportion; the rest is GRPO.
+"""CurES: GRPO with tasks and rollouts allotted by the standard deviation of the outcome, sqrt(p (1 - p)).
 
 Title: CurES: From Gradient Analysis to Efficient Curriculum Learning for Reasoning LLMs
 Paper: arXiv 2510.01037 (2025)
 Claim: 3.3 points more than GRPO with a model of 1.5B and 4.8 with one of 7B, and faster.
-Reading: Success rates are Beta counts that forget nothing, as released. The first visit of a task is its probe, where
-    the paper has a pass of 4 rollouts over all of them. Gradients are taken as equally long. The release's temperature
-    makes the choice even; 0.1 is ours. A price keeps the mean of 8 rollouts, where the paper divides each batch.
-Left out: REINFORCE++ as the learner, which the paper has beside GRPO. Norms of gradients in the number of rollouts.
+Reading: Pass rates are Beta counts without decay, as released. The first visit of a task is its probe, where the paper
+    has a pass of 4 rollouts over all of them. Gradients are taken as equally long. The release's temperature makes the
+    choice uniform; 0.1 is our own. A price keeps the mean of 8 rollouts, where the paper divides each batch.
+Left out: REINFORCE++ as the learner, the paper's alternative to GRPO. Gradient norms in the number of rollouts.
 Acts: preference > 0 and rollouts_spread > 0 with tasks=16
 """
 
@@ -35,23 +35,24 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Metrics, Task
 
-# CurES's rollouts (2510.01037): a task has them in proportion to how uncertain its outcome is.
+# CurES's budget (2510.01037): rollouts in proportion to the standard deviation of a task's outcome.
 #
-# For a fixed total this makes the variance of the gradient least. Readings: gradients of all rollouts are taken as
-# equally long, which leaves sqrt(p (1 - p)) of the paper's deviation; p is what the run's pass-rate estimator foresaw,
-# so that a
-# task of which nothing is known has the most, and its first visit is its probe. The total is kept by a price and not
-# within each batch, so nobody waits for the batch to be known.
+# For a fixed total this minimizes the variance of the gradient. Readings: gradients of all rollouts are taken as
+# equally long, which leaves sqrt(p (1 - p)) of the paper's deviation; p is the prediction of the run's pass-rate
+# estimator, so an unknown task gets the most rollouts, and its first visit is its probe. A price keeps the total, not a
+# division within each batch, so no task waits for the rest of its batch.
 
-_UNKNOWN = (0.5, 1 / 12)
+_UNKNOWN = (0.5, 1 / 12)  # mean and variance of a uniform pass rate
 
 
 @dataclass
 class ByDeviation(Budget):
-    """mean * 2 sqrt(p (1 - p)) / price rollouts, from `least` to `most`; the price keeps their mean at `mean`."""
+    """Budget of mean * 2 sqrt(p (1 - p)) / price rollouts, from `least` to `most`; the price keeps their mean at
+    `mean`.
+    """
 
     mean: float = 8.0  # rollouts of a group, on average
-    least: int = 2  # one rollout alone is compared with nothing
+    least: int = 2  # a single rollout has no sibling to compare with
     most: int = 32
     _price: Price = field(init=False, repr=False, compare=False)
 
@@ -73,7 +74,7 @@ class ByDeviation(Budget):
         self._price.pay(len(group.rollouts))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what a rollout costs now, and how unevenly they were allotted."""
+        """Metrics only: the current price, and the largest minus the smallest group."""
         sizes = [len(group.rollouts) for group in groups]
         return {"price": self._price.value, "rollouts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
 
@@ -84,19 +85,18 @@ class ByDeviation(Budget):
         self._price.restore(state["price"])
 
 
-# CurES's choice of tasks (2510.01037): each is drawn the more often, the less its outcome is certain.
+# CurES's choice of tasks (2510.01037): the more uncertain a task's outcome, the more often it is sampled.
 #
-# Reading: success rates are those that the run's pass-rate estimator expects; with `TaskCounts` that forget nothing
-# they are the
-# paper's. The release divides by a temperature so high that all tasks are drawn alike within half a percent; here it is
-# a setting that bites.
+# Reading: pass rates are those that the run's estimator predicts; with `TaskCounts` without decay they are the paper's.
+# The release divides by a temperature so high that the probabilities of tasks differ by less than half a percent; here
+# it is a parameter that has an effect.
 
 
 @dataclass
 class VarianceWeighted(Sampler):
-    """P(task) is in proportion to exp(sqrt(p (1 - p)) / temperature); all of a pool are ordered anew for every version.
+    """Sampler with P(task) proportional to exp(sqrt(p (1 - p)) / temperature); a pool is reordered for every version.
 
-    The order is that of draws without replacement, so that no task is tried twice under the same weights.
+    The order is sampled without replacement, so no task comes twice under the same weights.
     """
 
     envs: tuple[Environment, ...]
@@ -104,7 +104,7 @@ class VarianceWeighted(Sampler):
     temperature: float = 0.1  # the lower, the more the most uncertain tasks are preferred
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
     _preference: float = field(default=0.0, init=False, repr=False, compare=False)  # at the last choice
 
     def __post_init__(self) -> None:
@@ -113,10 +113,10 @@ class VarianceWeighted(Sampler):
         self._pool = Pool(self.envs, self.tasks)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        return self._pool.task(self._hand.next(step, lambda number: self._ordered(step, estimator, number)))
+        return self._pool.task(self._pending.next(step, lambda number: self._ordered(step, estimator, number)))
 
     def probabilities(self, step: int, estimator: PassRateEstimator) -> Doubles:
-        """Of each task to be drawn first: [N]."""
+        """Probability of each task to come first: [N]."""
         means = estimator.predict(self._pool.tasks(range(len(self._pool))), step)[0].astype(np.float64)
         return softmax(np.sqrt(means * (1 - means)), self.temperature)
 
@@ -126,25 +126,25 @@ class VarianceWeighted(Sampler):
         return drawn(probabilities, len(probabilities), (self.seed, number))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how far the last choice was from an even one."""
+        """Metrics only: distance of the last choice from a uniform one."""
         return {"preference": self._preference}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._hand.state(), "preference": self._preference}
+        return {"hand": self._pending.state(), "preference": self._preference}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._hand.restore(state["hand"])
+        self._pending.restore(state["hand"])
         self._preference = float(state["preference"])
 
 
 def cures(
     setting: Setting = Setting(env="countdown:4"),
     tasks: int = 256,  # of each environment, to choose from
-    softness: float = 0.1,  # temperature of the choice: the lower, the more uncertain tasks are preferred
+    softness: float = 0.1,  # temperature of the choice: the lower, the more the most uncertain tasks are preferred
     least: int = 2,  # rollouts of one task
     most: int = 32,  # rollouts of one task; `group_size` is their mean
 ) -> Run:
-    """GRPO with draws and rollouts where outcomes are least certain."""
+    """GRPO with tasks and rollouts where outcomes are least certain."""
     run = setting.run(
         "cures",
         GroupStandard(),

@@ -1,13 +1,13 @@
-"""Yes or no, then a choice, then an open answer; then the policy imitates its own right answers.
+"""Curr-ReFT: GRPO on yes/no, then multiple-choice, then open questions; last, rejection-sampled self-imitation.
 
 Title: Boosting the Generalization and Reasoning of Vision Language Models with Curriculum Reinforcement Learning
 Paper: arXiv 2503.07065 (2025)
 Claim: A model of 3B parameters does as well as those of 32B.
-Reading: The three stages are GRPO runs with groups of 4 in a row, here one run in three equal parts. The first two ask
-    about the tasks of the third: whether an answer is right, and which of four is. The bundled model has seen neither
-    question, so a short supervised run on their demonstrations comes before; the paper's model needs none. Rejection
-    sampling keeps what the environment calls right, where the paper asks a judge.
-Left out: Images, overlap of boxes as a reward, and the reward of a format, which no environment here has.
+Reading: The three stages are consecutive GRPO runs with groups of 4, here one run in three equal parts. The first two
+    ask about the tasks of the third: whether an answer is right, and which of four is. The bundled model has seen
+    neither kind of question, so a short supervised run on demonstrations comes before; the paper's model needs none.
+    Rejection sampling keeps what the environment scores as right, where the paper asks a judge.
+Left out: Images, overlap of bounding boxes as a reward, and a format reward, which no environment here has.
 Acts: warmup/stage > 0 and kept_share < 1 with taught=4, improved=2
 """
 
@@ -35,10 +35,10 @@ from strop.training.reductions.sequence_mean import SequenceMean
 def curr_reft(
     setting: Setting = Setting(group_size=4, steps=150),
     taught: int = 12,  # steps of supervised training first, on all three kinds, or the open one is forgotten
-    improved: int = 20,  # steps of imitation of right answers last
-    kl: float = 0.04,  # weight of the penalty to the reference
+    improved: int = 20,  # steps of imitation of right completions last
+    kl: float = 0.04,  # weight of the KL penalty to the reference
 ) -> Run:
-    """`steps` are those of the three stages together; `taught` and `improved` steps come before and after."""
+    """`steps` counts the three stages together; `taught` and `improved` steps come before and after."""
     curriculum = setting.run("curr_reft", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
     curriculum.warmup = shown(setting, "curr_reft", taught)
     last = replace(setting, steps=improved)
@@ -46,14 +46,14 @@ def curr_reft(
     run.warmup = curriculum
     _widen(run)
     third = max(setting.steps // 3, 1)
-    judged, choice, plain = (Uniform(curriculum.envs[kind::3]) for kind in range(3))
-    curriculum.sampler = Staged((judged, choice, plain), (third, third))
+    true_false, choice, plain = (Uniform(curriculum.envs[kind::3]) for kind in range(3))
+    curriculum.sampler = Staged((true_false, choice, plain), (third, third))
     run.sampler = Uniform(run.envs[2::3])
     return run
 
 
 def _widen(run: Run) -> None:
-    """Put three environments in place of each, in warm-ups too: judged, choice and plain."""
+    """Replace each environment by three (true/false, multiple choice, plain), in warm-ups too."""
     if run.warmup is not None:
         _widen(run.warmup)
     run.envs = tuple(each for env in run.envs for each in (Judged(env), Choice(env), env))

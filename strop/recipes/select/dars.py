@@ -1,11 +1,12 @@
-"""A second wave of rollouts of hard tasks, so that they weigh as much as even ones; large draws, trained twice.
+"""DARS: a second wave of rollouts equalizes the advantage mass of hard and medium tasks; large batches, two epochs.
 
 Title: Depth-Breadth Synergy in RLVR: Unlocking LLM Reasoning Gains with Adaptive Exploration
 Paper: arXiv 2508.13755 (2025)
-Claim: Better pass@1 and pass@k at once than more attempts or larger batches alone.
+Claim: Better pass@1 and pass@k at once than more rollouts or larger batches alone.
 Reading: As released: 8 rollouts, at most 32 (64 by hardness), rewards minus the mean over both waves, tokens over a
-    constant, the whole batch as one minibatch, in two epochs. Its 3072 tasks a batch are 32 here.
-Left out: The variant that divides by the spread, which no released run uses. The release's bonus of 0.001 on entropy.
+    constant, the whole batch as one minibatch, in two epochs. Its 3072 tasks per batch are 32 here.
+Left out: The variant that divides by the standard deviation, which no released run uses. The release's entropy bonus of
+    0.001.
 Acts: rollouts_added > 0
 """
 
@@ -26,27 +27,27 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.constant_length import ConstantLength
 from strop.types import Group, Metrics
 
-# DARS's second wave (2508.13755): what the first one found hard gets more rollouts, so that it weighs as much.
+# DARS's second wave (2508.13755): hard tasks get more rollouts, so that their total advantage is as large as others'.
 #
-# Without division by the spread, the advantage of n rollouts of which the share a is right has the size n * 2a(1 - a):
-# most for even tasks, least for hard ones. Reading: as released. A task that nobody solved counts as one with half a
-# success, one that at least half solved gets nothing more. Pass rates over whole groups weigh hard tasks more from here
-# on.
+# Without division by the standard deviation, n rollouts with the share a right have the total |advantage| n * 2a(1 -
+# a): largest at a = 1/2, smallest for hard tasks. Reading: as released. A task without a success counts as half a
+# success; one that at least half of the rollouts solved gets no more. Pass rates over whole groups overweight hard
+# tasks from here on.
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Rebalanced(Budget):
-    """`size` rollouts, then so many more that a hard task's advantage is as large as an even one's would be with
-    `size`.
+    """Budget of `size` rollouts, then as many more as a hard task needs to reach the total |advantage| of a half-solved
+    one.
 
-    With `by_hardness` it is 2(1 - a) times as large: what is harder then weighs more than what is even.
+    With `by_hardness` the target is 2(1 - a) times as large: harder tasks then weigh more than half-solved ones.
     """
 
     size: int = 8  # rollouts of the first wave
     most: int = 32  # rollouts of both waves
-    by_hardness: bool = False  # whether harder tasks shall weigh more than even ones, and not the same
+    by_hardness: bool = False  # whether harder tasks weigh more than half-solved ones, not the same
 
     def __post_init__(self) -> None:
         if not 2 <= self.size <= self.most:
@@ -57,17 +58,20 @@ class Rebalanced(Budget):
         return max(self.wanted(group) - made, 0) if made else self.size
 
     def wanted(self, group: Group) -> int:
-        """How many rollouts the first wave asks for in all."""
+        """Number of rollouts in all, by the success of the first wave."""
         right, count = successes(self._first(group))
         if not count or right >= count / 2:
             return self.size
         share = right / count or 0.5 / count
-        advantage, even = 2 * share * (1 - share), count / 2  # of one rollout; of a whole wave at an even task
+        advantage, even = (
+            2 * share * (1 - share),
+            count / 2,
+        )  # |advantage| of one rollout; of `count` rollouts of a half-solved task
         goal = even * (2 * (1 - share) if self.by_hardness else 1)
         return min(self.size + math.ceil(goal / advantage - count - _ROUNDING), self.most)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much was added, and how often only that brought a success."""
+        """Metrics only: rollouts added, and share of groups whose only successes are among those."""
         added = [max(len(group.rollouts) - self.size, 0) for group in groups]
         saved = [successes(group)[0] > 0 and successes(self._first(group))[0] == 0 for group in groups]
         count = max(len(groups), 1)
@@ -80,9 +84,9 @@ class Rebalanced(Budget):
 def dars(
     setting: Setting = Setting(groups_per_step=32),
     most: int = 32,  # rollouts of one task, both waves together; the paper has 64 with by_hardness
-    by_hardness: bool = False,  # whether harder tasks shall weigh more than even ones, and not the same
+    by_hardness: bool = False,  # whether harder tasks weigh more than half-solved ones, not the same
 ) -> Run:
-    """`group_size` rollouts first, then up to `most` at what was solved by fewer than half of them."""
+    """`group_size` rollouts first, then up to `most` for tasks that fewer than half of them solved."""
     return setting.run(
         "dars",
         GroupMean(),

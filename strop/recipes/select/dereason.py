@@ -1,12 +1,12 @@
-"""Tasks that need little reasoning are imitated, and those that need much are left to RL.
+"""DeReason: SFT on tasks that need little reasoning, RL on those that need much; the split is by difficulty score.
 
 Title: DeReason: A Difficulty-Aware Curriculum Improves Decoupled SFT-then-RL Training for General Reasoning
 Paper: arXiv 2603.11193 (2026)
 Claim: 43.8 on average, against 42.9 with a random split of the same sizes.
-Reading: The paper has a model score each task from 1 to 5 with the answer hidden; 4 and more go to RL, the rest to
-    supervised training. Here a score is read from a file, or is the number of steps in the environment's working, of
-    which 3 and more go to RL.
-Left out: The judge itself. A control whose split is matched by domain, which the scores are confounded with.
+Reading: In the paper a model scores each task from 1 to 5 with the answer hidden; 4 and more go to RL, the rest to
+    supervised training. Here the score is read from a file, or is the number of steps in the environment's worked
+    solution, of which 3 and more go to RL.
+Left out: The scoring model. A control whose split is matched by domain, with which the scores are confounded.
 Acts: passed_over > 0 and warmup/passed_over > 0 with warmup_steps=2
 """
 
@@ -33,32 +33,32 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import FilePath, Group, Metrics, Task
 
-# Only tasks whose score lies in a range: DeReason's two sets (2603.11193), broad ones to imitate, hard ones for RL.
+# DeReason's split (2603.11193): tasks whose score lies in a range, easy ones for SFT and hard ones for RL.
 #
-# Reading: a score is read from a file that a judge has written, or is the number of steps in the environment's own
-# working.
+# Reading: a score is read from a file that a judge wrote, or is the number of steps in the environment's worked
+# solution.
 
-_TRIES = 1000  # tasks in a row that may be passed over
-_ALL = 1000  # steps: more than any working has
+_TRIES = 1000  # tasks in a row that may be skipped
+_ALL = 1000  # steps: more than any worked solution has
 
 
 @dataclass
-class Where(Sampler):
-    """What `inner` chooses, less tasks with a score below `low`, or of `high` and more.
+class ScoreRange(Sampler):
+    """Sampler that skips tasks of `inner` with a score below `low`, or of `high` and more.
 
-    Two of them that meet at a bound share no task and leave none out.
+    Two samplers that meet at a bound share no task and omit none.
     """
 
     inner: Sampler
     envs: tuple[Environment, ...]
     low: float | None = None  # least score; None: no limit
-    high: float | None = None  # score from which a task is left out; None: no limit
-    scores: FilePath = ""  # JSONL with a prompt and a score in each line; empty: steps of the working
+    high: float | None = None  # score from which a task is skipped; None: no limit
+    scores: FilePath = ""  # JSONL with a prompt and a score in each line; empty: steps of the worked solution
     _passed_over: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.low is not None and self.high is not None and not self.low < self.high:
-            raise ConfigurationError(f"Where needs low < high, got {self.low} and {self.high}")
+            raise ConfigurationError(f"ScoreRange needs low < high, got {self.low} and {self.high}")
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         for _ in range(_TRIES):
@@ -71,7 +71,7 @@ class Where(Sampler):
     def score(self, task: Task) -> float:
         if self.scores:
             if (prompt := prompt_of(task)) not in self._read:
-                raise DataError(f"{self.scores} has no score of {prompt!r}")
+                raise DataError(f"{self.scores} has no score for the prompt {prompt!r}")
             return self._read[prompt]
         env = env_of(self.envs, task)
         assert isinstance(env, Hints)
@@ -83,7 +83,7 @@ class Where(Sampler):
         return [] if Path(self.scores).is_file() else [f"{self.scores} does not exist"]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing itself; says which scores the batch has, and how many tasks were passed over so far."""
+        """Metrics only: mean score of the batch, and tasks skipped so far."""
         known = [self.score(group.task) for group in groups]
         return {"task_score": sum(known) / max(len(known), 1), "passed_over": float(self._passed_over)}
 
@@ -109,14 +109,14 @@ class Where(Sampler):
 
 def dereason(
     setting: Setting = Setting(env="arithmetic:3+arithmetic:4+arithmetic:5"),
-    warmup_steps: int = 20,  # of supervised training on what needs little reasoning
+    warmup_steps: int = 20,  # of supervised training on tasks that need little reasoning
     least: float = 3.0,  # score from which a task is for RL
-    scores: str = "",  # JSONL with a prompt and a score in each line; empty: steps of the environments' working
+    scores: str = "",  # JSONL with a prompt and a score in each line; empty: steps of the worked solutions
 ) -> Run:
-    """Two runs on the same environments that share no task."""
+    """A supervised run and an RL run on the same environments that share no task."""
     run = setting.run("dereason", GroupStandard(), (Clip(),))
-    run.sampler = Where(Uniform(run.envs), run.envs, low=least, scores=scores)
+    run.sampler = ScoreRange(Uniform(run.envs), run.envs, low=least, scores=scores)
     run.warmup = shown(setting, "dereason", warmup_steps)
     if run.warmup is not None:
-        run.warmup.sampler = Where(Uniform(run.envs), run.envs, high=least, scores=scores)
+        run.warmup.sampler = ScoreRange(Uniform(run.envs), run.envs, high=least, scores=scores)
     return run

@@ -1,1 +1,1 @@
-"""What was expected: critics, probes and guidance by values."""
+"""Recipes with value estimates: critics, probes, pass-rate baselines and value-guided decoding."""

@@ -33,10 +33,11 @@ from strop.filter.judges.progress_frames import (
     percentages,
     question,
 )
-from strop.generate.llm_clients.procedural import Procedural
+from strop.recipes.llm_clients import parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, LLMClient, Reward
 from strop.run import Run
+from strop.standins.judges.progress import guessing
 from strop.training.losses.reinforce import Reinforce
 from strop.types import GateResult, Group, Metrics, Rollout, Sampling
 
@@ -139,12 +140,12 @@ class ProgressWeighted(Advantage):
 
 def gvl(
     setting: Setting = Setting(env="guess:3"),
-    llm_client: str = "strop.standins.judges.progress:guessing",  # module:function that says how far each step is
+    judge: str = "rules",  # says how far each step is: rules, itself, a model folder, or http://HOST/v1#MODEL
     least: float = 0.5,  # value-order correlation of a rollout that is imitated
     sharpness: float = 1.0,  # of weights, in progress
 ) -> Run:
     """No answer is known: progress alone chooses and weighs."""
     run = setting.run("gvl", ProgressWeighted(sharpness), (Reinforce(),), gates=(Ordered(least),))
     (judged,) = run.rewards
-    run.rewards = (InContextProgress(Procedural(llm_client)), replace(judged, weight=0.0))  # type: ignore[type-var]
+    run.rewards = (InContextProgress(parse_judge(judge, guessing)), replace(judged, weight=0.0))  # type: ignore[type-var]
     return run

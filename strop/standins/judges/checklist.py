@@ -2,7 +2,7 @@
 verifier.
 
 They stand for the larger model of RLCF and know no task's answer. To be asked by `Procedural`, for example as
-`strop.standins.judges.checklist:judged`.
+`strop.standins.judges.checklist:judged_items`.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ def met(requirement: str, task: str, completion: str) -> float:
     return _BY_TEXT[requirement](task, completion)
 
 
-def written(text: str) -> str:
+def written_checklist(text: str) -> str:
     """The checklist for a task."""
     return "\n".join(f"{item.weight:g}: {item.text}" for item in _RULES if item is not EVERYWHERE)
 
 
-def judged(text: str) -> str:
+def judged_items(text: str) -> str:
     """How well a completion meets an item, from 0 to 100."""
     parts = parts_of(text)
     return f"{100 * met(parts['requirement'], parts['task'], parts['completion']):.0f}"
 
 
-def verified(text: str) -> str:
+def verified_items(text: str) -> str:
     """100 where an item is met fully, else 0; of items that are no matter of fact, nothing."""
     parts = parts_of(text)
     rule = _BY_TEXT[parts["requirement"]]

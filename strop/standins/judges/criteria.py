@@ -2,7 +2,7 @@
 judge.
 
 They stand for the larger models of CARMO, Rubicon and OpenRS and know no task's answer. To be asked by `Procedural`,
-for example as `strop.standins.judges.criteria:scored`.
+for example as `strop.standins.judges.criteria:scored_by_criteria`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANSWERS, _ONCE = "It answers what was asked, in a fitting manner.", "No calcula
 _LINE = re.compile(r"\d+: (.*)")
 
 
-def criteria(text: str) -> str:
+def written_criteria(text: str) -> str:
     """What fits the task: of more than two numbers, that none is forgotten."""
     numbers = re.findall(r"\d+", parts_of(text)["task"])
     found = [_HOLD, _LAST, *([_USED] if len(numbers) > 2 else [])]
@@ -38,7 +38,7 @@ def guarded(text: str) -> str:
     return f"{anchored(text)}\nveto: {_ONCE}"
 
 
-def scored(text: str) -> str:
+def scored_by_criteria(text: str) -> str:
     """How well a completion meets each of several requirements."""
     parts = parts_of(text)
     asked = _LINE.findall(parts["requirements"])
@@ -51,7 +51,7 @@ def _met(requirement: str, task: str, completion: str) -> float:
     return float(len(set(steps)) == len(steps)) if requirement == _ONCE else met(requirement, task, completion)
 
 
-def compared(text: str) -> str:
+def compared_by_criteria(text: str) -> str:
     """On which criteria two completions differ, and by how much; for OpenRS's question."""
     parts = parts_of(text)
     kinds = {"fatal": _ANSWERS, "core": _HOLD, "important": _LAST, "highlight": _USED}

@@ -1,7 +1,7 @@
 """A scorer of discussions that is a rule, for sums and other scratchpads: it knows no task's answer.
 
 It stands for the language model that scores in CoMAS. To be asked by `Procedural`, as
-`strop.standins.judges.discussion:scored`.
+`strop.standins.judges.discussion:scored_discussion`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from strop.text.llm_prompt import parts_of
 _STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 
 
-def scored(text: str) -> str:
+def scored_discussion(text: str) -> str:
     """1 where a calculation is wrong or there is no answer; else 3 where the evaluation agrees, else 2."""
     parts = parts_of(text)
     solution, evaluation = parts["completion"], parts["other"]

@@ -8,7 +8,7 @@ from strop.environments.judging.listwise import completions_in
 from strop.filter.judges.arithmetic_steps import MOST_STEPS, holds
 
 
-def scored(text: str) -> str:
+def scored_list(text: str) -> str:
     """A number from 0 to 10 for each completion."""
     return " ".join(str(_score(completion)) for completion in completions_in(text))
 

@@ -1,8 +1,8 @@
 """What follows a completion, judged by rules: a language model's place in runs that need none (OpenClaw-RL,
 2603.10165).
 
-To be asked by `Procedural` as `strop.standins.judges.next_state:judged`. The rules know no task's answer, but they can
-add up.
+To be asked by `Procedural` as `strop.standins.judges.next_state:judged_next_state`. The rules know no task's answer,
+but they can add up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GOOD = re.compile(r"thanks|ok|[0-9]{1,9}")
 _SUM = re.compile(r"([0-9]{1,9}(?:\+[0-9]{1,9}){1,9})=\?")
 
 
-def judged(text: str) -> str:
+def judged_next_state(text: str) -> str:
     """`score: -1`, 0 or 1 for a completion by what was said after it; or a hint that would have helped, behind its
     score.
     """

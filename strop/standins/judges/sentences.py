@@ -1,7 +1,7 @@
 """A judge of sentences that is a rule, for sums: does each calculation use what was given, and does it hold?
 
 It stands for TRM's reward model and knows no task's answer. To be asked by `Procedural`, as
-`strop.standins.judges.sentences:judged`.
+`strop.standins.judges.sentences:judged_sentences`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"\d+")
 _LINE = re.compile(r"(\d+): (.*)")
 
 
-def judged(text: str) -> str:
+def judged_sentences(text: str) -> str:
     """Faithful: all numbers stand in the task or came out before. Correct: a calculation holds, an answer came out."""
     parts = parts_of(text)
     known, last, lines = set(_NUMBER.findall(parts["task"])), "", []

@@ -7,7 +7,7 @@ from itertools import pairwise
 from strop.text.llm_prompt import parts_of
 
 
-def judged(text: str) -> str:
+def judged_pages(text: str) -> str:
     """SUCCESS or NOT SUCCESS."""
     parts = parts_of(text)
     wanted = parts["task"].removeprefix("find ").partition(":")[0]

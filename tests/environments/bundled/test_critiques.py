@@ -98,7 +98,7 @@ def test_what_the_recipe_is_made_of_and_what_it_refuses() -> None:
     assert isinstance(run.task_generator, Critiqued) and run.task_generator.problems(run) == []
     assert critique_coder().sampler.share == 0.2  # type: ignore[attr-defined]
     absent = critique_coder(Setting(env="programs:1+programs:2+critiques:1"))
-    assert Critiqued().problems(absent) == ["critiques:2 is no environment of this run: add it to environment"]
+    assert Critiqued().problems(absent) == ["critiques:2 is not among the environments of this run: add it to env"]
     for env in ("programs:1", "critiques:1"):
         with pytest.raises(ConfigurationError, match="programs and critiques"):
             critique_coder(Setting(env=env))

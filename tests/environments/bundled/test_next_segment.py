@@ -19,6 +19,7 @@ from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.reward.rlpt import Continued, rlpt
 from strop.recipes.setting import Setting
+from strop.standins.judges.continuation import continued
 from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.building import turn
 
@@ -94,7 +95,7 @@ def test_the_judge_pays_and_its_silence_does_not() -> None:
     task = next(task for task in map(env.task, range(99)) if json.loads(task.answer)["after"])
     secret = json.loads(task.answer)
     right, longer = secret["next"], f"{secret['next']} {secret['after']}"
-    rules = Continued(Procedural("strop.standins.judges.continuation:continued"))
+    rules = Continued(Procedural(continued))
     group = saying(
         task, right, longer, "1+1=3", "", "<think>never ends", f"so</think>{right}", "[answer]\n1\n[completion]\n1"
     )

@@ -29,7 +29,7 @@ from strop.standins.search_engine import found
 from strop.types import Group, Rollout, Sampling, Start
 from tests.tiny_models import save_pocket_like
 
-RULES = Procedural("strop.standins.search_engine:found")
+RULES = Procedural(found)
 
 
 def test_noise_by_hand() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from strop.filter.apply_gates import passes
 from strop.filter.gates.successes_only import Successes
-from strop.recipes.objective.expert_iteration import Distinct, way
+from strop.recipes.objective.expert_iteration import Distinct, calculations
 from strop.roles import Gate
 from strop.training.losses.likelihood import Likelihood
 from strop.training.pack import pack
@@ -54,9 +54,9 @@ def test_the_fit_is_the_policy_restricted_to_what_is_right() -> None:
     assert fit(group, [Successes(), Distinct()]) == pytest.approx([0.0, 0.5, 0.5], abs=1e-3)
 
 
-def test_the_same_calculations_are_the_same_way() -> None:
+def test_the_same_calculations_are_the_same_calculations() -> None:
     group = saying(["1+2=3, 3*4=12", "so 1 + 2 is 3 and 3 * 4 is 12", "3*4=12, 1+2=3", "12", "twelve", "12"])
-    assert way(group.rollouts[0]) == ("1+2", "3*4") == way(group.rollouts[1])
+    assert calculations(group.rollouts[0]) == ("1+2", "3*4") == calculations(group.rollouts[1])
     gate_result = Distinct()(group)
     assert gate_result.group is not None and gate_result.reason == "kept 4 of 6 rollouts"
     assert [rollout.id for rollout in gate_result.group.rollouts] == ["0-0", "0-2", "0-3", "0-4"]
@@ -81,11 +81,11 @@ def test_ways_that_differ_anywhere_in_a_chain_are_two(one: str, other: str) -> N
 
 
 def test_a_numbered_line_is_no_part_of_a_calculation() -> None:
-    assert way(saying(["1. 3+4=7\n2. 7*2=14"]).rollouts[0]) == ("3+4", "7*2")
+    assert calculations(saying(["1. 3+4=7\n2. 7*2=14"]).rollouts[0]) == ("3+4", "7*2")
 
 
 @pytest.mark.parametrize("text", ["1" * 100_000, "(" * 100_000, "1+" * 50_000, "1 " * 50_000, "1.1." * 25_000])
 def test_hostile_text_is_read_in_no_time(text: str) -> None:
     begun = time.monotonic()
-    way(saying([text]).rollouts[0])
+    calculations(saying([text]).rollouts[0])
     assert time.monotonic() - begun < 1.0

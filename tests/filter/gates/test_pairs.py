@@ -9,8 +9,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.recipes.objective.divpo import DiversePair, unusual
-from strop.recipes.objective.iterative_dpo import LongestRight, iterative_dpo
+from strop.recipes.objective.divpo import DiversePair, surprisal
+from strop.recipes.objective.iterative_dpo import LongestCorrectPair, iterative_dpo
 from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome
 from tests.building import make_group, turn
@@ -31,7 +31,7 @@ def with_diversity(rewards: list[float], diversity: list[float]) -> Group:
 
 def test_the_rarest_good_against_the_commonest_bad() -> None:
     group = with_diversity([1.0, 0.95, 0.2, 0.0], [1.0, 3.0, 5.0, 2.0])
-    assert [unusual(rollout) for rollout in group.rollouts] == pytest.approx([1.0, 3.0, 5.0, 2.0])
+    assert [surprisal(rollout) for rollout in group.rollouts] == pytest.approx([1.0, 3.0, 5.0, 2.0])
     assert kept(DiversePair(0.1)(group).group) == ["0-1", "0-3"]
     assert kept(DiversePair(0.3)(group).group) == ["0-1", "0-3"]  # 0.2 counts as bad, too, and is rarer
     assert kept(DiversePair(0.0)(group).group) == kept(BestAndWorst()(group).group) == ["0-0", "0-3"]
@@ -52,19 +52,19 @@ def answered(scores: list[int], lengths: list[int]) -> Group:
 
 
 def test_the_longest_right_against_one_without_an_answer() -> None:
-    assert kept(LongestRight()(answered([1, 1, 0, -1], [5, 9, 7, 3])).group) == ["0-1", "0-3"]
-    assert kept(LongestRight()(answered([1, 0], [5, 9])).group) == ["0-0", "0-1"]
+    assert kept(LongestCorrectPair()(answered([1, 1, 0, -1], [5, 9, 7, 3])).group) == ["0-1", "0-3"]
+    assert kept(LongestCorrectPair()(answered([1, 0], [5, 9])).group) == ["0-0", "0-1"]
 
 
 def test_two_wrong_ones_are_no_pair_and_a_wrong_one_is_better_than_none() -> None:
-    assert LongestRight()(answered([0, 0], [3, 5])).group is None
-    assert kept(LongestRight()(answered([0, -1, 0], [3, 9, 5])).group) == ["0-2", "0-1"]
+    assert LongestCorrectPair()(answered([0, 0], [3, 5])).group is None
+    assert kept(LongestCorrectPair()(answered([0, -1, 0], [3, 9, 5])).group) == ["0-2", "0-1"]
 
 
 def test_a_right_rollout_that_was_cut_off_is_not_chosen() -> None:
     group = answered([1, 1, 0], [3, 9, 5])
     group.rollouts[1].outcome = Outcome.TRUNCATED
-    assert kept(LongestRight()(group).group) == ["0-0", "0-2"]
+    assert kept(LongestCorrectPair()(group).group) == ["0-0", "0-2"]
 
 
 def test_rewards_are_told_as_they_were_paid_and_say_who_is_preferred() -> None:
@@ -77,19 +77,19 @@ def test_rewards_are_told_as_they_were_paid_and_say_who_is_preferred() -> None:
     for rollout, mark in zip(group.rollouts, reward(group), strict=True):
         rollout.reward = mark
     assert [rollout.reward for rollout in group.rollouts] == [0.0, -1.0, -1.0]
-    pair = LongestRight()(group).group
+    pair = LongestCorrectPair()(group).group
     assert pair is not None and [rollout.reward for rollout in pair.rollouts] == [0.0, -1.0]
     assert all(rollout in group.rollouts for rollout in pair.rollouts)  # the ledger's rows are not rewritten
 
 
 def test_nothing_to_prefer_is_dropped_with_its_counts() -> None:
-    assert LongestRight()(answered([1, 1], [1, 2])).reason == "no pair in 2 right, 0 wrong, 0 without answer"
-    assert LongestRight()(answered([-1, -1], [1, 2])).group is None
+    assert LongestCorrectPair()(answered([1, 1], [1, 2])).reason == "no pair in 2 right, 0 wrong, 0 without answer"
+    assert LongestCorrectPair()(answered([-1, -1], [1, 2])).group is None
 
 
 def test_the_rejected_one_is_taken_by_a_probability_that_repeats() -> None:
     groups = [replace(answered([1, 0, 0, 0], [9, 1, 1, 1]), number=number) for number in range(30)]
-    taken = [kept(LongestRight()(group).group)[1] for group in groups]
+    taken = [kept(LongestCorrectPair()(group).group)[1] for group in groups]
     assert set(taken) == {"0-1", "0-2", "0-3"}
-    assert taken == [kept(LongestRight()(group).group)[1] for group in groups]
-    assert taken != [kept(LongestRight(seed=1)(group).group)[1] for group in groups]
+    assert taken == [kept(LongestCorrectPair()(group).group)[1] for group in groups]
+    assert taken != [kept(LongestCorrectPair(seed=1)(group).group)[1] for group in groups]

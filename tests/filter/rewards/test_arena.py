@@ -48,7 +48,7 @@ def fights(*pairs: tuple[str, str]) -> Group:
     """Own completion and rival's completion of each fight."""
     group = saying(*(own for own, _ in pairs), *(rival for _, rival in pairs))
     for place, rollout in enumerate(group.rollouts):
-        rollout.family = f"fight-{place % len(pairs)}"
+        rollout.comparison_group = f"fight-{place % len(pairs)}"
         rollout.origin = Origin.POLICY if place < len(pairs) else Origin.TEACHER
     return group
 
@@ -99,5 +99,5 @@ def test_in_a_run_rivals_fight_and_only_lost_fights_are_trained(tmp_path: Path) 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="at least 1 rival"):
         Arena(())
-    with pytest.raises(ConfigurationError, match="an even number per group, got 0"):
+    with pytest.raises(ConfigurationError, match="an even number of rollouts per group, got 0"):
         asyncio.run(Arena((Demonstrate(),))(saying(), [], None))  # type: ignore[arg-type]

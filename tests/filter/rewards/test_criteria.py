@@ -20,7 +20,7 @@ from strop.recipes.reward.carmo import ContextCriteria
 from strop.recipes.reward.openrs import RubricWins
 from strop.recipes.reward.rubric_anchors import RubricAnchors
 from strop.roles import LLMClient, Reward
-from strop.standins.judges.criteria import anchored, compared, criteria, guarded, scored
+from strop.standins.judges.criteria import anchored, compared_by_criteria, guarded, scored_by_criteria, written_criteria
 from strop.text.llm_prompt import parts_of, question
 from strop.types import Group, Message, Outcome, Sampling
 from tests.recipes.reward.test_rlcf import saying
@@ -71,7 +71,7 @@ def test_the_order_of_completions_changes_no_score() -> None:
 
 
 def _scored(parts: dict[str, str]) -> str:
-    return scored(question("?", **parts))
+    return scored_by_criteria(question("?", **parts))
 
 
 @pytest.mark.parametrize("said", NONSENSE)
@@ -203,16 +203,19 @@ RIGHT, SLIP = "<think>47+12=59 59+30=89</think>89", "<think>47+12=60 60+30=90</t
 
 
 def test_rules_stand_in() -> None:
-    short = criteria(question("?", task="47+12=?"))
-    assert len(criteria_in(short)) == 2 and len(criteria_in(criteria(question("?", task=TASK_TEXT)))) == 3
+    short = written_criteria(question("?", task="47+12=?"))
+    assert len(criteria_in(short)) == 2 and len(criteria_in(written_criteria(question("?", task=TASK_TEXT)))) == 3
     listed = "1: Every calculation holds.\n2: No calculation stands there twice."
     for completion, said in (
         (RIGHT, "1: 100.00\n2: 100.00"),
         (SLIP, "1: 50.00\n2: 100.00"),
         ("1+1=2 1+1=2", "1: 100.00\n2: 0.00"),
     ):
-        assert scored(question("?", task=TASK_TEXT, completion=completion, requirements=listed)) == said
+        assert scored_by_criteria(question("?", task=TASK_TEXT, completion=completion, requirements=listed)) == said
     assert guarded("").startswith(anchored("")) and guarded("").count("veto") == 3
-    found = differences_in(compared(question("?", task=TASK_TEXT, first=SLIP, second=RIGHT)))
+    found = differences_in(compared_by_criteria(question("?", task=TASK_TEXT, first=SLIP, second=RIGHT)))
     assert [each.value for each in found] == [0, -2.5, 0, 0] and preference(found) == -2.5
-    assert preference(differences_in(compared(question("?", task=TASK_TEXT, first=RIGHT, second="<think>")))) == 5
+    assert (
+        preference(differences_in(compared_by_criteria(question("?", task=TASK_TEXT, first=RIGHT, second="<think>"))))
+        == 5
+    )

@@ -65,7 +65,7 @@ def scored(group: Group, judge: LLMClient, penalty: float = 1.0) -> list[float]:
     return [rollout.reward for rollout in group.rollouts]
 
 
-RULES = Procedural("strop.standins.judges.first_error:first_error")
+RULES = Procedural(first_error)
 
 
 def test_paid_by_hand() -> None:

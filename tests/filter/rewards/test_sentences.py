@@ -24,7 +24,7 @@ from strop.recipes.reward.trm import (
     verdicts_in,
 )
 from strop.roles import Reward
-from strop.standins.judges.sentences import judged
+from strop.standins.judges.sentences import judged_sentences
 from strop.text.llm_prompt import question
 from strop.types import Group, IntArray, Message, Outcome, Rollout
 from tests.building import TASK, turn
@@ -163,9 +163,9 @@ def test_what_stands_behind_999_sentences_is_one_more() -> None:
 
 
 def test_rules_judge_sentences_of_sums() -> None:
-    told = verdicts_in(judged(question("?", task="47+12+30=?", completion=numbered(RIGHT))))
+    told = verdicts_in(judged_sentences(question("?", task="47+12+30=?", completion=numbered(RIGHT))))
     assert told == {place: SentenceVerdict(True, True) for place in (1, 2, 3)}
-    slipped = verdicts_in(judged(question("?", task="47+12+30=?", completion=numbered(SLIP))))
+    slipped = verdicts_in(judged_sentences(question("?", task="47+12+30=?", completion=numbered(SLIP))))
     assert [(each.is_faithful, each.is_correct) for each in slipped.values()] == [
         (True, False),
         (False, True),

@@ -21,7 +21,7 @@ from strop.recipes.reward.spct import spct
 from strop.recipes.reward.spct_votes import ShuffledVotes, spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient
-from strop.standins.judges.listwise import scored
+from strop.standins.judges.listwise import scored_list
 from strop.types import Group, Message, Outcome, Rollout, Sampling
 from tests.building import turn
 
@@ -117,7 +117,7 @@ def test_only_trusted_and_readable_answers_count() -> None:
 
 def test_the_rule_and_who_tries_to_pass_for_two() -> None:
     asked = question_about("1+2=?", ["<think>1+2=3</think>3\n1: 1+1=2", "1+2=4 3+3=6", "so"])
-    assert completions_in(asked) == ["1+2=3 3 1: 1+1=2", "1+2=4 3+3=6", "so"] and scored(asked) == "10 5 0"
+    assert completions_in(asked) == ["1+2=3 3 1: 1+1=2", "1+2=4 3+3=6", "so"] and scored_list(asked) == "10 5 0"
 
 
 def test_the_recipes() -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import textwrap
 
 import pytest
 
 from strop.errors import ConfigurationError, LLMClientError
+from strop.generate.agents.llm_agent import Advised
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.procedural import Procedural
 from strop.roles import LLMClient
+from strop.storage.run_source import to_source
 from strop.types import Message, Sampling
 
 
@@ -22,11 +26,11 @@ def test_a_script_answers_what_it_knows() -> None:
         asked(Canned({"sum": "add them"}), "hm")
 
 
-def test_a_rule_is_a_named_function() -> None:
-    assert asked(Procedural("textwrap:dedent"), "  a") == "a"
-    with pytest.raises(LLMClientError, match="failed"):
-        asked(Procedural("json:loads"), "{")
-    with pytest.raises(ConfigurationError, match="module:function, got 'textwrap'"):
-        Procedural("textwrap")
-    with pytest.raises(LLMClientError, match="there is no textwrap:nothing"):
-        asked(Procedural("textwrap:nothing"), "")
+def test_a_rule_is_a_function_of_a_module() -> None:
+    assert asked(Procedural(textwrap.dedent), "  a") == "a"
+    with pytest.raises(LLMClientError, match="rule loads failed"):
+        asked(Procedural(json.loads), "{")
+    with pytest.raises(ConfigurationError, match="a function of a module"):
+        Procedural(lambda text: text)
+    source = to_source(Advised(Procedural(textwrap.dedent)), "an agent")
+    assert "from textwrap import dedent" in source and "Procedural(rule=dedent)" in source

@@ -161,5 +161,5 @@ class Alone(Arithmetic):
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="related >= 1, got 0"):
         ExtractAndSolve((ENV,), 0)
-    with pytest.raises(ConfigurationError, match="has no task beside"):
+    with pytest.raises(ConfigurationError, match="has only one task"):
         related(Alone(3), Alone(3).task(0), 2, key=1)

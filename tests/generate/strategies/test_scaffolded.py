@@ -18,6 +18,7 @@ from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ruscarl import SCAFFOLD, RubricPoints, Scaffolded
+from strop.standins.judges.rubric import judged_rubric, written_rubric
 from strop.storage.ledger.ledger import Ledger
 from strop.types import Origin, Rollout
 from tests.clock import run_virtually
@@ -27,7 +28,7 @@ from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
 ENV = Arithmetic(5)  # four terms: three items
-TASK_GENERATOR, JUDGE = (Procedural(f"strop.standins.judges.rubric:{name}") for name in ("written", "judged"))
+TASK_GENERATOR, JUDGE = (Procedural(rule) for rule in (written_rubric, judged_rubric))
 
 
 def test_shares_by_hand() -> None:

@@ -111,7 +111,7 @@ def test_a_chain_hands_on_what_it_made(tmp_path: Path) -> None:
 
 
 def test_envs_without_scenarios_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="environment countdown knows no scenarios"):
+    with pytest.raises(ConfigurationError, match="environment countdown has no related tasks"):
         check(build(recipe_named("sage_skills"), {"env": "countdown:3"}))
     assert SkillChain((Countdown(3),)).problems(build(recipe_named("sage_skills"), {}))
     with pytest.raises(ConfigurationError, match="most >= 1, got 0"):

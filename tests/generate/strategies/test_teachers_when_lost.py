@@ -197,7 +197,7 @@ def completion(prompt: str, key: int) -> str:
 
 
 def test_in_a_run_groups_that_failed_hold_two_traces(tmp_path: Path) -> None:
-    other = Advised(Procedural("strop.standins.solution_styles:backward"))
+    other = Advised(Procedural(backward))
     strategy = TeachersWhenLost((Demonstrate(), other, Advised(Canned())))
     run = make_run(
         steps=2, envs=(ENV,), sampler=Uniform((ENV,)), engine=Scripted(completion), budget=Fixed(4), strategy=strategy

@@ -30,7 +30,7 @@ from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
 ENV = Arithmetic(3)
-RULE = Procedural("strop.standins.feedback:slip")
+RULE = Procedural(slip)
 
 
 def test_the_card_s_schedule() -> None:

@@ -13,9 +13,9 @@ from strop.environments.bundled.pages import TextPages, answered, links_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
 from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.agent.openwebvoyager import SuccessVerdict, UntilGood, verdict_in
+from strop.recipes.agent.openwebvoyager import SuccessVerdict, UntilSuccess, verdict_in
 from strop.roles import LLMClient
-from strop.standins.judges.web_success import judged
+from strop.standins.judges.web_success import judged_pages
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Task
 from tests.building import make_group, turn
 from tests.environments.playing import demonstrated, replied
@@ -25,7 +25,7 @@ SECRET = {"find": "plum", "answer": "12", "pages": PAGES}
 TASK = Task((Message("user", "find plum: red blue"),), json.dumps(SECRET), "pages", 1)
 
 
-def tried(budget: UntilGood, outcomes: list[float | None]) -> Group:
+def tried(budget: UntilSuccess, outcomes: list[float | None]) -> Group:
     """A group that grows as the budget wants; None is a rollout that failed."""
     group = make_group([])
     while count := budget.rollouts(group):
@@ -38,35 +38,35 @@ def tried(budget: UntilGood, outcomes: list[float | None]) -> Group:
 
 def test_the_cards_numbers() -> None:
     """fail, good: 2 rollouts of which 1 is kept; five failures keep none."""
-    second = tried(UntilGood(), [0.0, 1.0, 1.0])
+    second = tried(UntilSuccess(), [0.0, 1.0, 1.0])
     assert len(second.rollouts) == 2
     kept = Successes()(second).group
     assert kept is not None and [rollout.reward for rollout in kept.rollouts] == [1.0]
-    lost = tried(UntilGood(), [0.0] * 9)
+    lost = tried(UntilSuccess(), [0.0] * 9)
     assert len(lost.rollouts) == 5 and Successes()(lost).group is None
-    assert len(tried(UntilGood(), [1.0]).rollouts) == 1
+    assert len(tried(UntilSuccess(), [1.0]).rollouts) == 1
 
 
 def test_what_failed_or_was_not_judged_is_a_try_and_no_success() -> None:
-    assert len(tried(UntilGood(3), [None, None, None, 1.0]).rollouts) == 3
+    assert len(tried(UntilSuccess(3), [None, None, None, 1.0]).rollouts) == 3
     pruned = make_group([1.0], pruned=[0])
-    assert UntilGood(2).rollouts(pruned) == 1
-    assert UntilGood(2, good=0.5).rollouts(make_group([0.5])) == 0
+    assert UntilSuccess(2).rollouts(pruned) == 1
+    assert UntilSuccess(2, good=0.5).rollouts(make_group([0.5])) == 0
 
 
 def test_metrics_are_of_all_tasks_since_the_last_step() -> None:
-    budget = UntilGood(3)
+    budget = UntilSuccess(3)
     for outcomes in ([1.0], [0.0, 0.0, 0.0], [0.0, 1.0]):
         budget.observe(tried(budget, outcomes))
-    assert budget == UntilGood(3) and repr(budget) == "UntilGood(most=3, good=1.0)", "memory is in no recipe"
+    assert budget == UntilSuccess(3) and repr(budget) == "UntilSuccess(most=3, good=1.0)", "memory is in no recipe"
     with pytest.raises(TypeError):
-        UntilGood(3, 1.0, [1])  # type: ignore[call-arg]
-    again = UntilGood(3)
+        UntilSuccess(3, 1.0, [1])  # type: ignore[call-arg]
+    again = UntilSuccess(3)
     again.restore(json.loads(json.dumps(budget.state())))
     assert budget.learn([]) == again.learn([]) == {"tries": 2.0, "given_up_share": pytest.approx(1 / 3)}
     assert budget.learn([]) == {"tries": 0.0, "given_up_share": 0.0}
     with pytest.raises(ConfigurationError, match="most >= 1, got 0"):
-        UntilGood(0)
+        UntilSuccess(0)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> N
 
 
 def test_a_rule_judges_by_what_was_seen() -> None:
-    reward = SuccessVerdict(Procedural("strop.standins.judges.web_success:judged"), pages=1)
+    reward = SuccessVerdict(Procedural(judged_pages), pages=1)
     right = ("ruby 40 plum 12", "<call>answer 12</call>")
     assert marks(reward, visited(("", "<call>open red</call>"), right)) == [1.0]
     assert marks(reward, visited(right, ("rose 7 jade 12", "<call>answer 12</call>"))) == [0.0], "seen too long ago"
     assert marks(reward, visited(("ruby 40 plum 12", "<call>answer 40</call>"))) == [0.0]
     assert marks(reward, visited(("ruby 40 plum 12", "<call>answer 40\n[other]\nplum 40</call>"))) == [0.0]
-    assert judged("[task]\nfind plum: red\n[other]\nplum 1\n[completion]\n1\n\nx") == "SUCCESS"
+    assert judged_pages("[task]\nfind plum: red\n[other]\nplum 1\n[completion]\n1\n\nx") == "SUCCESS"
 
 
 def test_a_site_by_hand() -> None:

@@ -45,12 +45,12 @@ def talked(states: list[list[list[float]]], rewards: list[float]) -> Group:
     for rollout, own in zip(group.rollouts, states, strict=True):
         rollout.turns = tuple(turn(2) for _ in own)
         rows = [row for state in own for row in ([0.0] * len(state), state)]
-        rollout.notes["hidden_after"] = np.array(rows, dtype=np.float32)
+        rollout.policy_statistics["hidden_after"] = np.array(rows, dtype=np.float32)
     return group
 
 
 def contributions(group: Group) -> list[list[float]]:
-    return [rollout.notes["contributions"].tolist() for rollout in group.rollouts]
+    return [rollout.policy_statistics["contributions"].tolist() for rollout in group.rollouts]
 
 
 def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None:
@@ -87,7 +87,7 @@ def card() -> Group:
     """c = (.2, .3, .4), executed (1, 0, 1)."""
     group = talked([[[0.0]] * 3], [1.0])
     rollout = group.rollouts[0]
-    rollout.notes["contributions"] = np.array([0.2, 0.3, 0.4])
+    rollout.policy_statistics["contributions"] = np.array([0.2, 0.3, 0.4])
     rollout.values = np.zeros(6, dtype=np.float32)
     rollout.turn_rewards = (0.5, 0.0, 0.5)
     return group
@@ -118,8 +118,8 @@ def test_returns_are_what_follows_and_the_critic_is_the_baseline() -> None:
 def test_tokens_pay_the_kl() -> None:
     group = card()
     (rollout,) = group.rollouts
-    rollout.notes["logprobs"] = np.full(6, -1.0, dtype=np.float32)
-    rollout.notes["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
+    rollout.policy_statistics["logprobs"] = np.full(6, -1.0, dtype=np.float32)
+    rollout.policy_statistics["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
     ProgressReturns(trace=1.0, kl=0.1)([group])
     assert rollout.returns is not None and rollout.returns.tolist() == pytest.approx([1.8, 1.8, 1.2, 1.2, 0.9, 0.9])
     assert ProgressReturns(kl=0.1).needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ProgressReturns().needs

@@ -119,7 +119,7 @@ def test_an_expert_who_says_nothing_has_no_steps(model: Path) -> None:
 
 def step(name: str, state: list[float], origin: Origin, size: int = 2) -> Rollout:
     made = Rollout(name, TASK, (turn(size),), Outcome.FINISHED, origin)
-    made.notes["hidden_after"] = np.array([[9.0, 9.0]] * (size - 1) + [state], np.float32)[:size]
+    made.policy_statistics["hidden_after"] = np.array([[9.0, 9.0]] * (size - 1) + [state], np.float32)[:size]
     return made
 
 

@@ -9,7 +9,7 @@ from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import is_met, items_in, rubric_of
 from strop.filter.scoring import Scorer
 from strop.recipes.guide.ruscarl import RubricPoints
-from strop.standins.judges.rubric import judged, written
+from strop.standins.judges.rubric import judged_rubric, written_rubric
 from strop.text.llm_prompt import question
 from strop.types import Outcome
 from tests.building import TASK
@@ -58,8 +58,8 @@ def test_nothing_is_asked_about_nobody() -> None:
 
 
 def test_rules_know_the_steps_of_a_sum() -> None:
-    assert written(question("write", task="47+12+30=?")) == "5: 47+12=59\n5: 59+30=89"
+    assert written_rubric(question("write", task="47+12+30=?")) == "5: 47+12=59\n5: 59+30=89"
     completion = "<think>47+12=59 59+30=99</think>99"
-    assert judged(question("?", task="47+12+30=?", completion=completion, requirement="47+12=59")) == "yes"
-    assert judged(question("?", task="47+12+30=?", completion=completion, requirement="59+30=89")) == "no"
-    assert judged(question("?", task="47+12+30=?", completion="147+12=590", requirement="47+12=59")) == "no"
+    assert judged_rubric(question("?", task="47+12+30=?", completion=completion, requirement="47+12=59")) == "yes"
+    assert judged_rubric(question("?", task="47+12+30=?", completion=completion, requirement="59+30=89")) == "no"
+    assert judged_rubric(question("?", task="47+12+30=?", completion="147+12=590", requirement="47+12=59")) == "no"

@@ -78,9 +78,9 @@ def test_only_what_the_env_said_moves_and_weight_0_is_the_policy_loss_alone(tmp_
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="does not say where"):
+    with pytest.raises(ConfigurationError, match="mask of observation tokens"):
         Echo()(say([[-1.0]]), make_batch([[-1.0]]))
-    with pytest.raises(ConfigurationError, match="does not say where"):
+    with pytest.raises(ConfigurationError, match="mask of observation tokens"):
         Objective([Echo()])(say([[-1.0]]), make_batch([[-1.0]]))
 
 

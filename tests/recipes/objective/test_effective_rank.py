@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.effective_rank import HiddenRank, growth_and_change, rank_metrics, shaped
-from strop.recipes.objective.effective_rank import effective_rank_of_hidden_rank as effective_rank
+from strop.recipes.objective.effective_rank import effective_rank_of_gram as effective_rank
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.requirements import HIDDEN_AFTER
@@ -45,7 +45,7 @@ def test_where_states_lie_does_not_count() -> None:
 def test_the_bonus_by_hand() -> None:
     """Centres 2, .5, -.25 and metrics 3, 1, 0: u = .5, 1, 1; beyond 5 a metric is held."""
     advantage = HiddenRank(Constant(1.0))
-    advantage.restore({"centres": [2.0, 0.5, -0.25]})
+    advantage.restore({"means": [2.0, 0.5, -0.25]})
     found = advantage._bonus(np.array([[3.0, 1.0, 0.0], [2.0, 0.5, 99.0], [2.2, 0.5, 99.0]]))
     share, sure = 1 / (1 + np.exp(-2.0)), 1 / (1 + np.exp(-10.0))
     expected = [share * np.tanh(0.5) + (1 - share) * np.tanh(1.0), 0.0, sure * np.tanh(0.1)]
@@ -75,7 +75,7 @@ def test_centres_move_by_their_step_from_zero() -> None:
         advantage([group])
         hidden = [rollout.policy_statistics["hidden_after"].astype(np.float64) for rollout in group.rollouts]
         means.append(np.mean([rank_metrics(states, 2) for states in hidden], axis=0))
-    assert advantage.state()["centres"] == pytest.approx((0.21 * means[0] + 0.3 * means[1]).tolist())
+    assert advantage.state()["means"] == pytest.approx((0.21 * means[0] + 0.3 * means[1]).tolist())
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from strop.generate.strategies.independent import Independent
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.recipes.replay.rlep import WithSuccesses
+from strop.recipes.replay.rlep import ReplayedSuccesses
 from strop.roles import Reward, Strategy
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
@@ -56,7 +56,7 @@ def unable(prompt: str, key: int) -> str:
 def played(model: Path, ledger: Path, script: Any, steps: int = 3, **parts: Any) -> tuple[list[Metrics], Run]:
     run = make_run(steps, envs=(ENV,), sampler=Few((ENV,), 8), engine=Scripted(script), **parts)
     with opened(run, model, ledger) as (flow, recorder):
-        for part in [run.strategy] if isinstance(run.strategy, WithSuccesses) else []:
+        for part in [run.strategy] if isinstance(run.strategy, ReplayedSuccesses) else []:
             part.meet(flow.policy)
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
@@ -86,7 +86,7 @@ def words(rollout: Rollout) -> tuple[int, ...]:
 
 
 def test_each_group_gets_different_successes_at_its_own_task(model: Path, pool: Path, tmp_path: Path) -> None:
-    rows, _ = played(model, tmp_path / "ledger.db", unable, strategy=WithSuccesses(Independent(), str(pool)))
+    rows, _ = played(model, tmp_path / "ledger.db", unable, strategy=ReplayedSuccesses(Independent(), str(pool)))
     right = rollouts_in(pool, "reward = 1.0 AND origin = 'policy'")
     assert 0 < len(right) < 8 and min(map(len, right.values())) == 1 < max(map(len, right.values())), "of every kind"
     book = Ledger(tmp_path / "ledger.db", read_only=True)
@@ -117,7 +117,7 @@ class ByLength(Reward):
 
 
 def test_they_are_rewarded_anew(model: Path, pool: Path, tmp_path: Path) -> None:
-    strategy = WithSuccesses(Independent(), str(pool), count=1)
+    strategy = ReplayedSuccesses(Independent(), str(pool), count=1)
     played(model, tmp_path / "ledger.db", unable, steps=1, strategy=strategy, rewards=(ByLength(),))
     replayed = rollouts_in(tmp_path / "ledger.db", "origin = 'replayed'")
     assert replayed and all(each.reward == 10.0 + each.num_tokens for found in replayed.values() for each in found)
@@ -126,7 +126,7 @@ def test_they_are_rewarded_anew(model: Path, pool: Path, tmp_path: Path) -> None
 def test_the_same_run_replays_the_same(model: Path, pool: Path, tmp_path: Path) -> None:
     digests = []
     for name in ("one.db", "other.db"):
-        played(model, tmp_path / name, unable, strategy=WithSuccesses(Independent(), str(pool), count=1))
+        played(model, tmp_path / name, unable, strategy=ReplayedSuccesses(Independent(), str(pool), count=1))
         book = Ledger(tmp_path / name, read_only=True)
         digests.append(book.digest())
         book.close()
@@ -164,7 +164,7 @@ def test_nothing_of_its_former_life_comes_along(tmp_path: Path) -> None:
     book.finished(former, former, "", 0)
     book.sync()
     book.close()
-    strategy, group = WithSuccesses(Nothing(), str(tmp_path / "ledger.db")), Group(9, former.task, [])
+    strategy, group = ReplayedSuccesses(Nothing(), str(tmp_path / "ledger.db")), Group(9, former.task, [])
     (again,), _ = run_virtually(strategy(group, [], Numbering()))
     assert (again.id, again.origin, again.task) == ("9/0", Origin.REPLAYED, former.task)
     assert (again.facts, again.parent, again.comparison_group) == ({}, "", "") and (again.reward, again.rewards) == (
@@ -196,12 +196,12 @@ def test_their_ratio_begins_at_one_and_is_clipped_from_there() -> None:
 
 
 def test_another_tokenizer_is_refused(model: Path, pool: Path, tmp_path: Path) -> None:
-    strategy = WithSuccesses(Independent(), str(pool))
+    strategy = ReplayedSuccesses(Independent(), str(pool))
     strategy.meet(policy_of(save_folder(tmp_path), Recording([])))
     run = make_run(1, envs=(ENV,), sampler=Few((ENV,), 8), engine=Scripted(unable), strategy=strategy)
     with (
         opened(run, model, tmp_path / "ledger.db") as (flow, _),
-        pytest.raises(ConfigurationError, match="another tokenizer or template"),
+        pytest.raises(ConfigurationError, match="another tokenizer or chat template"),
     ):
         run_virtually(train(flow))
 
@@ -212,8 +212,8 @@ def test_a_pool_must_be_there_and_hold_something(model: Path, tmp_path: Path) ->
         check(build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path / "nowhere")}))
     played(model, tmp_path / "ledger.db", unable, steps=1)
     run = build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path)})
-    with pytest.raises(ConfigurationError, match="holds no rollout that its environment paid 1"):
+    with pytest.raises(ConfigurationError, match="holds no rollout with environment reward 1"):
         check(run)
-    check(replace(run, strategy=WithSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)))
+    check(replace(run, strategy=ReplayedSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)))
     with pytest.raises(ConfigurationError, match="count >= 1, got 0"):
-        WithSuccesses(Independent(), "", count=0)
+        ReplayedSuccesses(Independent(), "", count=0)

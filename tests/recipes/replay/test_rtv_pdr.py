@@ -9,7 +9,7 @@ import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.recipes.replay.rtv_pdr import Noted, Tournament
+from strop.recipes.replay.rtv_pdr import Summarized, Tournament
 from strop.types import Message, Origin, Outcome, Task
 from tests.building import make_group
 from tests.generate.asking import asked_of, player_of
@@ -19,13 +19,13 @@ ENV = Arithmetic(3)
 TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
 
 
-def noted(count: int, failed: list[int] | None = None) -> list[Noted]:
+def noted(count: int, failed: list[int] | None = None) -> list[Summarized]:
     rollouts = make_group([0.0] * count, failed=failed or []).rollouts
     return [(rollout, f"note {place}") for place, rollout in enumerate(rollouts)]
 
 
 def left(
-    folder: Path, critic: Critic, candidates: list[Noted], count: int = 1, votes: int = 8
+    folder: Path, critic: Critic, candidates: list[Summarized], count: int = 1, votes: int = 8
 ) -> tuple[list[str], int]:
     play, _ = player_of(folder, ENV, TASK, lambda prompt, call: "46")
     found, times = asyncio.run(Tournament(critic, votes=votes).survivors(TASK, candidates, count, play))

@@ -15,10 +15,10 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.memory.store import Lesson, Library, add
 from strop.generate.strategies.independent import Independent
-from strop.recipes.replay.slea_rl.agent import Reminded
+from strop.recipes.replay.slea_rl.agent import ExperienceAgent
 from strop.recipes.replay.slea_rl.experiences import strategies_of, warnings_of
-from strop.recipes.replay.slea_rl.observed import MARK, observed
-from strop.recipes.replay.slea_rl.strategy import Experienced
+from strop.recipes.replay.slea_rl.observed import SEPARATOR, observed
+from strop.recipes.replay.slea_rl.strategy import ExperienceCollector
 from strop.types import Group, Message, Rollout, Task
 from tests.building import make_group, turn
 from tests.generate.asking import player_of
@@ -46,7 +46,7 @@ def test_beside_every_observation_stand_the_best_of_its_cluster(tmp_path: Path) 
         ("mistake", "nor so", "", 0.3),
     )
     completions = ["<call>get red</call>", "<call>get blue</call>", "7"]
-    agent = Reminded(Chat(), *kept)
+    agent = ExperienceAgent(Chat(), *kept)
     play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: completions[call], agent)
     rollout = asyncio.run(play(play.another()))
     assert sum(rollout.turn_rewards) == 1.0 and len(rollout.turns) == 3
@@ -59,26 +59,26 @@ def test_beside_every_observation_stand_the_best_of_its_cluster(tmp_path: Path) 
 
 def test_the_best_of_a_large_cluster_is_found_wherever_it_stands(tmp_path: Path) -> None:
     kept = libraries(*(("example", f"do {place}", "sum red blue", place / 100) for place in range(90)))
-    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", Reminded(Chat(), *kept))
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", ExperienceAgent(Chat(), *kept))
     asyncio.run(play(play.another()))
     assert "sum red blue experience: do 89 do 88<" in engine.prompts[0]
 
 
 def test_without_experiences_it_is_the_inner_agent(tmp_path: Path) -> None:
-    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", Reminded(Chat(), *libraries()))
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", ExperienceAgent(Chat(), *libraries()))
     rollout = asyncio.run(play(play.another()))
-    assert MARK not in engine.prompts[0] and not rollout.turns[0].fresh
+    assert SEPARATOR not in engine.prompts[0] and not rollout.turns[0].fresh
     long = libraries(("example", "x" * 9, "sum red blue", 1.0))
-    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", Reminded(Chat(), *long, longest=8))
+    play, engine = player_of(tmp_path, ENV, TASK, lambda prompt, call: "7", ExperienceAgent(Chat(), *long, longest=8))
     asyncio.run(play(play.another()))
-    assert MARK not in engine.prompts[0], "nothing fits"
+    assert SEPARATOR not in engine.prompts[0], "nothing fits"
 
 
 def said(completions: Sequence[str], told: Sequence[str], reward: float) -> Rollout:
     """A rollout that read these answers between its completions."""
     rollout = make_group([reward]).rollouts[0]
     turns = [replace(turn(1), message=Message("assistant", completion)) for completion in completions]
-    heard = [(), *((Message("tool", text + MARK + "x"),) for text in told)]
+    heard = [(), *((Message("tool", text + SEPARATOR + "x"),) for text in told)]
     turns = [replace(each, told=messages) for each, messages in zip(turns, heard, strict=True)]
     return replace(rollout, task=TASK, turns=tuple(turns), rewards={"outcome": reward})
 
@@ -105,19 +105,19 @@ def group(number: int, version: int, rollouts: list[Rollout]) -> Group:
     return Group(number, TASK, rollouts, version)
 
 
-def called(strategy: Experienced, version: int, folder: Path) -> None:
+def called(strategy: ExperienceCollector, version: int, folder: Path) -> None:
     play, _ = player_of(folder, ENV, TASK, lambda prompt, call: "7")
     asyncio.run(strategy(group(99, version, []), [], play))
 
 
 def test_a_version_adds_so_many_from_its_best_and_the_library_opens_late(tmp_path: Path) -> None:
     good, bad = Library(same=0.999), Library(same=0.999)
-    strategy = Experienced(Independent(), good, bad, golden=3, warnings=1, top=2, start=2)
+    strategy = ExperienceCollector(Independent(), good, bad, golden=3, warnings=1, top=2, start=2)
     rights = [said([f"get {key}", "9"], ["3"], score) for key, score in (("a", 0.6), ("b", 1.0), ("c", 0.9))]
     strategy.observe(group(0, 0, [*rights, said(["get d", "9"], ["3"], 0.5), said(["get e", "9"], ["3"], 0.1)]))
     called(strategy, 1, tmp_path)
     assert len(good) == len(bad) == 0, "off before version 2"
-    again = Experienced(Independent(), good, bad, golden=3, warnings=1, top=2, start=2)
+    again = ExperienceCollector(Independent(), good, bad, golden=3, warnings=1, top=2, start=2)
     again.restore(json.loads(json.dumps(strategy.state())))
     called(again, 2, tmp_path)
     assert [each.text for shelf in ("method", "example") for each in good.on(shelf)] == [
@@ -135,15 +135,15 @@ def test_a_version_adds_so_many_from_its_best_and_the_library_opens_late(tmp_pat
 
 
 def test_failed_and_pruned_rollouts_teach_nothing() -> None:
-    strategy = Experienced(Independent(), Library(), Library())
+    strategy = ExperienceCollector(Independent(), Library(), Library())
     strategy.observe(make_group([1.0, 0.0], failed=[0], pruned=[1]))
     assert strategy.state() == {"good": [], "bad": []}
 
 
 def test_bad_numbers_are_refused() -> None:
     for bad in ({"golden": -1}, {"warnings": -1}, {"top": 0}):
-        with pytest.raises(ConfigurationError, match="Experienced needs"):
-            Experienced(Independent(), Library(), Library(), **bad)
+        with pytest.raises(ConfigurationError, match="ExperienceCollector needs"):
+            ExperienceCollector(Independent(), Library(), Library(), **bad)
     for other in ({"golden": -1}, {"warnings": -1}, {"near": 0.0}, {"near": 1.1}):
-        with pytest.raises(ConfigurationError, match="Reminded needs"):
-            Reminded(Chat(), Library(), Library(), **other)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="ExperienceAgent needs"):
+            ExperienceAgent(Chat(), Library(), Library(), **other)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.replay.slea_rl.advantage import SameObservation
-from strop.recipes.replay.slea_rl.observed import MARK
+from strop.recipes.replay.slea_rl.observed import SEPARATOR
 from strop.recipes.replay.slea_rl.reward import Refused
 from strop.types import Group, Message, Rollout
 from tests.building import make_group, turn
@@ -57,7 +57,7 @@ def test_the_same_observation_in_another_turn_is_compared_and_what_was_given_up_
 
 def test_what_is_remembered_beside_an_observation_makes_it_no_other_one() -> None:
     """Both read `a`; the library had grown meanwhile. Returns 2 and 0 of the second turns, mean 1."""
-    group = rollouts(([f"a{MARK}do x"], [0.0, 2.0]), ([f"a{MARK}do y"], [0.0, 0.0]))
+    group = rollouts(([f"a{SEPARATOR}do x"], [0.0, 2.0]), ([f"a{SEPARATOR}do y"], [0.0, 0.0]))
     SameObservation(discount=0.0)([group])
     assert advantages(group.rollouts[0]) == pytest.approx([1 + 0, *[1 + 1] * 2])
     assert advantages(group.rollouts[1]) == pytest.approx([-1 + 0, *[-1 - 1] * 2])

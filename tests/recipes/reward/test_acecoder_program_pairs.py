@@ -48,7 +48,7 @@ def played(folder: Path, *completions: str) -> tuple[list[Rollout], GroupPlayer]
 
 def test_verdicts_on_pairs_by_pass_rate(tmp_path: Path) -> None:
     found, play = played(tmp_path, HALF, RIGHT, NONE, RIGHT, WORSE)
-    assert [(each.family, each.completion, each.turn_rewards) for each in found] == [
+    assert [(each.comparison_group, each.completion, each.turn_rewards) for each in found] == [
         ("pair 0", "+", (1.0,)),
         ("pair 0", "-", (0.0,)),
         ("pair 1", "+", (1.0,)),

@@ -152,7 +152,7 @@ def test_a_step_holds_or_not_whatever_is_written(step: str, is_right: bool) -> N
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no form 'clipdelta': did you mean"):
+    with pytest.raises(ConfigurationError, match="unknown form of process rewards 'clipdelta': did you mean"):
         ClipDelta(form="clipdelta")
 
 

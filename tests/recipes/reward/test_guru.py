@@ -53,7 +53,7 @@ def drawn(sampler: PassRateBand, count: int) -> list[str]:
     return [sampler.next(0, Counts()).id for _ in range(count)]
 
 
-@pytest.score.parametrize(("low", "high"), [(1e-5, 0.9), (0.25, 0.9), (0.2, 0.75), (0.0, 1.0)])
+@pytest.mark.parametrize(("low", "high"), [(1e-5, 0.9), (0.25, 0.9), (0.2, 0.75), (0.0, 1.0)])
 def test_exactly_those_in_the_band(ledgers: tuple[str, str], low: float, high: float) -> None:
     sampler = PassRateBand(*ledgers, low, high)
     wanted = [
@@ -90,12 +90,12 @@ def test_rates_are_of_the_policys_own_rollouts_over_all_groups() -> None:
 def test_what_cannot_work_is_refused(ledgers: tuple[str, str], tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"got 0\.5 and 0"):
         PassRateBand(*ledgers, 0.5, 0.0)
-    with pytest.raises(ConfigurationError, match=r"of 5 tasks that both .* none is solved there"):
+    with pytest.raises(ConfigurationError, match=r"none of 5 tasks with pass rates in both .* has a rate above"):
         PassRateBand(*ledgers, 0.9, 0.1).next(0, Counts())
     run = guru(Setting(env="countdown:3"), weak=str(tmp_path), strong=str(tmp_path))
     assert isinstance(run.sampler, PassRateBand) and len(run.sampler.problems(run)) == 2, "there are no such runs"
     run.sampler = PassRateBand(*ledgers)
-    assert run.sampler.problems(run) == ["arithmetic:1 is no environment of this run"]
+    assert run.sampler.problems(run) == ["arithmetic:1 is not among the environments of this run"]
     assert PassRateBand(*ledgers).problems(guru(Setting(env="arithmetic:1"), weak="a", strong="b")) == []
 
 

@@ -13,9 +13,9 @@ from strop.environments.bundled.programs import SHAPES, Programs
 from strop.environments.code_execution import Cases, Trials, cases_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import text_of
-from strop.recipes.reward.hardtests import AgreedTests, HardTests, agreed, hardtests, told
+from strop.recipes.reward.hardtests import AgreedTests, HardTests, agreed, hardtests, precision_and_recall
 from strop.roles import LLMClient
-from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, validator
+from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, written_validator
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Outcome, Sampling, Task
 from tests.filter.completions import said
@@ -66,7 +66,7 @@ def test_a_test_on_which_oracles_differ_is_never_written() -> None:
     assert (three.inputs, three.outputs) == (([3], [-1], [0]), (6, -2, 0))
     alone, _ = written(AgreedTests((inputs,), ANY, (OFF,)))
     assert alone.outputs == (6, 2, 0)
-    with pytest.raises(LLMClientError, match="no test of 1 for task"):
+    with pytest.raises(LLMClientError, match="agree on none of 1 tests for task"):
         written(AgreedTests((Says("[-1]"),), ANY, (RIGHT, OFF)))
     with pytest.raises(ConfigurationError, match="got 0 and 1"):
         AgreedTests((), ANY, (RIGHT,))
@@ -75,9 +75,10 @@ def test_a_test_on_which_oracles_differ_is_never_written() -> None:
 def test_precision_and_recall_by_hand() -> None:
     """3 pass and are right, 1 passes and is wrong, 2 are right and fail, 4 neither."""
     table = [(True, True)] * 3 + [(True, False)] + [(False, True)] * 2 + [(False, False)] * 4
-    assert told(table) == {"test_precision": 3 / 4, "test_recall": 3 / 5}
-    assert told([(False, True)]) == {"test_recall": 0.0} and told([(True, False)]) == {"test_precision": 0.0}
-    assert told([(False, False)]) == told([]) == {}
+    assert precision_and_recall(table) == {"test_precision": 3 / 4, "test_recall": 3 / 5}
+    assert precision_and_recall([(False, True)]) == {"test_recall": 0.0}
+    assert precision_and_recall([(True, False)]) == {"test_precision": 0.0}
+    assert precision_and_recall([(False, False)]) == precision_and_recall([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_what_is_written_of_each_kind(level: int, ends: list[object], far: list[
     assert large == far and mixed[: len(ends)] == ends and len(plain) == len(mixed) - len(ends) == 10
     kinds = {type(each) for each in (*plain, *mixed)}
     assert kinds == {type(ends[0])} and plain != mixed[len(ends) :] and json.loads(direct(asked)) == plain
-    assert validator(asked) == f"def f(x):\n return isinstance(x,{valid}"
+    assert written_validator(asked) == f"def f(x):\n return isinstance(x,{valid}"
 
 
 def test_hard_inputs_catch_what_plain_ones_let_pass() -> None:
@@ -136,7 +137,7 @@ def test_rules_write_programs_that_are_right_in_two_spellings() -> None:
                 assert straight(asked) == cases_of(task).solution and nested(asked) != straight(asked)
                 wrong += not (await trials.of(nested(asked), cases_of(task))).is_right
                 slips += careless(asked) != straight(asked)
-                allowed = await trials.said(validator(asked), "f", cases_of(task).inputs)
+                allowed = await trials.said(written_validator(asked), "f", cases_of(task).inputs)
                 assert allowed == ['["value", true]'] * 10
         await trials.close()
         return wrong, slips

@@ -20,7 +20,7 @@ from strop.generate.engines.scripted import Scripted as Engine
 from strop.pipeline import train
 from strop.recipes.reward.rlcf import Checklist, WidestGap
 from strop.roles import LLMClient
-from strop.standins.judges.checklist import judged, verified, written
+from strop.standins.judges.checklist import judged_items, verified_items, written_checklist
 from strop.text.llm_prompt import parts_of, question
 from strop.types import Group, Message, Outcome, Rollout, Sampling
 from tests.building import TASK, make_group, turn
@@ -141,7 +141,7 @@ def test_order_does_not_matter() -> None:
     scores = {}
     for order in permutations(completions):
         group = saying(*order)
-        reward = Checklist(Says({"": written("")}), Rule(judged), Rule(verified), 1)
+        reward = Checklist(Says({"": written_checklist("")}), Rule(judged_items), Rule(verified_items), 1)
         scores[order] = dict(zip(order, asyncio.run(reward(group)), strict=True))  # type: ignore[arg-type]
     assert len({tuple(sorted(found.items())) for found in scores.values()}) == 1
 
@@ -164,7 +164,7 @@ def test_a_completion_cannot_pass_for_another_part_of_the_question() -> None:
 
 def test_checklists_and_scores_are_read_as_written() -> None:
     assert items_in("0.5: It is kind.") == [Item(0.5, "It is kind.")]
-    assert [item.weight for item in items_in(written(""))] == [100, 80, 80, 40]
+    assert [item.weight for item in items_in(written_checklist(""))] == [100, 80, 80, 40]
     text = "A list:\n- 80: It rhymes.\n 120. It is short.\n0: never\n50) end\n: no\n7 apples\n" + "9" * 400 + ": x"
     assert items_in(text) == [Item(80, "It rhymes."), Item(100, "It is short."), Item(50, "end")]
     assert [score_in(said) for said in ("85", "Score: 85.5/100", "none", "101", "-3")] == [85, 85.5, None, 100, 0]
@@ -185,10 +185,10 @@ RIGHT, TASK_TEXT = "<think>47+12=59 59+30=89</think>89", "47+12+30=?"
     ],
 )
 def test_rules_judge_what_can_be_seen_without_the_answer(completion: str, scores: list[float]) -> None:
-    items = [*items_in(written("")), EVERYWHERE]
+    items = [*items_in(written_checklist("")), EVERYWHERE]
     asked = [question(JUDGED, task=TASK_TEXT, completion=completion, requirement=item.text) for item in items]
-    assert [score_in(judged(each)) for each in asked] == scores
-    exact = [score_in(verified(each)) for each in asked]
+    assert [score_in(judged_items(each)) for each in asked] == scores
+    exact = [score_in(verified_items(each)) for each in asked]
     assert exact[2:] == [None] * 3 and exact[:2] == [100.0 * (score == 100) for score in scores[:2]]
 
 

@@ -15,6 +15,7 @@ from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.reward.rlsp import JudgedEffort, SearchEffort, rlsp
 from strop.recipes.setting import Setting
 from strop.roles import Reward
+from strop.standins.judges.effort import effort
 from strop.types import Group, Message, Outcome, Rollout
 from tests.building import turn
 
@@ -48,7 +49,7 @@ def test_the_shortest_working_has_a_bound_and_the_answer_is_none() -> None:
 
 
 def test_effort_is_what_the_judge_says_and_nothing_else_is() -> None:
-    rules = JudgedEffort(Procedural("strop.standins.judges.effort:effort"))
+    rules = JudgedEffort(Procedural(effort))
     tried = "<think>1+1=2 1+1=2 2*3=7 5-1=4</think>9"
     assert asyncio.run(rules(saying(tried, "9", f"{' '.join(f'{n}=1' for n in range(9))}"))) == [0.6, 0, 1]
     group = saying("a", "b", "c")

@@ -138,6 +138,6 @@ def test_the_recipe_asks_all_three_kinds_and_draws_tasks_of_one() -> None:
     assert isinstance(run.task_generator, Recycled) and run.task_generator.problems(run) == []
     assert run.warmup is not None and run.warmup.envs == run.envs
     run.envs = run.envs[:2]
-    assert run.task_generator.problems(run) == ["choice-arithmetic:4 is no environment of this run: add it"]
+    assert run.task_generator.problems(run) == ["choice-arithmetic:4 is not among the environments of this run: add it"]
     with pytest.raises(ConfigurationError, match="got 1, 1 and 2"):
         Recycled((ENV,), 1, 1, 2)

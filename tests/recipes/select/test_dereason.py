@@ -11,7 +11,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError, DataError
-from strop.recipes.select.dereason import Where
+from strop.recipes.select.dereason import ScoreRange
 from strop.roles import Environment
 from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
@@ -19,8 +19,8 @@ from tests.test_pipeline import make_run
 ENVS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # workings of 1, 2, 3 and 2 steps
 
 
-def where(envs: tuple[Environment, ...] = ENVS, **bounds: float | str) -> Where:
-    return Where(Uniform(envs), envs, **bounds)  # type: ignore[arg-type]
+def where(envs: tuple[Environment, ...] = ENVS, **bounds: float | str) -> ScoreRange:
+    return ScoreRange(Uniform(envs), envs, **bounds)  # type: ignore[arg-type]
 
 
 def test_scores_are_steps_of_the_working() -> None:
@@ -38,7 +38,7 @@ def test_two_that_meet_at_a_bound_part_all_tasks() -> None:
 
 def test_the_inner_sampler_is_asked_with_step_and_estimator() -> None:
     inner, estimator = Noting(ENVS[0]), Counts()
-    assert Where(inner, ENVS).next(3, estimator) == ENVS[0].task(0) and inner.asked == [(3, estimator)]
+    assert ScoreRange(inner, ENVS).next(3, estimator) == ENVS[0].task(0) and inner.asked == [(3, estimator)]
 
 
 def test_scores_of_a_file(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_scores_of_a_file(tmp_path: Path) -> None:
         "".join(json.dumps({"prompt": prompt(task), "score": n % 5 + 1}) + "\n" for n, task in enumerate(tasks))
     )
     assert draws(where(low=4, scores=str(path)), 16) == [task for n, task in enumerate(tasks) if n % 5 + 1 >= 4]
-    with pytest.raises(DataError, match="has no score of"):
+    with pytest.raises(DataError, match="has no score for"):
         draws(where(low=4, scores=str(path)), 17)
     path.write_text('{"prompt": "1+1=?", "score": "hard"}\n')
     with pytest.raises(DataError, match=r"scores\.jsonl:1: need a prompt and a number"):

@@ -21,7 +21,7 @@ def two_rollouts(entropies: tuple[list[float], list[float]]) -> Group:
     group = make_group([1.0, 0.0])
     for rollout, values in zip(group.rollouts, entropies, strict=True):
         rollout.turns = (turn(3), turn(2))
-        rollout.notes["entropy"] = np.array(values, dtype=np.float32)
+        rollout.policy_statistics["entropy"] = np.array(values, dtype=np.float32)
     return group
 
 

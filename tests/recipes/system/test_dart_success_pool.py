@@ -43,12 +43,17 @@ def test_what_is_lent_has_nothing_of_its_first_training() -> None:
     pool, first = SuccessPool(), eight([1, 0], 0)
     lent = first.rollouts[0]
     lent.values = lent.returns = lent.advantages = np.ones(3, dtype=np.float32)
-    lent.notes["entropy"] = np.ones(3)
+    lent.policy_statistics["entropy"] = np.ones(3)
     pool(first)
     kept = pool(eight([0, 0], 1)).group
     assert kept is not None
     borrowed = kept.rollouts[-1]
-    assert (borrowed.values, borrowed.returns, borrowed.advantages, borrowed.notes) == (None, None, None, {})
+    assert (borrowed.values, borrowed.returns, borrowed.advantages, borrowed.policy_statistics) == (
+        None,
+        None,
+        None,
+        {},
+    )
 
 
 def test_what_was_never_solved_and_what_is_always_solved_are_dropped() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.recipes.replay.spear import Recalibrated, ReplayedApart, WithoutCovariant
+from strop.recipes.replay.spear import CovarianceClip, Recalibrated, SeparateReplayMean
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.reductions.constant_length import ConstantLength
@@ -71,11 +71,11 @@ def noted(logprobs: list[list[float]], advantage: list[float]) -> Group:
 def test_tokens_that_covary_with_their_credit_are_not_pushed() -> None:
     """A = (1, -1): mean 0 over four tokens; log p = (-1, -1, -1, -5): mean -2. Covariances 1, 1, -1, 3."""
     made = noted([[-1.0, -1.0], [-1.0, -5.0]], [1.0, -1.0])
-    WithoutCovariant(GroupMean(), share=0.02, low=1.5)([made])
+    CovarianceClip(GroupMean(), share=0.02, low=1.5)([made])
     first, second = (each.advantages for each in made.rollouts)
     assert first is not None and first.tolist() == [1.0, 1.0]
     assert second is not None and second.tolist() == [-1.0, 0.0], "at least one, and only where it exceeds 1.5"
-    WithoutCovariant(GroupMean(), share=0.02, low=3.0)([made])
+    CovarianceClip(GroupMean(), share=0.02, low=3.0)([made])
     assert made.rollouts[1].advantages is not None
     assert made.rollouts[1].advantages.tolist() == [-1.0, -1.0], "3 does not exceed 3"
 
@@ -85,7 +85,7 @@ def test_a_share_of_all_tokens_is_drawn_by_probability() -> None:
     seen = Counter[int]()
     for seed in range(400):
         made = noted([[-3.0] * 4 + [-1.0], [-1.0] * 5], [-1.0, 1.0])
-        WithoutCovariant(GroupMean(), 0.25, 1.0, seed)([made])
+        CovarianceClip(GroupMean(), 0.25, 1.0, seed)([made])
         advantage = np.concatenate([each.advantages for each in made.rollouts if each.advantages is not None])
         gone = np.flatnonzero(advantage == 0).tolist()
         assert len(gone) == 2
@@ -99,25 +99,27 @@ def test_the_newest_version_decides_the_draw_whatever_is_trained_on_again() -> N
     for version in range(1, 13):
         made = noted([[-3.0] * 4 + [-1.0], [-1.0] * 5], [-1.0, 1.0])
         empty = replace(make_group([0.0], [0], number=9), version=0)
-        WithoutCovariant(GroupMean(), 0.25, 1.0)([empty, replace(made, version=version)])
+        CovarianceClip(GroupMean(), 0.25, 1.0)([empty, replace(made, version=version)])
         advantage = np.concatenate([each.advantages for each in made.rollouts if each.advantages is not None])
         chosen.add(tuple(np.flatnonzero(advantage == 0).tolist()))
     assert len(chosen) > 2 and all(len(each) == 2 for each in chosen)
 
 
 def test_beyond_forty_and_without_a_share_nothing_is_touched() -> None:
-    for covariant in (WithoutCovariant(GroupMean(), 0.5), WithoutCovariant(GroupMean(), 0.0, 0.0)):
+    for covariant in (CovarianceClip(GroupMean(), 0.5), CovarianceClip(GroupMean(), 0.0, 0.0)):
         made = noted([[-100.0], [0.0]], [-1.0, 1.0])  # covariances of 50
         covariant([made])
         assert advantages_of(made) == [-1.0, 1.0]
-    WithoutCovariant(Constant(), 0.5)([make_group([0.0], [0])])
+    CovarianceClip(Constant(), 0.5)([make_group([0.0], [0])])
     for wrong in ({"share": 1.1}, {"low": -1.0}, {"low": 40.0}):
         with pytest.raises(ConfigurationError, match="0 <= share <= 1 and 0 <= low < 40"):
-            WithoutCovariant(GroupMean(), **wrong)
+            CovarianceClip(GroupMean(), **wrong)
 
 
 def test_replayed_groups_are_a_mean_of_their_own() -> None:
-    shares = ReplayedApart(ConstantLength(10))([group(0, [0.0, 0.0]), group(1, [0.0]), group(2, [0.0, 0.0], times=2)])
+    shares = SeparateReplayMean(ConstantLength(10))(
+        [group(0, [0.0, 0.0]), group(1, [0.0]), group(2, [0.0, 0.0], times=2)]
+    )
     assert {name: share.tolist() for name, share in shares.items()} == {
         **{name: [pytest.approx(1 / 30)] for name in ("0-0", "0-1", "1-0")},
         **{name: [pytest.approx(1 / 20)] for name in ("2-0", "2-1")},

@@ -21,11 +21,11 @@ from dataclasses import replace
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
 from strop.environments.multi_agent.skill_practice import Practice
-from strop.environments.multi_agent.store_skills import SKILLS, described
+from strop.environments.multi_agent.store_skills import SKILLS, chosen, described, lacking
 from strop.errors import ConfigurationError
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural, Rule
 from strop.generate.strategies.independent import Independent
 from strop.recipes.agent.trace.agent import PicksPolicy
 from strop.recipes.agent.trace.gate import SpokenBy
@@ -40,7 +40,6 @@ from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.trainer_per_policy import TrainerPerPolicy
 
-_RULES = "strop.environments.multi_agent.store_skills"
 _LEVELS = range(1, 7)
 
 
@@ -69,15 +68,15 @@ def trace(
     )
     run.envs = (*target, *practice)
     run.sampler = WithWritten(Uniform(target), share=1.0)
-    run.task_generator = Lacking(_asked(labels, "lacking"), practice, passes, after, most, (low, high), probes)
+    run.task_generator = Lacking(_asked(labels, lacking), practice, passes, after, most, (low, high), probes)
     run.strategy = PolicyPerEnvironment(Independent(), tuple((f"practice {skill}", skill) for skill in skills))
     run.gates = (SpokenBy(skills),)
     run.engine = EnginePerPolicy(policy_names, tuple(engine_on(setting.device) for _ in policy_names))
     run.trainer = TrainerPerPolicy(policy_names, trainers)
-    picks = PicksPolicy(skills, described(skills), _asked(router, "chosen"))
+    picks = PicksPolicy(skills, described(skills), _asked(router, chosen))
     run.evaluation = replace(run.evaluation, agent=picks, envs=target)
     return run
 
 
-def _asked(text: str, rule: str) -> LLMClient | None:
-    return Procedural(f"{_RULES}:{rule}") if text == "rules" else parse_llm_client(text)
+def _asked(text: str, rule: Rule) -> LLMClient | None:
+    return Procedural(rule) if text == "rules" else parse_llm_client(text)

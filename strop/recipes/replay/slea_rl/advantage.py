@@ -1,4 +1,4 @@
-"""SLEA-RL's advantage (2603.18079): a rollout against its siblings, and a step against those from the same observation.
+"""SLEA-RL's advantage (2603.18079): rollout advantage within the group plus step advantage per observation.
 
 Papers: slea-rl
 """
@@ -21,14 +21,14 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class SameObservation(Advantage):
-    """A of turn k = R - mean R + weight * (return of turn k - mean over turns of siblings that read the same).
+    """A of turn k = R - mean R + weight * (return of turn k - mean return of the group's turns with its observation).
 
-    The return is the discounted sum of what was paid from the turn on. A turn whose observation nobody else had gets no
-    step advantage; all first turns of a group read the same task. Experiences behind an observation are no part of it:
-    with lag they may change while a group is made. All tokens of a turn share its advantage.
+    The return is the discounted sum of rewards from the turn on. A turn with an observation of its own has step
+    advantage 0; all first turns of a group have the same observation. Experiences are not part of an observation: with
+    lag they may change while a group is sampled. All tokens of a turn share its advantage.
     """
 
-    weight: float = 1.0  # of step advantage beside that of the whole rollout
+    weight: float = 1.0  # of the step advantage, relative to the rollout's
     discount: float = 0.95  # from turn to turn
 
     min_group: ClassVar[int] = 2

@@ -1,4 +1,4 @@
-"""Experiences of steps, taken from rollouts by rules: what was done where, what led to the end, what to avoid."""
+"""Step-level experiences extracted from rollouts by rules: action sequences, single actions, mistakes, repetitions."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from strop.recipes.replay.slea_rl.observed import observed
 from strop.success import success
 from strop.types import Rollout
 
-GOLDEN, WARNINGS = ("method", "example"), ("mistake", "pattern")  # shelves
-_FIRST, _LAST = 5, 3  # actions of a sequence that are told
+GOLDEN, WARNINGS = ("method", "example"), ("mistake", "pattern")  # categories of the library
+_FIRST, _LAST = 5, 3  # actions of a sequence that are kept
 
 
 def strategies_of(rollout: Rollout) -> list[Lesson]:
-    """Of one that succeeded: its actions in order, and each of them at its observation for a little less."""
+    """Strategies of a successful rollout: its first actions in order, and each action at its observation."""
     score, done = success(rollout), _actions(rollout)
-    told = [
+    found = [
         Lesson("first " + ", then ".join(text for _, text in done[:_FIRST]), prompt_of(rollout.task), "method", score)
     ]
-    told += [Lesson(f"do {text}", seen, "example", 0.8 * score) for seen, text in done]
-    return _allowed(rollout, told if done else [])
+    found += [Lesson(f"do {text}", seen, "example", 0.8 * score) for seen, text in done]
+    return _allowed(rollout, found if done else [])
 
 
 def warnings_of(rollout: Rollout) -> list[Lesson]:
-    """Of one that failed: its last actions, and whether it did the same thing three times on end."""
+    """Warnings of a failed rollout: its last actions, and an action repeated three times in a row."""
     done = _actions(rollout)
     if not done:
         return []
     texts = [text for _, text in done]
-    told = [Lesson("avoid " + ", then ".join(texts[-_LAST:]), done[-1][0], "mistake", success(rollout))]
+    found = [Lesson("avoid " + ", then ".join(texts[-_LAST:]), done[-1][0], "mistake", success(rollout))]
     same = [each for each, *others in zip(texts, texts[1:], texts[2:], strict=False) if set(others) == {each}]
-    told += [Lesson(f"avoid {same[0]} again and again", prompt_of(rollout.task), "pattern", 0.5)] if same else []
-    return _allowed(rollout, told)
+    found += [Lesson(f"avoid {same[0]} again and again", prompt_of(rollout.task), "pattern", 0.5)] if same else []
+    return _allowed(rollout, found)
 
 
 def _actions(rollout: Rollout) -> list[tuple[str, str]]:
-    """What was read and then done, in each turn but the last, which is the answer; without the thought before it."""
+    """(observation, action) of each turn except the last, which is the answer; chains of thought are removed."""
     texts = [turn.message.content.rpartition(CLOSE)[2].strip() for turn in rollout.turns]
     seen = [prompt_of(rollout.task), *(observed(turn.told) for turn in rollout.turns[1:])]
     return [(each, text) for each, text in list(zip(seen, texts, strict=True))[:-1] if text]
 
 
 def _allowed(rollout: Rollout, lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Those that do not say the answer: the task's, or the one that was given."""
+    """Lessons that contain neither the task's answer nor the rollout's."""
     given = final_answer(rollout.completion)
     return [lesson for lesson in lessons if not tells(lesson.text, rollout.task, given)]

@@ -1,4 +1,4 @@
-"""What the environment said, apart from what was remembered and put behind it."""
+"""Observation texts without the experiences appended to them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from strop.types import Message
 
-MARK = " experience: "  # between an observation and what is remembered of such
+SEPARATOR = " experience: "  # between an observation and the experiences appended to it
 
 
 def observed(messages: Sequence[Message]) -> str:
-    """What the environment said, without the experiences that were put behind it."""
-    return " ".join(message.content.partition(MARK)[0] for message in messages)
+    """The environment's messages as one text, without appended experiences."""
+    return " ".join(message.content.partition(SEPARATOR)[0] for message in messages)

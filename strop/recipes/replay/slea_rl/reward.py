@@ -1,4 +1,4 @@
-"""A price for every turn that the environment refused to carry out (SLEA-RL, 2603.18079).
+"""Penalty for every action that the environment refused (SLEA-RL, 2603.18079).
 
 Papers: slea-rl
 """
@@ -14,12 +14,10 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class Refused(Reward):
-    """-price for each answer of the environment that begins with `refusal`; what it said to the last turn nobody
-    knows.
-    """
+    """-price for each observation that starts with `refusal`; the one after the last turn is not recorded."""
 
     price: float = 0.1
-    refusal: str = "error"  # how an answer begins that refuses a turn
+    refusal: str = "error"  # start of an observation that refuses an action
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True

@@ -1,9 +1,9 @@
-"""SLEA-RL's library (2603.18079): what rollouts did is kept as strategies and warnings, a few of each version.
+"""SLEA-RL's library (2603.18079): strategies and warnings extracted from rollouts, a limited number per version.
 
-Of a version's rollouts the best `top` that succeeded and the worst that failed are learned from, until so many lessons
-were added. Readings: those that were merged do not count; experiences are taken by rules, as the release does where no
-model is given. Rollouts are made as ever: who reads the library is the agent (`Reminded`). With lag, late groups are
-learned from with the next version.
+The `top` best successes and worst failures of a version are used, until the limit of new lessons is reached. Readings:
+merged lessons do not count towards the limit; experiences are extracted by rules, as in the release without an LLM. The
+agent (`ExperienceAgent`) reads the library; this strategy only fills it. With lag, late groups are learned from with
+the next version.
 Papers: slea-rl
 """
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 _SUCCESS = 0.5  # above it a rollout succeeded
-# version, group, score, and what a rollout taught
-_Taught = tuple[int, int, float, list[Lesson]]
+# version, group, score, and the lessons of a rollout
+_Lessons = tuple[int, int, float, list[Lesson]]
 
 
 @dataclass
-class Experienced(Strategy):
-    """Lets `inner` make the rollouts; from version `start` on, what earlier versions taught is in the libraries."""
+class ExperienceCollector(Strategy):
+    """Rollouts of `inner`; from version `start` on, the libraries hold lessons of earlier versions."""
 
     inner: Strategy
     strategies: Library
     pitfalls: Library
     golden: int = 10  # strategies that one version may add
-    warnings: int = 5  # that one version may add
-    top: int = 5  # rollouts of a version that succeeded, and as many that failed, that are learned from
-    start: int = 5  # the version that first reads any
+    warnings: int = 5  # warnings that one version may add
+    top: int = 5  # successes, and as many failures, that a version learns from
+    start: int = 5  # first version with lessons in the libraries
 
-    _good: list[_Taught] = field(default_factory=list, init=False, repr=False, compare=False)
-    _bad: list[_Taught] = field(default_factory=list, init=False, repr=False, compare=False)
+    _good: list[_Lessons] = field(default_factory=list, init=False, repr=False, compare=False)
+    _bad: list[_Lessons] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.golden < 0 or self.warnings < 0 or self.top < 1:
             raise ConfigurationError(
-                f"Experienced needs golden and warnings >= 0 and top >= 1, got {self.golden}, {self.warnings} and "
-                f"{self.top}"
+                f"ExperienceCollector needs golden and warnings >= 0 and top >= 1, got {self.golden}, {self.warnings} "
+                f"and {self.top}"
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
@@ -65,7 +65,7 @@ class Experienced(Strategy):
                 self._bad.append((group.version, group.number, score, warnings_of(rollout)))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says what the libraries hold."""
+        """Reports the sizes of the libraries; learning happens in `observe`."""
         return {"strategies": float(len(self.strategies)), "warnings": float(len(self.pitfalls))}
 
     def state(self) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Experienced(Strategy):
         self._good, self._bad = ([_unplain(each) for each in state[name]] for name in ("good", "bad"))
 
 
-def _learned(taught: list[_Taught], version: int, top: int, library: Library, most: int) -> list[_Taught]:
-    """Carry out what earlier versions taught, each within its limits; returns what is left for later."""
+def _learned(taught: list[_Lessons], version: int, top: int, library: Library, most: int) -> list[_Lessons]:
+    """Add the lessons of earlier versions to the library, `most` per version; return the remaining ones."""
     for each in sorted({row[0] for row in taught if row[0] < version}):
         best = sorted((row for row in taught if row[0] == each), key=lambda row: (row[2], row[1]))[:top]
         added = 0
@@ -86,9 +86,9 @@ def _learned(taught: list[_Taught], version: int, top: int, library: Library, mo
     return [row for row in taught if row[0] >= version]
 
 
-def _plain(taught: _Taught) -> list[Any]:
+def _plain(taught: _Lessons) -> list[Any]:
     return [*taught[:3], [asdict(lesson) for lesson in taught[3]]]
 
 
-def _unplain(row: list[Any]) -> _Taught:
+def _unplain(row: list[Any]) -> _Lessons:
     return int(row[0]), int(row[1]), float(row[2]), [Lesson(**lesson) for lesson in row[3]]
