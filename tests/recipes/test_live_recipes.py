@@ -152,7 +152,7 @@ def test_credit_is_the_judge_score_plus_the_gap() -> None:
     rollout.facts["hints"] = 1.0
     assert JudgedAndHinted().learn([group, Group(1, TASK, [made(turn("ab"))])]) == {"hint_gap": 0.5, "hints": 0.5}
     assert openclaw_rl(judged=2.0, hinted=0.5).advantage == JudgedAndHinted(2.0, 0.5)
-    with pytest.raises(ConfigurationError, match="score every token"):
+    with pytest.raises(ConfigurationError, match="logprob for each of the 2 tokens"):
         gap(np.zeros(1, np.float32), np.zeros(2, np.float32))
     with pytest.raises(ConfigurationError, match="votes >= 1"):
         NextStateVotes(Canned(), votes=0)
