@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from strop.concurrency import together
 from strop.environments.code_execution import Trials, cases_of, program_in
-from strop.environments.judging.verdict import BAD, GOOD
+from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.filter.rewards.reward_model import Scored
 from strop.filter.rewards.unit_tests import PassedTests
@@ -28,8 +28,8 @@ from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.policy_names import REFERENCE
 from strop.generate.reward_model import RewardModel
+from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
@@ -40,7 +40,7 @@ from strop.training.advantages.constant import Constant
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.training.losses.preferences.bradley_terry import BradleyTerry
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, IntArray, Rollout, Start
 
 # AceCoder's pairs (2502.01718): a program that passes many tests against one that passes clearly fewer, but some.

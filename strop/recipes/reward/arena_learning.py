@@ -29,7 +29,7 @@ from strop.filter.judges.pairwise_criteria import compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
 from strop.generate.interfaces import Player
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Gate, LLMClient, Loss, Reward, Strategy
@@ -37,8 +37,8 @@ from strop.run import Run
 from strop.standins.judges.criteria import compared_by_criteria
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import GateResult, Group, Metrics, Origin, Rollout, Start
 
 # Arena Learning's data (2407.10627): only the fights that the policy lost.

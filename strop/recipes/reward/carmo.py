@@ -21,15 +21,15 @@ from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.judges.batch_ask import all_of
 from strop.filter.judges.checklist_items import FACT
 from strop.filter.judges.criteria import criteria_of, scores_of
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.criteria import scored_by_criteria, written_criteria
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Rollout
 
 # CARMO's score (2410.21545): a judge names the criteria that fit this task, then scores each completion by all of them.

@@ -28,12 +28,12 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
 from strop.filter.paid_text import Paid, Span
 from strop.generate.interfaces import Dialogue
-from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.environment_metric import measured
+from strop.generate.llm_clients.scripted import Procedural
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Episode, LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.discussion import scored_discussion
+from strop.standins.judges.comparisons import scored_discussion
 from strop.text.llm_prompt import judgement
 from strop.training.arithmetic.td_traces import KL_STATISTICS, kl_payments, whitened
 from strop.training.arithmetic.turn_returns import token_payments

@@ -37,7 +37,7 @@ from strop.run import Run
 from strop.stats.task_lineage import child, plain, unplain
 from strop.success import is_right
 from strop.text.sanitize import quoted
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Task
 

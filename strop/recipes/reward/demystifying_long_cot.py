@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.cosine_length import CosineLength
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run

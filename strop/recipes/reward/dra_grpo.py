@@ -22,10 +22,10 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.reshaped_rewards import with_reshaped_rewards
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Rollout
 
 _EPSILON = 1e-6

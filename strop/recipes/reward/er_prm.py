@@ -22,14 +22,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.concurrency import together
-from strop.environments.judging.verdict import BAD, GOOD
+from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.policy_names import REFERENCE
+from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
@@ -38,7 +38,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Need
 from strop.types import Group, IntArray, Metrics, Origin, Outcome, Rollout, Start
 

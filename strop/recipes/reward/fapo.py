@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.rewards.overlong_penalty import Overlong
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.standins.judges.first_error import first_error
-from strop.training.advantages.group_standard import GroupStandard
+from strop.standins.judges.steps import first_error
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

@@ -15,13 +15,13 @@ from typing import ClassVar
 
 from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Rollout
 

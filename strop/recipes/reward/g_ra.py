@@ -20,13 +20,13 @@ from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.filter.reward_values import plain_scores
-from strop.filter.rewards.valid_action_bonus import CarriedOut
+from strop.filter.rewards.from_environment import CarriedOut
 from strop.filter.scoring import is_inline
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics
 

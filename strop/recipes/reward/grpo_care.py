@@ -31,9 +31,9 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Reward
 from strop.run import Run
 from strop.success import success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import REFERENCE_LOGPROBS, PolicyStatistic
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer

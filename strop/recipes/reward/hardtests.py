@@ -24,7 +24,7 @@ from strop.environments.code_execution import Cases, Trials, cases_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.rubric import answer
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Procedural
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import LLMClient, Reward
@@ -32,7 +32,7 @@ from strop.run import Run
 from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, written_validator
 from strop.success import is_right
 from strop.text.llm_prompt import question
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Rollout, Task
 

@@ -24,16 +24,15 @@ from typing import ClassVar
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import Lines, all_of, text_of, verdict
 from strop.filter.paid_text import Paid, Span
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.inverse_spec import guessed, told
+from strop.standins.judges.outcomes import guessed, told
 from strop.text.llm_prompt import judgement
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Outcome, Rollout

@@ -15,10 +15,10 @@ Acts: reward/majority > 0
 from __future__ import annotations
 
 from strop.filter.rewards.majority_vote import Majority
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 

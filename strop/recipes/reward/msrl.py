@@ -22,15 +22,15 @@ from strop.control.samplers.fixed_mixture import Mixture
 from strop.environments.judging.pairwise import CAPTIONS, TEXT, BetterOfTwo, PairVerdict, told, truth_of
 from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Environment, Reward
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Rollout
 
 # MSRL's reward for a judge (2603.25108): a right label, tags in order, and the right type of task.

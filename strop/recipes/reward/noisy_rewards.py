@@ -24,11 +24,11 @@ from strop.errors import ConfigurationError, nearest
 from strop.filter.reward_values import plain_scores
 from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.format import Formatted
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group

@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, key_of, verdict_or_none
 from strop.filter.paid_text import Paid, Span
-from strop.filter.rewards.env_reward import Earned
-from strop.generate.llm_clients.procedural import Procedural
+from strop.filter.rewards.from_environment import Earned
+from strop.generate.llm_clients.scripted import Procedural
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.progress_messages import labelled
+from strop.standins.judges.steps import labelled
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

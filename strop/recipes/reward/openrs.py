@@ -23,13 +23,13 @@ from typing import ClassVar
 from strop.errors import LLMClientError
 from strop.filter.judges.pairwise_criteria import compared
 from strop.filter.reward_values import plain_scores
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.criteria import compared_by_criteria
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group

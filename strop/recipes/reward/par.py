@@ -21,15 +21,14 @@ from dataclasses import dataclass, replace
 from strop.concurrency import together
 from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.preferred import Preferred
 from strop.filter.rewards.reward_model import Scored
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
-from strop.generate.policy_names import REFERENCE
 from strop.generate.reward_model import RewardModel
+from strop.generate.rollout_limits import REFERENCE
 from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Gate, Strategy

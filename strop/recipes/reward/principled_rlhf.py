@@ -26,7 +26,7 @@ from torch import Tensor
 
 from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.reward_model import RewardModel
 from strop.models.loading.model_names import model_folder
 from strop.models.off_loop_compute import BesideLoop
@@ -34,7 +34,7 @@ from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Loss, Reward
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.arithmetic.siblings import mean_over_pairs, ordered_pairs
 from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output

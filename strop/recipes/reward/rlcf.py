@@ -27,8 +27,8 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
 from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in, widest_gap
-from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.environment_metric import measured
+from strop.generate.llm_clients.scripted import Procedural
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Gate, LLMClient, Reward
@@ -36,8 +36,8 @@ from strop.run import Run
 from strop.standins.judges.checklist import judged_items, verified_items, written_checklist
 from strop.text.llm_prompt import judgement, question
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import GateResult, Group, Message, Rollout, Sampling, Task
 
 # RLCF's choice of pairs (2507.18624): those that differ most on a single item of their checklist.

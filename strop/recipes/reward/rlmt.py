@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.filter.rewards.thought_blind import ThoughtBlind
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group
 

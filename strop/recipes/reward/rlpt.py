@@ -25,16 +25,16 @@ from strop.environments.bundled.next_segment import NextSegment
 from strop.environments.format.think_tags import final_answer
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, verdict
 from strop.filter.judges.rubric import is_met
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.continuation import continued
+from strop.standins.judges.steps import continued
 from strop.text.llm_prompt import judgement
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Rollout
 

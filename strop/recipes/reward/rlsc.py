@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.types import Group, Metrics, Rollout
 
 # RLSC's advantage (2506.06395): the probability with which a rollout was sampled, and no reward at all.

@@ -26,13 +26,13 @@ from strop.filter.judges.checklist_items import score_in
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.generate.agents.behavior_injection import Injected
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.effort import effort
+from strop.standins.judges.outcomes import effort
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

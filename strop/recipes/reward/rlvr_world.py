@@ -19,12 +19,12 @@ from typing import ClassVar
 
 from strop.environments.bundled.next_state import NextState, items_in
 from strop.errors import ConfigurationError, nearest
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Rollout

@@ -25,15 +25,15 @@ from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.criteria import scores_of
 from strop.filter.judges.rubric import answer, items_in
-from strop.generate.llm_clients.procedural import Rule
-from strop.recipes.environment_metric import measured
+from strop.generate.llm_clients.scripted import Rule
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.criteria import anchored, guarded, scored_by_criteria
 from strop.text.llm_prompt import question
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Rollout, Task

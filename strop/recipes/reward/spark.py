@@ -26,16 +26,16 @@ from strop.environments.data.lookup import env_of
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.environments.judging.easier_question import asked
 from strop.environments.judging.multiple_choice import Choice
-from strop.environments.judging.true_false import Judged
+from strop.environments.judging.verdict_questions import Judged
 from strop.errors import ConfigurationError
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Environment, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Metrics, Rollout, Task

@@ -19,14 +19,14 @@ from dataclasses import replace
 from strop.environments.judging.listwise import Ranking
 from strop.filter.gates.successes_only import Successes
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood

@@ -19,14 +19,14 @@ from strop.environments.judging.listwise import question_about, scores_in
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
 from strop.filter.judges.checklist_items import score_in
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.listwise import scored_list
+from strop.standins.judges.comparisons import scored_list
 from strop.text.llm_prompt import judgement
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Sampling

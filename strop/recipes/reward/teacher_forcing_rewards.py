@@ -23,7 +23,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.models.loading.model_names import model_folder
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run

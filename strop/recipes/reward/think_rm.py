@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
-from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.environment_metric import measured
+from strop.generate.llm_clients.scripted import Procedural
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.pairwise import compared
+from strop.standins.judges.comparisons import compared
 from strop.text.llm_prompt import judgement
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl

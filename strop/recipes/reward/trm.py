@@ -35,9 +35,9 @@ from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.sentences import judged_sentences
+from strop.standins.judges.steps import judged_sentences
 from strop.text.llm_prompt import judgement
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.turn_returns import ends_of, placed_payments
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl

@@ -23,14 +23,14 @@ from strop.capabilities import Learns, outermost
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.filter.reward_values import plain_scores
-from strop.filter.rewards.final_check import LastCompletion
+from strop.filter.rewards.from_environment import LastCompletion
 from strop.filter.rewards.overlap import Overlap, number_in
 from strop.filter.rewards.tightening import Tightening
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.judging.verdict import about
+from strop.environments.judging.verdict_questions import about
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer

@@ -16,10 +16,9 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.controls import Flat
+from strop.filter.rewards.from_environment import CarriedOut, Earned
 from strop.filter.rewards.majority_vote import Majority
-from strop.filter.rewards.valid_action_bonus import CarriedOut
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train

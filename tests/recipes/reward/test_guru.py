@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.recipes import parameters_of
 from strop.recipes.classics.pocket import pocket
 from strop.recipes.environments import parse_envs

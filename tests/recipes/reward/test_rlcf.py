@@ -130,9 +130,9 @@ class Noisy(LLMClient):
 
 
 def test_samples_are_averaged_and_held_within_bounds() -> None:
-    """Of 400 answers a quarter each is 10, none, 100 (200 held) and 0 (-5 held): about 110 / 3."""
+    """Of 1600 answers a quarter each is 10, none, 100 (200 held) and 0 (-5 held): about 110 / 3."""
     group = saying("x")
-    asyncio.run(Scorer([Checklist(Says({"": "100: one"}), Noisy(), samples=400)], seconds=1000)(group))
+    asyncio.run(Scorer([Checklist(Says({"": "100: one"}), Noisy(), samples=1600)], seconds=1000)(group))
     assert group.rollouts[0].facts["item/0"] == pytest.approx(110 / 300, abs=0.06)
 
 

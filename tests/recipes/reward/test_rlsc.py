@@ -16,10 +16,9 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.recipes.reward.rlsc import Confidence
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.next_sibling import NextSibling
+from strop.training.advantages.group_relative import GroupMean, NextSibling
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.types import Group, Outcome, Rollout
 from tests.building import TASK, advantages_of, make_batch, make_group, say, turn
 

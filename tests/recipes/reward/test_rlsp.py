@@ -10,12 +10,11 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.scoring import Scorer
-from strop.generate.llm_clients.canned import Canned
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.recipes.reward.rlsp import JudgedEffort, SearchEffort, rlsp
 from strop.recipes.setting import Setting
 from strop.roles import Reward
-from strop.standins.judges.effort import effort
+from strop.standins.judges.outcomes import effort
 from strop.types import Group, Message, Outcome, Rollout
 from tests.building import turn
 

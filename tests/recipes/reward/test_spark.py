@@ -16,7 +16,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.judging.easier_question import key_of
 from strop.environments.judging.multiple_choice import Choice
-from strop.environments.judging.true_false import Judged
+from strop.environments.judging.verdict_questions import Judged
 from strop.errors import ConfigurationError
 from strop.recipes.reward.spark import Recycled, spark
 from strop.recipes.setting import Setting

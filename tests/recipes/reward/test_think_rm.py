@@ -14,7 +14,7 @@ from strop.errors import LLMClientError
 from strop.filter.scoring import Scorer
 from strop.recipes.reward.think_rm import Given, PairwiseLead, leads, verdict_in
 from strop.roles import LLMClient
-from strop.standins.judges.pairwise import compared
+from strop.standins.judges.comparisons import compared
 from strop.text.llm_prompt import parts_of, question, signed
 from strop.types import Group, Message, Outcome, Sampling
 from tests.building import advantages_of, make_group
