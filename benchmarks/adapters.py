@@ -36,7 +36,7 @@ from strop.training.losses.clip import Clip
 from strop.training.machine.lora import learning
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling

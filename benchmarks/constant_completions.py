@@ -19,7 +19,7 @@ from strop.attack.ask_rewards import AskedRewards
 from strop.attack.probe import Probed, probed
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import StropError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 
 PAGE = Path(__file__).parent.parent / "docs" / "reasoning-gym.md"
 _SECONDS, _DEADLINE = 15.0, 10.0

@@ -38,7 +38,7 @@ from strop.generate.turn_ops import extended
 from strop.training.losses.reinforce import Reinforce
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Sampling

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from strop.control.estimators.level_plus_offset import Offsets
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.roles import PassRateEstimator
 from strop.success import successes
 from strop.types import FloatArray, Group, Outcome, Rollout, Task

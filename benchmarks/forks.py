@@ -30,7 +30,7 @@ from strop.recipes.setting import Setting
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.batch_standard import BatchStandard
+from strop.training.advantages.batch_relative import BatchStandard
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import pack
 from strop.types import Group

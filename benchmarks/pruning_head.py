@@ -26,7 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.cpu.torch_engine import TorchEngine

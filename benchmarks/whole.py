@@ -39,7 +39,7 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.channels.memory import Memory
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from strop.control.admission.exact_lag import ExactLag
 from strop.effects import Experiment
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.recipes.setting import Setting
 from strop.recipes.system.areal import areal
 from strop.run import Run

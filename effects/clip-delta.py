@@ -13,7 +13,7 @@ from strop.recipes.replay.hir import Instructed
 from strop.recipes.reward.clip_delta import ClipDelta, clip_delta
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.standins.judges.constant_steps import StepsAlike
+from strop.standins.judges.steps import StepsAlike
 
 
 def _run(setting: Setting, form: str) -> Run:

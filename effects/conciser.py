@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.controls import Flat
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.objective.conciser import conciser
 from strop.recipes.objective.gdpo import Brief
 from strop.recipes.setting import Setting

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.effects.diffusion_model import ENV, PLACES, filler
-from strop.filter.rewards.random_control import Coin
+from strop.filter.rewards.controls import Coin
 from strop.recipes.objective.d1 import d1
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.random_fork_control import RandomForks
 from strop.recipes.rollout.ettrl import ettrl

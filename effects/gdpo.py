@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.controls import Flat
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.objective.gdpo import Brief, gdpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 
 LIMIT = 22  # tokens: at the start, 45% of the rollouts keep to it, 46% are right, and 21% do both
 

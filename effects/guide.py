@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from strop.control.budgets.fixed import Fixed
 from strop.effects import Experiment
-from strop.environments.wrappers.wrong_hint_control import Misguided
+from strop.environments.wrappers.wrong_controls import Misguided
 from strop.generate.strategies.independent import Independent
 from strop.recipes.guide.guide import HintedWhenLost, guide
 from strop.recipes.setting import Setting

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strop.effects import Experiment
 from strop.effects.prior_runs import earlier_model
-from strop.filter.rewards.random_control import Coin
+from strop.filter.rewards.controls import Coin
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.distill.kdrl import Kdrl, kdrl
 from strop.recipes.setting import Setting

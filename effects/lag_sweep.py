@@ -32,10 +32,8 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.stats.intervals import paired
 from strop.storage.run_folder import read_rows
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.corrections.masked import Masked
-from strop.training.corrections.sequence_truncated import SequenceTruncated
-from strop.training.corrections.truncated import Truncated
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.corrections.importance_weights import Masked, SequenceTruncated, Truncated
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
 

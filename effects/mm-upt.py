@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.recipes.reward.mm_upt import mm_upt
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.next_sibling import NextSibling
+from strop.training.advantages.group_relative import NextSibling
 
 
 def treatment(setting: Setting) -> Run:

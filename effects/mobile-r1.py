@@ -14,7 +14,7 @@ from strop.effects import Experiment
 from strop.recipes.agent.mobile_r1 import mobile_r1
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.next_sibling import NextSibling
+from strop.training.advantages.group_relative import NextSibling
 
 
 def store(setting: Setting) -> Setting:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.random_control import Coin
+from strop.filter.rewards.controls import Coin
 from strop.recipes.objective.nft import nft
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.recipes.reward.noisy_rewards import noisy_rewards
 from strop.recipes.setting import Setting
 from strop.run import Run

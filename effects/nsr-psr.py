@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.best_of_group import BestSibling
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import BestSibling, Flat
 from strop.recipes.objective.nsr_psr import nsr_psr
 from strop.recipes.setting import Setting
 from strop.run import Run

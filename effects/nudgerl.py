@@ -13,9 +13,9 @@ from strop.generate.strategies.independent import Independent
 from strop.recipes.rollout.nudgerl import nudgerl
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def guessing(setting: Setting) -> Setting:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from strop.effects import Experiment
 from strop.effects.prior_runs import earlier_model
+from strop.filter.rewards.controls import Coin
 from strop.filter.rewards.preferred import Preferred
-from strop.filter.rewards.random_control import Coin
 from strop.recipes.reward.axiomatic_preference import axiomatic_preference
 from strop.recipes.reward.par import par
 from strop.recipes.setting import Setting

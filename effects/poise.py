@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.setting import Setting
 from strop.recipes.value.poise import poise

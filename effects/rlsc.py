@@ -13,7 +13,7 @@ from strop.recipes.reward.rlsc import rlsc
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.next_sibling import NextSibling
+from strop.training.advantages.group_relative import NextSibling
 
 
 def treatment(setting: Setting) -> Run:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.environments.wrappers.wrong_hint_control import Misguided
+from strop.environments.wrappers.wrong_controls import Misguided
 from strop.generate.strategies.independent import Independent
 from strop.recipes.guide.seele import ResponsiveHints, seele
 from strop.recipes.setting import Setting

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.effects.diffusion_model import ENV, PLACES, filler
-from strop.filter.rewards.random_control import Coin
+from strop.filter.rewards.controls import Coin
 from strop.recipes.diffusion import reading
 from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.tracerl import tracerl

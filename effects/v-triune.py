@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
+from strop.filter.rewards.controls import AnyThreshold
 from strop.filter.rewards.overlap import Overlap
-from strop.filter.rewards.random_threshold_control import AnyThreshold
 from strop.filter.rewards.tightening import Tightening
 from strop.recipes.reward.v_triune import v_triune
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 
 STEPS = 45  # about as many as the tokens are enough for
 LOOSE = ((1.0, 0.85),)

@@ -28,7 +28,7 @@ sub(f("strop/generate/conversation.py", "strop/generate/turn_ops.py", "tests/rec
 sub(f("tests/filter/test_span_rewards.py"), (r"\bgiven\b", "num_prefix"))
 sub(code, (r"(sampling|each for each in engine\.asked\] == |asked)\.begun\b", r"\1.num_prefix"), (r"\[each\.begun for each in engine\.asked\]", "[each.num_prefix for each in engine.asked]"),
     (r"(turns?(?:\[[-\w]+\])?|rest|second|begun|turns\[0\])\.begun\b", r"\1.prefix"))
-sub(f("strop/generate/conversation.py", "strop/generate/engines/wrappers/chunk_sampling.py", "tests/generate/engines/test_contract.py", "tests/generate/engines/test_stops_across_cuts.py"), (r"([,(] ?)begun=", r"\1num_prefix="))
+sub(f("strop/generate/conversation.py", "strop/generate/engines/wrappers/chunked.py", "tests/generate/engines/test_contract.py", "tests/generate/engines/test_stops_across_cuts.py"), (r"([,(] ?)begun=", r"\1num_prefix="))
 sub(having(r"lost\.turns\[0\]\.begun|\.begun\.tolist"), (r"\.begun\.tolist", ".prefix.tolist"))
 
 # batches

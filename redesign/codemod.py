@@ -8,6 +8,16 @@ from __future__ import annotations
 import argparse, ast, csv, io, re, subprocess, sys, tokenize
 from collections import defaultdict
 from pathlib import Path
+import time
+
+
+def git(*words, cwd):
+    for _ in range(60):
+        done = subprocess.run(["git", *words], cwd=cwd, capture_output=True, text=True)
+        if done.returncode == 0 or "index.lock" not in done.stderr: break
+        time.sleep(0.3)
+    if done.returncode: print("GIT", words, done.stderr[-200:])
+
 
 SKIP = {".git", ".venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "site", "build", ".triton"}
 TEXT = {".md", ".toml", ".yml", ".json", ".txt", ".cfg", ".html", ".c", ".h", ".css", ".js", ""}
@@ -322,16 +332,16 @@ def main() -> None:
     temporary = []
     for number, (old, new) in enumerate(table):
         if new.endswith("__init__.py") and (chosen.root / new).exists() and new not in dict(table):
-            subprocess.run(["git", "rm", "-qf", old], cwd=chosen.root, check=True)
+            git("rm", "-qf", old, cwd=chosen.root)
             continue
         # in two steps, as one file's new name may be another's old one
         (chosen.root / ".moving").mkdir(exist_ok=True)
-        subprocess.run(["git", "add", old], cwd=chosen.root, check=True)
-        subprocess.run(["git", "mv", old, f".moving/{number}"], cwd=chosen.root, check=True)
+        git("add", old, cwd=chosen.root)
+        git("mv", old, f".moving/{number}", cwd=chosen.root)
         temporary.append((number, new))
     for number, new in temporary:
         (chosen.root / new).parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["git", "mv", f".moving/{number}", new], cwd=chosen.root, check=True)
+        git("mv", f".moving/{number}", new, cwd=chosen.root)
     # 3. packages
     tidy(chosen.root, moves)
 
@@ -372,7 +382,7 @@ def tidy(root: Path, moves: Moves) -> None:
             inside = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
             if inside == [folder / "__init__.py"] or not inside:
                 if inside:
-                    subprocess.run(["git", "rm", "-qf", str(folder / "__init__.py")], cwd=root, check=False)
+                    git("rm", "-qf", str(folder / "__init__.py"), cwd=root)
                     (folder / "__init__.py").unlink(missing_ok=True)
                 subprocess.run(["rm", "-rf", str(folder)], check=True)
 

@@ -34,20 +34,20 @@ FIX = {
     "generate/engines/cpu/kv_cache.py": "generate/engines/cpu/kv_cache.py",
     "generate/engines/cpu/decode_rows.py": "generate/engines/cpu/decode_rows.py",
     "generate/engines/paged/batch_layout.py": "generate/engines/paged/batch_layout.py",
-    "generate/engines/wrappers/chunk_sampling.py": "generate/engines/wrappers/chunk_sampling.py",
+    "generate/engines/wrappers/chunked.py": "generate/engines/wrappers/chunked.py",
     "generate/llm_clients/support/retry.py": "generate/llm_clients/support/retry.py",
     "concurrency.py": "concurrency.py",
     "observe/examine.py": "observe/examine.py",  # every module of health/ is a rule
     "generate/guided_decoding.py": "generate/guided_decoding.py",
     "generate/llm_clients/openai_endpoint.py": "generate/llm_clients/openai_endpoint.py",
-    "generate/llm_clients/procedural.py": "generate/llm_clients/procedural.py",
+    "generate/llm_clients/scripted.py": "generate/llm_clients/scripted.py",
     "generate/llm_clients/support/http_post.py": "generate/llm_clients/support/http_post.py",
     "generate/serve/ask_requests.py": "generate/serve/ask_requests.py",
     "generate/serve/rollout_access.py": "generate/serve/rollout_access.py",
     "generate/serve/serve_session.py": "generate/serve/serve_session.py",
     "generate/rollout.py": "generate/rollout.py",
     "success.py": "success.py",
-    "standins/rewrite/rewriting.py": "standins/rewrite/rewriting.py",
+    "standins/rewrite/dispatch.py": "standins/rewrite/dispatch.py",
     "recipes/reward/prlcoder.py": "recipes/reward/prlcoder.py",  # stage B takes it into prlcoder
     "stats/task_lineage.py": "stats/task_lineage.py",
     "simulate/transplant.py": "simulate/transplant.py",
@@ -72,7 +72,7 @@ FIX = {
     "observe/dashboard/attempt_page.py": "observe/dashboard/attempt_page.py",
     "observe/dashboard/pass_rates_page.py": "observe/dashboard/pass_rates_page.py",
     "observe/dashboard/live_pass_rates.py": "observe/dashboard/live_pass_rates.py",
-    "observe/health/all_solved.py": "observe/health/all_solved.py",
+    "observe/health/training_data.py": "observe/health/training_data.py",
     "filter/rewards/majority_vote.py": "filter/rewards/majority_vote.py",
 }
 # merges wait for stage B: in stage A they get a file of their own in the room
@@ -86,12 +86,12 @@ MERGE_NAMES = {
     "filter/paid_text.py": "filter/paid_text.py",
     "filter/span_rewards.py": "filter/span_rewards.py",
     "generate/agents/support/episode_loop.py": "generate/agents/support/episode_loop.py",
-    "generate/agents/support/episode_replay.py": "generate/agents/support/episode_replay.py",
-    "generate/strategies/support/ask_question.py": "generate/strategies/support/ask_question.py",
+    "generate/agents/support/episode_loop.py": "generate/agents/support/episode_loop.py",
+    "generate/strategies/support/ask_policy.py": "generate/strategies/support/ask_policy.py",
     "generate/strategies/support/ask_policy.py": "generate/strategies/support/ask_policy.py",
     "generate/guided_decoding.py": "generate/guided_decoding.py",
-    "generate/strategies/support/rollout_twins.py": "generate/strategies/support/rollout_twins.py",
-    "generate/strategies/support/prompt_word.py": "generate/strategies/support/prompt_word.py",
+    "generate/strategies/support/prompt_swap.py": "generate/strategies/support/prompt_swap.py",
+    "generate/strategies/support/prompt_swap.py": "generate/strategies/support/prompt_swap.py",
 }
 OWN = """
 abilities.py capabilities.py
@@ -132,7 +132,7 @@ launch/checks/warnings.py launch/checks/warnings.py
 launch/checks/diffusion_checks.py launch/checks/diffusion_checks.py
 launch/checks/prompt_lengths.py launch/checks/prompt_lengths.py
 launch/checks/preflight.py launch/checks/preflight.py
-launch/checks/matmul_precision.py launch/checks/matmul_precision.py
+launch/checks/preflight_all.py launch/checks/preflight_all.py
 launch/checks/preflight_all.py launch/checks/preflight_all.py
 launch/checks/gpu_memory_plan.py launch/checks/gpu_memory_plan.py
 launch/checks/task_supply.py launch/checks/task_supply.py
@@ -153,11 +153,11 @@ models/layers/scalar_head.py models/layers/scalar_head.py
 models/tokens/mask_token.py models/tokens/mask_token.py
 models/optimizers/low_precision.py models/optimizers/low_precision.py
 models/loading/model_shape.py models/loading/model_shape.py
-models/layers/prompt_passes.py models/layers/prompt_passes.py
+models/layers/prompt_states.py models/layers/prompt_states.py
 models/silence_libraries.py models/silence_libraries.py
 models/loading/load_weights.py models/loading/load_weights.py
-models/loading/same_weights.py models/loading/same_weights.py
-models/layers/hidden_states.py models/layers/hidden_states.py
+models/loading/check_folder.py models/loading/check_folder.py
+models/layers/prompt_states.py models/layers/prompt_states.py
 weights/per_policy.py weights/per_policy.py
 weights/shared_base_weights.py weights/shared_base_weights.py
 weights/mapped_memory.py weights/mapped_memory.py
@@ -219,13 +219,13 @@ recipes/llm_clients.py recipes/llm_clients.py
 recipes/dataset_paths.py recipes/dataset_paths.py
 recipes/model_paths.py recipes/model_paths.py
 recipes/diffusion.py recipes/diffusion.py
-recipes/environment_metric.py recipes/environment_metric.py
+recipes/environment_specs.py recipes/environment_specs.py
 recipes/user_rewards.py recipes/user_rewards.py
 recipes/preference_pairs.py recipes/preference_pairs.py
 recipes/reward_model_runs.py recipes/reward_model_runs.py
 recipes/warmup.py recipes/warmup.py
 recipes/environments.py recipes/environments.py
-recipes/wrapped_environments.py recipes/wrapped_environments.py
+recipes/environment_specs.py recipes/environment_specs.py
 """
 KEEP_FOR_NOW = {  # recipes/setup needs recipe_files() to skip it: done in the patch of stage A
 }

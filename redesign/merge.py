@@ -2,6 +2,16 @@
 from __future__ import annotations
 import csv, subprocess, sys
 from pathlib import Path
+import time
+
+
+def git(*words, cwd):
+    for _ in range(60):
+        done = subprocess.run(["git", *words], cwd=cwd, capture_output=True, text=True)
+        if done.returncode == 0 or "index.lock" not in done.stderr: break
+        time.sleep(0.3)
+    if done.returncode: print("GIT", words, done.stderr[-200:])
+
 sys.path.insert(0, str(Path(__file__).parent))
 import codemod
 from inline import Merged, Paper, Source, Unit, formatted_length, rewrite, section, statement
@@ -86,13 +96,13 @@ for test in list(moves.tests):  # a test of a merged module: test_TARGET_MODULE.
         new = f"{tf}/test_{tn}"
         if new in taken: new = f"{tf}/test_{tn.removesuffix('.py')}_{name[5:]}"
         taken.add(new); moves.tests[test] = new
-for m in dead: subprocess.run(["git", "rm", "-qf", f"strop/{m}"], cwd=root, check=True)
+for m in dead: git("rm", "-qf", f"strop/{m}", cwd=root)
 for f, text in contents.items():
     (tree.package / f).parent.mkdir(parents=True, exist_ok=True)
     (tree.package / f).write_text(text)
 rewrite(root, moves)
 for old, new in [("tests/" + o, "tests/" + n) for o, n in moves.tests.items() if o != n]:
     (root / new).parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["git", "mv", old, new], cwd=root, check=True)
+    git("mv", old, new, cwd=root)
 codemod.tidy(root, moves)
 print(len(dead), "modules fewer; renamed:", *sorted(f"{m}.{n} -> {new}" for (m, n), new in renamed.items()), sep="\n  ")

@@ -36,8 +36,8 @@ sub("strop/cli/__init__.py",
     ("from strop.cli import experiments as trials, run_outputs as outputs  # noqa: E402, F401 (help",
      "from strop.cli import experiments, run_outputs  # noqa: E402, F401 (help"))
 sub("tests/catalogue/test_fields.py",
-    ('"from strop.environments.wrappers.wrong_answer_control import Miskeyed\\nclass Thing(Miskeyed):\\n    tasks: int = 3  # fewer\\n"',
-     '"from strop.environments.wrappers.wrong_answer_control import Miskeyed\\n"\n        "class Thing(Miskeyed):\\n    tasks: int = 3  # fewer\\n"'))
+    ('"from strop.environments.wrappers.wrong_controls import Miskeyed\\nclass Thing(Miskeyed):\\n    tasks: int = 3  # fewer\\n"',
+     '"from strop.environments.wrappers.wrong_controls import Miskeyed\\n"\n        "class Thing(Miskeyed):\\n    tasks: int = 3  # fewer\\n"'))
 
 sub("strop/roles.py", ("Those that do not leak (`control/task_generators/support/validation.py`)\n    go to the sampler.\n    \"\"\"", "Those that do not leak go to the sampler.\"\"\""))
 sub("strop/types.py", ("    ratios: FloatArray | None = (\n        None  # [train] [N], policy / sampler before a step, where `training/verify_logprobs.py` looked\n    )\n",

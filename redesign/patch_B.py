@@ -113,7 +113,7 @@ sub("tests/control/test_stopped_with_many_tasks.py",
     ('mechanisms("budgets")', 'mechanisms(budgets, Budget)'), ('mechanisms("estimators")', 'mechanisms(estimators, Belief)'), ('mechanisms("samplers")', 'mechanisms(samplers, Sampler)'),
     ("import importlib\nimport json\nimport pkgutil\n", "import json\n"), ("from collections.abc import Callable, Iterator\n", "from collections.abc import Callable\n"),
     ("from pathlib import Path\nfrom typing import Any\n", "from pathlib import Path\nfrom types import ModuleType\nfrom typing import Any\n"),
-    ("from strop.control.estimators.pass_rate_by_kind import Counts\n", "from strop.control import budgets, estimators, samplers\nfrom strop.control.estimators.pass_rate_by_kind import Counts\n"),
+    ("from strop.control.estimators.pass_rate_counts import Counts\n", "from strop.control import budgets, estimators, samplers\nfrom strop.control.estimators.pass_rate_counts import Counts\n"),
     ("from tests.building import turn\n", "from tests.building import turn\nfrom tests.rooms import kinds_of\n"))
 
 sub("strop/catalogue/fields.py",
@@ -152,4 +152,4 @@ sub("tests/training/advantages/test_every_advantage.py",
      "    return [kind for kind in kinds_of(room, Advantage) if _is_advantage(kind) and kind.__name__ not in BY_TURN]\n"),
     ("REQUIRED: dict", 'BY_TURN = {"AlsoBest", "ExponentialWeights", "HardFiltered", "JudgedAndHinted", "StepAndEpisode"}  # these need pay for turns\nREQUIRED: dict'))
 
-sub("strop/observe/health/ratio_always_one.py", ('    files = sorted((PACKAGE / "training").rglob("*.py"))\n', '    files = sorted(path for room in ("training", "recipes") for path in (PACKAGE / room).rglob("*.py"))\n'))
+sub("strop/observe/health/optimization.py", ('    files = sorted((PACKAGE / "training").rglob("*.py"))\n', '    files = sorted(path for room in ("training", "recipes") for path in (PACKAGE / room).rglob("*.py"))\n'))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from strop.backends import Channel, Engine, Trainer
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.evaluation import Evaluation
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.strategies.independent import Independent
@@ -33,7 +33,7 @@ from strop.roles import (
     TaskGenerator,
     ValueModel,
 )
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import FilePath, Sampling
 from strop.weights.channels.memory import Memory

@@ -11,8 +11,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.evaluation import Score, heldout_metrics, pass_at_k
+from strop.stats.intervals import over_tasks
 from strop.stats.maj_at_k import majority_at_k
-from strop.stats.paired_difference import over_tasks
 from strop.stats.sample_size import TaskSpread, spread_of
 
 

@@ -26,13 +26,13 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy, rollout_key
-from strop.observe.metrics.busy_clock import BusyClock
+from strop.observe.metrics.step_timer import BusyClock
 from strop.pipeline import train
 from strop.roles import Admission, Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
 from strop.run_state import Flow, Progress
 from strop.storage.ledger.ledger import Ledger
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Observation, Outcome, Rollout, Task
 from tests.clock import AtOnce, run_virtually

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.success import SURVIVAL, is_right, successes
 from tests.building import make_group
 

@@ -13,7 +13,7 @@ from strop.capabilities import generated
 from strop.concurrency import together
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.lookup import env_of

@@ -18,7 +18,7 @@ from strop.attack.untrusted_tasks import shown
 from strop.capabilities import Demonstrates
 from strop.environments.format.think_tags import final_answer
 from strop.errors import RewardError, StropError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.generate.rollout import describe
 from strop.roles import Environment
 from strop.types import Rollout, Task

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from strop.evaluation import Score
-from strop.stats.intervals import Difference
-from strop.stats.paired_difference import over_tasks
+from strop.stats.intervals import Difference, over_tasks
 from strop.stats.sample_size import Kind, TaskSpread, spread_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from strop.control.samplers.permuted_control import Permuted
 from strop.effects import Experiment
 from strop.environments.bundled.countdown import Countdown
-from strop.environments.wrappers.wrong_answer_control import Miskeyed
-from strop.environments.wrappers.wrong_level_control import lying
+from strop.environments.wrappers.wrong_controls import Miskeyed, lying
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
 from strop.recipes.value.poise import poise

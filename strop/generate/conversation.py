@@ -10,8 +10,7 @@ import numpy as np
 
 from strop.backends import Completion, Stop
 from strop.errors import ConfigurationError
-from strop.generate.engines.wrappers.chunk_sampling import goes_on
-from strop.generate.engines.wrappers.streaming_wrapper import Told
+from strop.generate.engines.wrappers.chunked import Told, goes_on
 from strop.generate.rollout_limits import NO_LIMITS, Limits, Paused
 from strop.generate.turn_ops import NOBODY, as_context, extended, read_to_the_end, said
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn

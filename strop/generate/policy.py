@@ -23,7 +23,7 @@ from strop.generate.templates.tool_call_format import CallFormat
 from strop.generate.turn_ops import retold
 from strop.models.loading.check_folder import check_context
 from strop.models.loading.check_folder import check_model_folder as check_model_folder
-from strop.observe.metrics.busy_clock import BusyClock
+from strop.observe.metrics.step_timer import BusyClock
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 

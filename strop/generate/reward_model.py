@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from strop.errors import ConfigurationError
 from strop.generate.templates.chat_template import Template
 from strop.generate.verdict_tokens import before_verdict, word_ids
-from strop.models.layers.prompt_passes import last_states, passes
+from strop.models.layers.prompt_states import last_states, passes
 from strop.models.model import context_length, load_model, logits, parameters
 from strop.types import FilePath, IntArray, Message
 from strop.weights.fingerprint import fingerprint

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from strop.environments.judging.verdict import ASKED, BAD, GOOD
+from strop.environments.judging.verdict_questions import ASKED, BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.generate.templates.chat_template import Template
 from strop.generate.turn_ops import cut

@@ -1,4 +1,4 @@
-"""Ask every rule about a run's health what it finds; rules are the files of `findings/`."""
+"""Examination of a run: what each health rule of `health/` finds in its history."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from strop.storage.run_folder import RunFolder
 
 def rules() -> list[HealthRule]:
     """One of each, in the order of their files."""
-    names = [f"{health.__name__}.{each.name}" for each in pkgutil.iter_modules(health.__path__)]
-    return [_rule(name) for name in sorted(names)]
+    names = sorted(f"{health.__name__}.{each.name}" for each in pkgutil.iter_modules(health.__path__))
+    return [rule for name in names for rule in _rules_of(name)]
 
 
-def _rule(module: str) -> HealthRule:
+def _rules_of(module: str) -> list[HealthRule]:
     kinds = [kind for kind in vars(importlib.import_module(module)).values() if inspect.isclass(kind)]
-    (kind,) = (kind for kind in kinds if kind.__module__ == module and HealthRule in kind.__mro__)
-    return cast("HealthRule", kind())
+    return [cast("HealthRule", kind()) for kind in kinds if kind.__module__ == module and HealthRule in kind.__mro__]
 
 
 def judged(history: History) -> list[HealthFinding]:

@@ -15,7 +15,7 @@ from strop.environments.bundled.keyvalue import KEYS, KeyValue, KeyValueEpisode,
 from strop.environments.bundled.next_state import NextState
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import sum_steps, think
-from strop.environments.judging.verdict import BAD, GOOD, about
+from strop.environments.judging.verdict_questions import BAD, GOOD, about
 from strop.pocket.completions import SINGLE_TURN, Completions
 from strop.pocket.search_tasks import Searches
 from strop.pocket.target_accuracy import ABILITY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error

@@ -12,10 +12,10 @@ from strop.generate.strategies.padded_demonstrations import Padded
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.corrections.clamped import Clamped
+from strop.training.corrections.importance_weights import Clamped
 from strop.training.losses.likelihood import Likelihood
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.corrupted import Corrupted
+from strop.training.views.masked_views import Corrupted
 
 ALL_ALIKE = Clamped(1.0, 1.0, target="proximal")  # 1 for every token: ratios begin at the weights before the step
 _EXAMPLES = 64  # of one step

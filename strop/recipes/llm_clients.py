@@ -10,11 +10,11 @@ from pathlib import Path
 from strop.errors import ConfigurationError
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.policy_itself import Itself
-from strop.generate.llm_clients.procedural import Procedural, Rule
+from strop.generate.llm_clients.own_models import Itself
+from strop.generate.llm_clients.scripted import Procedural, Rule
 from strop.roles import LLMClient
 from strop.standins.lessons import lesson
-from strop.standins.rewrite.rewriting import Rewriting
+from strop.standins.rewrite.dispatch import Rewriting
 
 KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # holds the key of an address that wants one
 

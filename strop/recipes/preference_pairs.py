@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 from strop.control.budgets.fixed import Fixed
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.strategies.preference_pairs_from_data import RecitedPair
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 Pairs: TypeAlias = Literal["sampled", "given"]
 

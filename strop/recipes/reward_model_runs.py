@@ -13,7 +13,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields: Any) -> Run:

@@ -16,8 +16,7 @@ from strop.environments.data.answer_extraction import Rule
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.recipes.environments import parse_envs
 from strop.recipes.model_paths import chosen_model

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from strop.control.budgets.fixed import Fixed
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.permuted_control import Permuted
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError

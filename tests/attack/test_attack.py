@@ -22,9 +22,8 @@ from strop.environments.bundled.guess import Guess
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.bundled.programs import Programs
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.controls import Flat
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.majority_vote import Majority
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.rewards.unit_tests import PassedTests

@@ -17,14 +17,13 @@ from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.injections import KINDS, injection
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.filter.judges.checklist_items import score_in
-from strop.filter.rewards.env_reward import Earned
-from strop.generate.llm_clients.canned import Canned
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.recipes.guide.ruscarl import RubricPoints
 from strop.recipes.reward.rlsp import JudgedEffort
 from strop.roles import Reward
-from strop.standins.judges.rubric import judged_rubric, written_rubric
+from strop.standins.judges.outcomes import judged_rubric, written_rubric
 from tests.generate.llm_clients.serving import serving
 
 _SCORE = re.compile(r"score:?\s*\"?:?\s*(\d+)", re.IGNORECASE)

@@ -11,8 +11,7 @@ from strop.attack.ask_rewards import AskedRewards
 from strop.attack.constants import constants, frame_of, is_same, most_frequent
 from strop.attack.probe import ConstantPay, Probed, probed
 from strop.environments.external.reasoning_gym import ReasoningGym
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.recipes.environments import bundled_envs
 from strop.roles import Environment, Reward

@@ -27,7 +27,7 @@ def test_comments_of_a_dataclass_and_of_parameters(tmp_path: Path) -> None:
 def test_fields_of_a_base_come_first(tmp_path: Path) -> None:
     path = tmp_path / "thing.py"
     path.write_text(
-        "from strop.environments.wrappers.wrong_answer_control import Miskeyed\n"
+        "from strop.environments.wrappers.wrong_controls import Miskeyed\n"
         "class Thing(Miskeyed):\n    tasks: int = 3  # fewer\n"
     )
     assert [(field.name, field.default, field.comment) for field in class_fields(path, "Thing")] == [
@@ -36,7 +36,7 @@ def test_fields_of_a_base_come_first(tmp_path: Path) -> None:
         ("share", "0.5", "of tasks that cannot be solved"),
     ]
 
-    told = class_fields(PACKAGE / "training/corrections/truncated.py", "Truncated")
+    told = class_fields(PACKAGE / "training/corrections/importance_weights.py", "Truncated")
     assert [field.name for field in told] == ["cap", "target"], "a base that is no dataclass has no fields"
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from strop.capabilities import Learns, Loads, Meets, Observes, inside, outermost
 from strop.control import budgets, estimators, samplers
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.alp_gmm import LearningProgress
 from strop.control.samplers.few import Few
 from strop.control.samplers.fixed_mixture import Mixture

@@ -16,7 +16,7 @@ import pytest
 
 from strop.capabilities import Loads, Meets, inside
 from strop.control.budgets.fixed import Fixed
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.engines.scripted import Scripted

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Outcome, Rollout, Turn
 from tests.building import TASK, Said
 from tests.docs.pages import DOCS

@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.few import Few
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.scoring import is_inline
 from strop.recipes.objective.concise_reasoning import Solvable

@@ -13,8 +13,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
 from strop.filter.judges.pairwise_judge import Graded
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.final_check import LastCompletion
+from strop.filter.rewards.from_environment import Checked, LastCompletion
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.environments.foul import Foul

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.generate.agents.debate import Debate
 from strop.generate.engines.scripted import Scripted

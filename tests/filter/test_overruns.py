@@ -14,7 +14,7 @@ import pytest
 from strop.filter.overruns import Overruns
 from strop.filter.rewards.math_verify import MathVerify
 from strop.filter.scoring import Scorer
-from strop.observe.health.exhausted_scorer import ExhaustedScorer
+from strop.observe.health.throughput import ExhaustedScorer
 from strop.observe.run_files.run_history import History
 from strop.roles import Reward
 from strop.storage.ledger.fates_by_kind import KindFates

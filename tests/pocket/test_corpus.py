@@ -15,7 +15,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.next_state import NextState
 from strop.environments.data.heldout_split import is_heldout
-from strop.environments.judging.verdict import ASKED, BAD, GOOD
+from strop.environments.judging.verdict_questions import ASKED, BAD, GOOD
 from strop.environments.tools.bundled_corpus import facts
 from strop.pocket.completions import SINGLE_TURN, Completions
 from strop.pocket.corpus import Author, Conversation

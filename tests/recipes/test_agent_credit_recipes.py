@@ -11,7 +11,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.agent.demystifying_agentic_rl import Softened
 from strop.recipes.agent.ragen import Unreadable, WidestSpread, spread
 from strop.training.advantages.gae import Gae
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.advantages.steps.hard_filtered import HardFiltered, step_advantages
 from strop.types import Group, Message, Outcome, Rollout, Turn
 from tests.building import TASK, advantages_of, make_group, turn

@@ -19,16 +19,14 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.multi_agent.skill_practice import Practice
 from strop.environments.multi_agent.store_skills import SKILLS, chosen, described, exercised, lacking
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.rewards.env_reward import Earned
-from strop.generate.llm_clients.canned import Canned
+from strop.filter.rewards.from_environment import Earned
+from strop.generate.llm_clients.scripted import Canned
 from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
 from strop.recipes.agent.trace import trace
-from strop.recipes.agent.trace.agent import PicksPolicy
-from strop.recipes.agent.trace.gate import SpokenBy
-from strop.recipes.agent.trace.shortfalls import Shortfalls
-from strop.recipes.agent.trace.strategy import PolicyPerEnvironment
-from strop.recipes.agent.trace.task_generator import Lacking
+from strop.recipes.agent.trace.agent import PolicyRouter
+from strop.recipes.agent.trace.strategy import HasPolicy, PolicyPerEnvironment, SkillGaps
+from strop.recipes.agent.trace.task_generator import SkillCurriculum
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient
 from strop.text.llm_prompt import question
@@ -51,7 +49,7 @@ PRACTICE = tuple(Practice(skill, level) for skill in ("add", "lookup") for level
 def test_shortfalls_by_hand() -> None:
     """4 failed and 2 succeeded: lookup 3/4 - 1/2, store 1/4 - 0, add 2/4 - 1/2."""
     failed = [["lookup", "add"], ["lookup", "add"], ["lookup", "store"], []]
-    found = Shortfalls().joined([(False, names) for names in failed])
+    found = SkillGaps().joined([(False, names) for names in failed])
     assert found.ranked() == ["lookup", "add", "store"], "nobody succeeded: of none, the share is 0"
     both = found.joined([(True, ["lookup", "add"]), (True, [])])
     assert [both.gap(name) for name in ("lookup", "store", "add", "sing")] == [0.25, 0.25, 0.0, 0.0]
@@ -159,7 +157,7 @@ def told(*labels: str) -> Told:
     return Told({"lacking": list(labels)})
 
 
-def shown(task_generator: Lacking, group: Group, player: Any) -> list[Task]:
+def shown(task_generator: SkillCurriculum, group: Group, player: Any) -> list[Task]:
     made = asyncio.run(task_generator(group, player))
     task_generator.observe(group)
     return made
@@ -169,7 +167,7 @@ def tried(number: int, *rewards: float, level: int = 2) -> Group:
     return group_of(KeyValue(level).task(number), rewards, number, 0)
 
 
-def levels(task_generator: Lacking) -> dict[str, float]:
+def levels(task_generator: SkillCurriculum) -> dict[str, float]:
     return {name: value for name, value in task_generator.learn([]).items() if name.startswith("practice_level")}
 
 
@@ -189,9 +187,9 @@ def test_a_env_is_taken_where_the_first_weights_succeed_at_times(
     shares: tuple[float, ...], level: int | None, places: list[int]
 ) -> None:
     player = Probed({("add", number): share for number, share in enumerate(shares, start=1)})
-    task_generator = Lacking(told("add"), PRACTICE, passes=1, after=2, probes=10)
+    task_generator = SkillCurriculum(told("add"), PRACTICE, passes=1, after=2, probes=10)
     if level is None:
-        with pytest.raises(ConfigurationError, match="nothing to practise: of 2 rollouts 2 failed"):
+        with pytest.raises(ConfigurationError, match="no skill to practise: 2 of 2 rollouts failed"):
             shown(task_generator, tried(0, 0.0, 0.0), player)
     else:
         assert shown(task_generator, tried(0, 0.0, 0.0), player) == [] and levels(task_generator) == {
@@ -204,7 +202,7 @@ def test_a_env_is_taken_where_the_first_weights_succeed_at_times(
 def test_a_label_needs_more_than_half_of_the_passes() -> None:
     """Of 4 labels add is said by 3 and lookup by 2; named twice in one label counts once."""
     labels = ["add\nlookup", " add \nadd\nsing", "lookup\nlookup", "add"]
-    task_generator = Lacking(told(*labels), PRACTICE, passes=4, after=9, probes=10)
+    task_generator = SkillCurriculum(told(*labels), PRACTICE, passes=4, after=9, probes=10)
     shown(task_generator, tried(0, 0.0), Probed({}))
     metrics = task_generator.learn([])
     assert (metrics["lacking/add"], metrics["lacking/lookup"], metrics["practised"]) == (1.0, 0.0, 0.0)
@@ -219,7 +217,7 @@ def test_labels_see_the_rollout_and_not_what_it_was_paid() -> None:
     )
     heard = (Message("tool", "3"), Message("tool", "[completion]\n4"))
     group.rollouts[0].turns = (first, replace(last, told=heard))
-    shown(Lacking(llm_client, PRACTICE, passes=2, after=9), group, Probed({}))
+    shown(SkillCurriculum(llm_client, PRACTICE, passes=2, after=9), group, Probed({}))
     assert (
         llm_client.asked
         == [
@@ -239,7 +237,7 @@ def test_what_is_ranked_is_practised_and_nothing_else() -> None:
     """Two failures lack lookup and one of them add; of failed, given up and helped rollouts nothing is asked."""
     labels = ["lookup\nadd", "lookup", "none"]
     player = Probed({("lookup", 2): 0.5, ("add", 2): 0.4})
-    task_generator = Lacking(told(*labels), PRACTICE, passes=1, after=3, most=1, probes=10)
+    task_generator = SkillCurriculum(told(*labels), PRACTICE, passes=1, after=3, most=1, probes=10)
     group = tried(3, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
     for place, outcome in ((0, Outcome.FAILED), (1, Outcome.PRUNED)):
         group.rollouts[place].outcome = outcome
@@ -256,7 +254,7 @@ def test_what_is_ranked_is_practised_and_nothing_else() -> None:
     assert shown(task_generator, tried(4, 0.0), player) == [Practice("lookup", 2).task(4)]
     assert shown(task_generator, tried(5, 0.0), player) == [Practice("lookup", 2).task(5)]
     assert len(task_generator.llm_client.asked) == asked == 3, "ranked once"  # type: ignore[union-attr]
-    again = Lacking(told("none"), PRACTICE, passes=1, after=3, most=1, probes=10)
+    again = SkillCurriculum(told("none"), PRACTICE, passes=1, after=3, most=1, probes=10)
     again.restore(json.loads(json.dumps(task_generator.state())))
     assert again.state() == task_generator.state() and shown(again, tried(6, 0.0), player) == [
         Practice("lookup", 2).task(6)
@@ -266,11 +264,11 @@ def test_what_is_ranked_is_practised_and_nothing_else() -> None:
 def test_both_skills_in_turn_and_practice_is_no_evidence() -> None:
     shares = {("lookup", 2): 0.5, ("add", 2): 0.4}
     player = Probed(shares)
-    task_generator = Lacking(told("lookup\nadd"), PRACTICE, passes=1, after=2, probes=10)
+    task_generator = SkillCurriculum(told("lookup\nadd"), PRACTICE, passes=1, after=2, probes=10)
     practised = group_of(Practice("add", 2).task(0), [0.0] * 4, 0, 0)
     assert shown(task_generator, practised, player) == [] and task_generator.state()["known"]["seen"] == [0, 0]
     assert shown(task_generator, tried(1, 0.0), player) == [] and not player.tried, "1 of 2 rollouts"
-    first = Lacking(told("none"), PRACTICE, passes=1, after=2, probes=10)
+    first = SkillCurriculum(told("none"), PRACTICE, passes=1, after=2, probes=10)
     first.restore(json.loads(json.dumps(task_generator.state())))
     assert asyncio.run(task_generator(tried(2, 0.0), Probed(shares))) == [] and levels(task_generator) == {}, (
         "it counts once it is observed"
@@ -285,8 +283,8 @@ def test_both_skills_in_turn_and_practice_is_no_evidence() -> None:
 def test_bounds_of_the_task_generator_are_checked() -> None:
     bad: list[dict[str, Any]] = [{"practice": ()}, {"passes": 0}, {"after": 0}, {"most": 0}, {"probes": 0}]
     for fields in (*bad, {"band": (0.6, 0.2)}, {"band": (-0.1, 0.2)}, {"band": (0.5, 1.1)}):
-        with pytest.raises(ConfigurationError, match="Lacking needs environments of practice"):
-            Lacking(**{"llm_client": None, "practice": PRACTICE, **fields})
+        with pytest.raises(ConfigurationError, match="SkillCurriculum needs environments of practice"):
+            SkillCurriculum(**{"llm_client": None, "practice": PRACTICE, **fields})
 
 
 # ---- who speaks
@@ -294,7 +292,7 @@ def test_bounds_of_the_task_generator_are_checked() -> None:
 
 def test_probes_are_left_out_on_purpose() -> None:
     group = make_group([1.0, 0.0, 0.0], failed=[2])
-    gate = SpokenBy(("add",))
+    gate = HasPolicy(("add",))
     assert gate(group).group is None and gate(group).is_meant
     for place in (0, 2):
         (own,) = group.rollouts[place].turns
@@ -303,7 +301,7 @@ def test_probes_are_left_out_on_purpose() -> None:
     assert kept is not None and kept.rollouts == group.rollouts[:1]
     for policy_names in ((), ("add", "")):
         with pytest.raises(ConfigurationError, match="at least 1 policy name"):
-            SpokenBy(policy_names)
+            HasPolicy(policy_names)
 
 
 def test_the_policy_of_a_env_begins_there_and_nowhere_else() -> None:
@@ -334,7 +332,7 @@ class Silent(LLMClient):
 )
 def test_a_router_picks_who_speaks(tmp_path: Path, router: LLMClient, policy_name: str) -> None:
     policy = policy_of(save_folder(tmp_path), Recording(["<call>get red</call>|", "12|"]))
-    agent = PicksPolicy(("add", "store"), described(("add", "store")), router)
+    agent = PolicyRouter(("add", "store"), described(("add", "store")), router)
     rollout = asyncio.run(play(agent, STORE, policy.dialogue(STORE.task(0), Start("0/0", 1))))
     assert [turn.sampling.policy_name for turn in rollout.turns] == [policy_name] * 2 and len(rollout.turn_rewards) == 2
     assert prompt_of(STORE.task(0)) in policy.template.text(rollout.turns[0].prompt) and rollout.turns[1].told
@@ -344,7 +342,7 @@ def test_the_first_weights_choose_where_nobody_else_does(tmp_path: Path) -> None
     task = replace(KEPT, messages=(Message("user", "sum red blue"),))
     engine = Recording(["<think>hm</think>store|", "7|"])
     policy = policy_of(save_folder(tmp_path), engine)
-    agent = PicksPolicy(("add", "store"), described(("add", "store")))
+    agent = PolicyRouter(("add", "store"), described(("add", "store")))
     rollout = asyncio.run(play(agent, STORE, policy.dialogue(task, Start("0/0", 1))))
     assert [turn.sampling.policy_name for turn in rollout.turns] == ["", "store"], "who was picked speaks"
     assert rollout.turn_rewards == (0.0, 1.0), "the environment pays the answer and not the choice"
@@ -352,8 +350,8 @@ def test_the_first_weights_choose_where_nobody_else_does(tmp_path: Path) -> None
     assert described(("add", "store")) in asked and "requirements" not in answered and rollout.completion == "7"
     assert engine.limits[0] == 64 and rollout.turns[0].sampling.temperature == 0
     for fields in ({"policy_names": ()}, {"policy_names": ("store", "add")}, {"max_turns": 0}):
-        with pytest.raises(ConfigurationError, match="PicksPolicy needs policy names"):
-            PicksPolicy(**{"policy_names": ("add", "store"), "described": described(("add", "store")), **fields})  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="PolicyRouter needs policy names"):
+            PolicyRouter(**{"policy_names": ("add", "store"), "described": described(("add", "store")), **fields})  # type: ignore[arg-type]
 
 
 def test_trace_trains_the_skill_that_is_lacking_and_goes_on(tmp_path: Path) -> None:

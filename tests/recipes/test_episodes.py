@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
-from strop.recipes.environment_metric import measured
+from strop.filter.rewards.from_environment import Checked, Earned
+from strop.recipes.environment_specs import measured
 from strop.recipes.environments import bundled_envs, parse_envs
 
 

@@ -21,11 +21,17 @@ from strop.generate.agents.single_action import OneAction, paid
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.agent.mobile_r1 import ActionsFirst, StepFormat
-from strop.recipes.agent.stepagent import BesideExpert, Discriminated, ExpertSteps, OneDemonstration, stepagent
+from strop.recipes.agent.stepagent import (
+    DiscriminatorAdvantage,
+    ExpertStepGroup,
+    ExpertStepPairs,
+    OneDemonstration,
+    stepagent,
+)
 from strop.recipes.agent.ui_s1 import Patched, StepAndEpisode, step_returns, step_reward
 from strop.roles import Agent
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Origin, Outcome, Rollout, Task, ToolCall
 from tests.building import TASK, turn
 from tests.generate.talking import Recording, policy_of, save_folder
@@ -136,7 +142,7 @@ def test_an_action_beside_the_experts_at_the_same_place(tmp_path: Path) -> None:
     for seed in range(6):
         play, _ = player(tmp_path, [RED, GOLD], Chat())
         play.seed = seed
-        strategy = BesideExpert(Demonstrate(), OneDemonstration(), OneAction())
+        strategy = ExpertStepGroup(Demonstrate(), OneDemonstration(), OneAction())
         found = asyncio.run(strategy(play.group, [play.another() for _ in range(3)], play))
         before = len(found[0].turns) - 1
         assert [len(rollout.turns) for rollout in found] == [before + 1] * 3
@@ -152,12 +158,12 @@ def test_an_action_beside_the_experts_at_the_same_place(tmp_path: Path) -> None:
     assert places == {0, 1, 2}
     play, _ = player(tmp_path, [], Chat())
     with pytest.raises(ConfigurationError, match="group_size >= 2"):
-        asyncio.run(BesideExpert(Demonstrate(), OneDemonstration(), OneAction())(play.group, [play.another()], play))
+        asyncio.run(ExpertStepGroup(Demonstrate(), OneDemonstration(), OneAction())(play.group, [play.another()], play))
 
 
 def test_the_inverse_form_is_a_policy_gradient_on_steps_that_a_discriminator_pays() -> None:
     run = stepagent(form="inverse", rate=0.3)
-    assert (run.strategy, run.advantage) == (ExpertSteps(Demonstrate()), Discriminated(0.3))
+    assert (run.strategy, run.advantage) == (ExpertStepPairs(Demonstrate()), DiscriminatorAdvantage(0.3))
     assert (run.losses, run.gates, run.reduction) == ((Reinforce(),), (ZeroVariance(),), SequenceMean())
     (paid_by,) = run.rewards
     assert isinstance(paid_by, Noted) and run.recipe == "stepagent"

@@ -15,7 +15,7 @@ import pytest
 from strop.cli.models import open_policy
 from strop.errors import ConfigurationError, ModelError
 from strop.filter.gates.accuracy_band import AccuracyBand
-from strop.filter.rewards.random_control import Coin
+from strop.filter.rewards.controls import Coin
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.engines.wrappers.annealed_temperature import AnnealedTemperature
@@ -30,19 +30,17 @@ from strop.recipes.objective.tracerl import CanvasCritic, tracerl
 from strop.recipes.setting import Setting
 from strop.storage.run_folder import read_rows
 from strop.training.advantages.gae import Gae
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.advantages.trace_returns import TraceReturns
-from strop.training.corrections.clamped import Clamped
+from strop.training.corrections.importance_weights import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.pack import pack
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import ConstantLength, TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.corrupted import Corrupted
-from strop.training.views.in_order import InOrder
+from strop.training.views.masked_views import Corrupted, InOrder
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Start, Task
 from tests.recipes.going_on import SIZES, acts_and_goes_on
 from tests.tiny_models import save_pocket_like

@@ -14,13 +14,13 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.filter.span_rewards import pay
-from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.scripted import Canned
 from strop.recipes.reward.comas import Discussion, Interactions, PerPolicy, score_in
 from strop.recipes.reward.grpo_care import AnswerPlace, Consistent
 from strop.recipes.reward.oni import LabelledMessages
-from strop.standins.judges.discussion import scored_discussion
+from strop.standins.judges.comparisons import scored_discussion
 from strop.text.llm_prompt import question
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Observation, Outcome, Rollout, Sampling, Task, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")

@@ -25,8 +25,7 @@ from strop.filter.paid_text import Paid
 from strop.filter.span_rewards import pay
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.llm_clients.canned import Canned
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.generate.rollout import play
 from strop.recipes.agent.dreamgym import FromVaried, dreamgym, variance
 from strop.recipes.agent.imagined_conversations import ExponentialWeights, Imagined
@@ -45,13 +44,13 @@ from strop.recipes.agent.openclaw_rl import (
 from strop.recipes.agent.playpen import Played, playpen
 from strop.recipes.agent.vsc_rl import AlsoBest
 from strop.roles import LLMClient
-from strop.standins.judges.next_state import judged_next_state
+from strop.standins.judges.outcomes import judged_next_state
 from strop.standins.world_model import dreamt
 from strop.text.llm_prompt import parts_of, question
 from strop.training.advantages.constant import Constant
 from strop.training.learners import learners_of
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.training.values.turn_critic import TurnCritic, expectile_weights
 from strop.types import Group, Message, Observation, Origin, Outcome, Rollout, Sampling, Start, Task, Turn
 from tests.building import TASK, make_group

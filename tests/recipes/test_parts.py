@@ -21,7 +21,7 @@ import pytest
 from strop.catalogue.record import recipe_files
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from tests.recipes.every import other_run, plain_run
 from tests.test_defaults import default_of

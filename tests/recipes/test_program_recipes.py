@@ -24,7 +24,7 @@ from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.preferences.bradley_terry import BradleyTerry
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.values.critic import Critic
 from strop.training.values.line_scores import LineScores
 

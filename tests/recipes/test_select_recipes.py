@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.recipes import build, recipe_named
 from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on

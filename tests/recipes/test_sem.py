@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from strop import recipe, train
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.agent.sem import SearchOrAnswer
 from strop.run import Run
 from strop.storage.run_folder import RunFolder, read_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue

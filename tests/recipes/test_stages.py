@@ -6,12 +6,12 @@ from collections import Counter
 
 from strop.capabilities import inside
 from strop.control.budgets.fixed import Fixed
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.judging.multiple_choice import Choice
-from strop.environments.judging.true_false import Judged
+from strop.environments.judging.verdict_questions import Judged
 from strop.recipes import build, recipe_named
 from strop.recipes.rollout.brorl import RootOfRollouts
 from strop.recipes.select.acereason_nemotron import Unsolved

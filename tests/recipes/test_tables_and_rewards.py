@@ -9,7 +9,7 @@ import pytest
 
 from strop.environments.data.rows import columns_of
 from strop.errors import ConfigurationError, DataError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch

@@ -19,8 +19,7 @@ from strop.recipes.guide.relift import TaughtApart
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import ConstantLength, TokenMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually

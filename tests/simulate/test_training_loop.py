@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError, StarvationError
 from strop.filter.gates.zero_variance import ZeroVariance

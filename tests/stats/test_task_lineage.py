@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.support.bandit_arms import Shelves
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.lookup import env_of

@@ -16,7 +16,7 @@ from strop.training.machine.forward import Forward
 from strop.training.machine.llama import llama_forward
 from strop.training.machine.lora import add_adapters, learning, open_adapted
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from tests.training.test_quick import COMPARISON_GROUPS, OBJECTIVE, siblings

@@ -19,7 +19,7 @@ from strop.models.model import hidden_states, load_model, probe
 from strop.training.batch import Batch, Output
 from strop.training.machine.logprobs import PolicyOutput
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logits
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics

@@ -13,7 +13,7 @@ from strop.models.model import parameters
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer

@@ -16,7 +16,7 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.machine.memory import bytes_needed, settle, ways
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from tests.training.tiny import random_groups, save_gpt2, save_llama
 

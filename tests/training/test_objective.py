@@ -13,7 +13,7 @@ from strop.training.batch import ORIGINS, Batch
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.training.objective import Objective
 from strop.training.requirements import Logprobs
 from strop.training.split_batch import split

@@ -10,10 +10,7 @@ from strop.recipes.objective.vcpo import MinimumVariance
 from strop.recipes.system.areal import Decoupled
 from strop.roles import Correction, Loss
 from strop.training.batch import Batch
-from strop.training.corrections.masked import Masked
-from strop.training.corrections.sequence_masked import SequenceMasked
-from strop.training.corrections.sequence_truncated import SequenceTruncated
-from strop.training.corrections.truncated import Truncated
+from strop.training.corrections.importance_weights import Masked, SequenceMasked, SequenceTruncated, Truncated
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.objective.missing_old_logits import MismatchMask
 from strop.recipes.objective.vcpo import MinimumVariance
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
@@ -20,7 +20,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.old_logprobs import Snapshots
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
@@ -122,7 +122,7 @@ def test_equal_engines_have_no_mismatch_at_any_lag_but_recomputing_says_they_hav
         trainer.annotate(batches_at(version), frozenset())
         trainer.step(batches_at(version), Objective((Likelihood(),)))
     stale = batches_at(2, stamped([0], sampled))  # sampled by this very engine, two versions ago
-    objective = Objective((Clip(anchor="old"),), Separated())
+    objective = Objective((Clip(anchor="old"),), MismatchMask())
     trainer.annotate(stale, objective.needs | {Logprobs("proximal")})
     recomputed = max(
         float(batch.log_ratio(batch.logprobs["proximal"], batch.behavior_logprobs).abs().max())

@@ -9,8 +9,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.training.pack import pack
-from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import SequenceMean, TokenMean
 from strop.types import Group, Outcome
 from tests.training.tiny import make_rollout, make_turn, random_groups
 

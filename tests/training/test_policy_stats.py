@@ -22,7 +22,7 @@ from strop.training.advantages.constant import Constant
 from strop.training.batch import Batch
 from strop.training.pack import pack
 from strop.training.policy_stats import Wanted, take_statistics
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import (
     ENTROPY,
     HIDDEN,

@@ -37,7 +37,7 @@ from strop.training.losses.entropy import Entropy
 from strop.training.machine.llama import llama_forward
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics

@@ -16,7 +16,7 @@ from strop.backends import EXPERTS, Completion, Stop
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
-from strop.generate.engines.wrappers.concat import joined
+from strop.generate.engines.wrappers.chunked import joined
 from strop.generate.turn_ops import extended, read_to_the_end
 from strop.kernels.experts import by_expert, mixed, on_all_rows, route
 from strop.launch.running.launch import launch
@@ -24,7 +24,7 @@ from strop.recipes import build, recipe_named
 from strop.storage.ledger.ledger import Ledger
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn

@@ -24,10 +24,7 @@ from strop.training.advantages.along_tree import AlongTree
 from strop.training.batch import Batch
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.group_wise import GroupWise
-from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import ConstantLength, GroupWise, SequenceMean, TokenMean
 from strop.training.requirements import ENTROPY, PolicyStatistic
 from strop.training.stream import Stream
 from strop.training.trainers.torch import TorchTrainer

@@ -19,12 +19,10 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import ConstantLength, SequenceMean, TokenMean
 from strop.training.requirements import Logits, Logprobs, Need
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics

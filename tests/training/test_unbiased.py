@@ -9,14 +9,12 @@ import torch
 from torch import Tensor
 
 from strop.roles import Advantage, Loss
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.leave_one_out import LeaveOneOut
-from strop.training.corrections.truncated import Truncated
+from strop.training.advantages.group_relative import GroupMean, GroupStandard, LeaveOneOut
+from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.cispo import Cispo
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from tests.building import Said, advantages_of, make_batch, make_group
 from tests.training.tiny_policy import REWARDS, SEQUENCES, exact_gradient, parameters, probability, token_logprobs
 

@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError, DeliveryError
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory

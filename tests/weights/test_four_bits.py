@@ -17,7 +17,7 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.machine.lora import learning
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.channels.memory import Memory

@@ -15,8 +15,8 @@ from strop.errors import DeliveryError
 from strop.generate.engines.cpu.torch_engine import TorchEngine, copy_weights
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.paged.paged_llama import PagedLlama
+from strop.generate.engines.wrappers.chunked import Told
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.engines.wrappers.streaming_wrapper import Told
 from strop.kernels.decode import Plain, TokenPlaces
 from strop.models.layers.attention import Packed
 from strop.models.model import load_model, unadapted
@@ -26,7 +26,7 @@ from strop.training.machine.llama import llama_forward
 from strop.training.machine.lora import add_adapters, learning
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from strop.attack.certificate.certificate import Certificate
 from strop.attack.results import shown
-from strop.observe.report.jinja import compiled
 from strop.observe.report.layout import STYLE
+from strop.observe.report.templates import compiled
 
 _STYLE = """
 .verdict { font-size: 38px; font-weight: 650; letter-spacing: -0.03em; line-height: 1.15; margin: 4px 0 2px; }

@@ -27,8 +27,7 @@ from strop.cli.models import find_model, open_policy
 from strop.environments.bundled.programs import Programs
 from strop.errors import ConfigurationError, nearest
 from strop.filter import rewards as room
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.environments import bundled_envs, parse_envs

@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError
 from strop.generate.conversation import Talk
 from strop.generate.policy import Policy, rollout_key
 from strop.models.silence_libraries import hush
-from strop.observe.report.escape import visible
+from strop.observe.report.templates import visible
 from strop.types import Message, Sampling, Start, Task
 
 

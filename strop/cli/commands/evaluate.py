@@ -17,7 +17,7 @@ from strop.cli.sample_size_advice import against_table, differences, plan_text, 
 from strop.cli.trust_question import is_trusted
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation, Score, evaluate, held_out
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
 from strop.models.silence_libraries import hush
@@ -178,7 +178,7 @@ async def _scores(
 
 def judges(env: Environment) -> tuple[Reward, ...]:
     """An environment that pays judges itself; of any other, the final completion is checked."""
-    from strop.filter.rewards.env_check import Checked
+    from strop.filter.rewards.from_environment import Checked
 
     return (Earned(),) if env.pays else (Checked((env,)),)
 

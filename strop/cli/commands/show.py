@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from strop.errors import ConfigurationError
-from strop.observe.report.escape import visible
+from strop.observe.report.templates import visible
 from strop.observe.report.transcripts import Reader, Token, Utterance, contexts, telling
 from strop.observe.run_files.run_info import read_facts
 from strop.storage.ledger.ledger import Ledger

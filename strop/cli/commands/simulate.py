@@ -15,7 +15,7 @@ from strop.cli.fields.named_parts import modules, named, values
 from strop.cli.fields.overrides import find_recipe, make_run
 from strop.cli.fields.recipe_help import table
 from strop.control import estimators, samplers
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.errors import ConfigurationError, nearest
 from strop.roles import PassRateEstimator, Sampler
 from strop.simulate.compare_samplers import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of

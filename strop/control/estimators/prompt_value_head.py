@@ -22,7 +22,7 @@ from torch import Tensor
 from strop.control.estimators.support.calibration import errors
 from strop.control.estimators.support.prompt_embeddings import prompt_of
 from strop.errors import ConfigurationError
-from strop.models.layers.prompt_head import PromptHead
+from strop.models.layers.prompt_states import PromptHead
 from strop.roles import PassRateEstimator
 from strop.success import successes
 from strop.types import FloatArray, Group, IntArray, Metrics, Task

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.deferred_updates import Filed
 from strop.control.samplers.support.gaussian_mixture import Gaussians, fitted
+from strop.control.samplers.support.pending_choices import Filed
 from strop.control.seeded_choice import Doubles, drawn
 from strop.errors import ConfigurationError
 from strop.roles import Environment, PassRateEstimator, Sampler

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.env_shares import shares
+from strop.control.samplers.support.bandit_metrics import shares
 from strop.control.seeded_choice import drawn
 from strop.errors import ConfigurationError
 from strop.roles import Environment, PassRateEstimator, Sampler

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.bandit_metrics import preference
-from strop.control.samplers.support.reward_spread import contrasts
+from strop.control.samplers.support.bandit_metrics import contrasts, preference
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, highest
 from strop.errors import ConfigurationError

@@ -19,7 +19,7 @@ from reasoning_gym.factory import CURRICULA, DATASETS
 from strop.environments.data.heldout_split import is_heldout
 from strop.environments.external.safe_answers import is_plain
 from strop.environments.format.think_tags import between, final_answer
-from strop.environments.wrappers.no_reward import Unpaid
+from strop.environments.wrappers.around import Unpaid
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import Environment
 from strop.types import Message, Task

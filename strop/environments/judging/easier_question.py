@@ -13,7 +13,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.environments.judging.derived import Derived
 from strop.environments.single_turn import SingleTurn, Solves
-from strop.environments.wrappers.no_reward import Unpaid
+from strop.environments.wrappers.around import Unpaid
 from strop.errors import ConfigurationError
 from strop.roles import Environment
 from strop.types import Task

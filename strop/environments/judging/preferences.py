@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from strop.environments.format.think_tags import final_answer
 from strop.environments.judging.axiomatic_pairs import AXIOMS
 from strop.environments.judging.derived import Derived
-from strop.environments.judging.verdict import BAD, GOOD, about
+from strop.environments.judging.verdict_questions import BAD, GOOD, about
 from strop.environments.judging.wrong_completions import wrong_completions
 from strop.environments.single_turn import Solves
 from strop.errors import ConfigurationError, nearest

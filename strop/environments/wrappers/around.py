@@ -1,11 +1,13 @@
-"""An environment around another one, for environments that differ from theirs in one thing."""
+"""Environments around another one: delegation, and tasks that pay nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from strop.roles import Environment, Episode
-from strop.types import Task
+from strop.types import Message, Observation, Task
+
+# An environment around another one, for environments that differ from theirs in one thing.
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,20 @@ class Around(Environment):
 
     def answer(self, completion: str) -> str:
         return self.inner.answer(completion)
+
+
+# An environment of one completion that pays nothing itself: its checker is not ours and must run where it can be
+# killed.
+
+
+class Unpaid(Episode):
+    """The first completion ends the rollout; the `Checked` reward says what it is worth."""
+
+    async def reset(self, task: Task) -> None:
+        pass
+
+    async def step(self, completion: Message) -> Observation:
+        return Observation(done=True)
+
+    async def close(self) -> None:
+        pass

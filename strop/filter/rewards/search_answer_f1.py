@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE, OPEN, between, final_answer
 from strop.roles import Reward
-from strop.text.token_f1 import contains, token_f1
+from strop.text.overlap import contains, token_f1
 from strop.types import Group, Outcome, Rollout
 
 

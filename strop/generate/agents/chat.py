@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.generate.agents.support.episode_loop import acted, payments
-from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.agents.support.episode_loop import acted, payments, where_it_stands
 from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Episode
 from strop.types import Origin, Task

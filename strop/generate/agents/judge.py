@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.judging.preferences import asked_of, shown_by
-from strop.environments.judging.verdict import ASKED
+from strop.environments.judging.verdict_questions import ASKED
 from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Episode
 from strop.types import Message, Origin, Task

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.generate.agents.support.episode_loop import acted, payments
-from strop.generate.agents.support.peer_messages import told_by_others
+from strop.generate.agents.support.episode_loop import acted, payments, told_by_others
 from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Episode
 from strop.types import Origin, Task

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from strop.control.task_generators.support.validation import holds
 from strop.errors import ConfigurationError
-from strop.text.ngram_similarity import Similar
+from strop.text.overlap import Similar
 from strop.types import Group, Metrics, Task
 
 _ANY = 1 << 62  # later than every version

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from strop.concurrency import together
 from strop.environments.judging.preferences import asked_of, completions_of
-from strop.environments.judging.verdict import BAD, GOOD
+from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy

@@ -8,19 +8,19 @@ from strop.backends import Engine, View
 from strop.capabilities import inside
 from strop.errors import ModelError
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
-from strop.generate.engines.wrappers.chunk_sampling import InPieces
+from strop.generate.engines.wrappers.chunked import InPieces
 from strop.models.loading.model_names import model_folder
 from strop.models.tokens.mask_token import fills_masks
 from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.trace_returns import TraceReturns
-from strop.training.corrections.clamped import Clamped
+from strop.training.corrections.importance_weights import Clamped
 from strop.training.objective import Objective
 from strop.training.requirements import folders
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.in_order import InOrder
+from strop.training.views.masked_views import InOrder
 
 
 def problems(run: Run) -> list[str]:

@@ -12,14 +12,13 @@ from typing import Any
 from strop.backends import Trainer
 from strop.capabilities import OnDevice, Refuses, TakesOffers, inside, outermost, parts
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.launch.checks.diffusion_checks import problems as problems_of_filling
 from strop.launch.checks.gpu_memory_plan import problems as problems_of_room
-from strop.launch.checks.matmul_precision import problems as problems_of_products
+from strop.launch.checks.preflight_all import problems as problems_of_products
 from strop.launch.checks.task_supply import shortage
-from strop.models.loading.check_folder import check_model_folder
+from strop.models.loading.check_folder import check_model_folder, same_weights
 from strop.models.loading.model_names import model_folder
-from strop.models.loading.same_weights import same_weights
 from strop.models.torch_setup import device_problem
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run

@@ -17,7 +17,7 @@ from strop.roles import Advantage, LLMClient, Loss, Reward
 from strop.run import Run
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.corrupted import Corrupted
+from strop.training.views.masked_views import Corrupted
 
 
 def advice(run: Run) -> list[str]:

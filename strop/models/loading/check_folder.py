@@ -1,4 +1,4 @@
-"""What a model folder must hold to be trained from, asked before anything starts."""
+"""Checks of a model folder before training: files, sizes, and weights equal to another folder's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError, safe_open
 from transformers import CONFIG_MAPPING, AutoConfig
 
 from strop.errors import ConfigurationError, ModelError
+
+# What a model folder must hold to be trained from, asked before anything starts.
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 _ADAPTERS = "adapter_config.json"  # as peft writes it
@@ -120,3 +124,69 @@ def check_context(folder: Path, context: int) -> None:
     known = getattr(config.get_text_config(), "max_position_embeddings", None)
     why = "" if limit == known else f": of its {known}, those beyond change what the first ones mean (longrope)"
     raise ConfigurationError(f"context={context} is more than the {limit} positions of the model in {folder}{why}")
+
+
+# Sizes in config.json that the weights beside it do not have: refused before memory for them is asked for.
+
+# each is as long as some side of a tensor, or one of the parts that such a side is made of
+_SIDES = ("hidden_size", "vocab_size", "intermediate_size", "moe_intermediate_size", "num_attention_heads", "head_dim")
+_COUNTS = ("num_hidden_layers", "num_experts", "num_local_experts", "n_routed_experts")
+
+
+def check_sizes(folder: Path, config: Any) -> None:
+    """Refuse a model of which config.json says far more than its files hold."""
+    shapes = _shapes(folder)
+    if not shapes:
+        return
+    longest, most = (
+        max(max(shape, default=1) for shape in shapes),
+        max(len(shapes), *(max(s, default=1) for s in shapes)),
+    )
+    text = config.get_text_config()
+    for names, limit in ((_SIDES, longest), (_COUNTS, most)):
+        for name in names:
+            value = getattr(text, name, None)
+            if isinstance(value, int) and not 0 <= value <= limit:
+                raise ModelError(
+                    f"{folder}/config.json says {name}={str(value)[:30]}, and its {len(shapes)} tensors have no side "
+                    f"longer than {longest}: the configuration is of another model"
+                )
+
+
+def _shapes(folder: Path) -> list[list[int]]:
+    found: list[list[int]] = []
+    for file in sorted(folder.glob("model*.safetensors")):
+        try:
+            with safe_open(file, "np") as weights:
+                found += [weights.get_slice(name).get_shape() for name in weights.keys()]  # noqa: SIM118 (no mapping)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"{file} cannot be read: {error}") from error
+    return found
+
+
+# Whether two model folders hold the same weights: a student cannot be its own teacher.
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Read tensor by tensor and only up to the first difference, so that different models cost nothing."""
+    if one.resolve() == other.resolve():
+        return True
+    first, second = _places(one), _places(other)
+    return bool(first) and set(first) == set(second) and all(_is_equal(n, first[n], second[n]) for n in sorted(first))
+
+
+def _places(folder: Path) -> dict[str, Path]:
+    """The file of each tensor."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, "pt") as tensors:
+                found |= dict.fromkeys(tensors.keys(), path)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"cannot read the weights in {path}: {error}") from error
+    return found
+
+
+def _is_equal(name: str, one: Path, other: Path) -> bool:
+    with safe_open(one, "pt") as first, safe_open(other, "pt") as second:
+        return torch.equal(first.get_tensor(name), second.get_tensor(name))

@@ -9,8 +9,7 @@ import torch
 from safetensors import SafetensorError
 
 from strop.errors import ModelError
-from strop.models.loading.check_folder import read_config
-from strop.models.loading.config_sizes import check_sizes
+from strop.models.loading.check_folder import check_sizes, read_config
 
 _SHOWN = 5  # names of one kind
 

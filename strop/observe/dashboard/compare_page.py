@@ -11,8 +11,8 @@ from strop.observe.dashboard.curves_page import overlaid
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
 from strop.observe.dashboard.run_index import Shelf
-from strop.observe.report.jinja import compiled
 from strop.observe.report.multi_run_chart import Row, table
+from strop.observe.report.templates import compiled
 from strop.stats.intervals import Difference, over_seeds, paired, share_over_seeds
 from strop.storage.ledger.browser import LedgerBrowser
 

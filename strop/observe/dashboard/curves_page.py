@@ -14,10 +14,10 @@ from strop.observe.metrics.tokens_to_target import Curve
 from strop.observe.report.compare_runs import mean_line
 from strop.observe.report.default_charts import CURVES, choose
 from strop.observe.report.default_charts import Curve as SoughtCurve
-from strop.observe.report.jinja import compiled
 from strop.observe.report.multi_run_chart import MeanCurve, Panel
 from strop.observe.report.multi_run_chart import cards as panel_cards
 from strop.observe.report.svg_charts import cards
+from strop.observe.report.templates import compiled
 
 _EVERY = 10.0
 _ALONGS = {"step": "", "tokens": "tokens_generated", "minutes": "minutes"}  # what curves may run along, and its metric

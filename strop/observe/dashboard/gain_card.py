@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import Point, format_number
+from strop.observe.report.templates import compiled
 
 _TEMPLATE = """\
 <div class="gain">

@@ -18,8 +18,8 @@ from strop.observe.examine import examine
 from strop.observe.live.explain_stall import blocked_on, lines, sentence
 from strop.observe.live.progress_bar import clock
 from strop.observe.report.default_charts import choose
-from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import cards, format_number, short
+from strop.observe.report.templates import compiled
 from strop.observe.run_files.run_info import read_summary
 
 _EVERY = 2.0

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from strop.observe.dashboard.page_model import WatchPage
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.report.group_page import STYLE as STYLE_OF_GROUPS
-from strop.observe.report.jinja import compiled
 from strop.observe.report.layout import SCRIPT, STYLE
 from strop.observe.report.multi_run_chart import STYLE_OF_LINES
 from strop.observe.report.rollout_page import STYLE as STYLE_OF_ROLLOUTS
+from strop.observe.report.templates import compiled
 
 STATIC = Path(__file__).parent / "static"
 OF_RUN = ("now", "curves", "rollouts", "curriculum", "summary")  # pages that one run has

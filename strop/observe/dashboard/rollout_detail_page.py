@@ -12,10 +12,9 @@ from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
 from strop.observe.dashboard.run_index import Shelf
 from strop.observe.metrics.group_tree import shown_group
-from strop.observe.report.escape import visible
 from strop.observe.report.group_page import trees
-from strop.observe.report.jinja import compiled
 from strop.observe.report.rollout_page import conversations, readable
+from strop.observe.report.templates import compiled, visible
 from strop.observe.run_files.run_info import rules_of
 from strop.storage.ledger.browser import LedgerBrowser
 from strop.storage.ledger.ledger import Ledger

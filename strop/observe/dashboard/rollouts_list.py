@@ -9,9 +9,8 @@ from markupsafe import Markup
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage, address
 from strop.observe.dashboard.run_index import Shelf
-from strop.observe.report.escape import visible
-from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import format_number
+from strop.observe.report.templates import compiled, visible
 from strop.storage.ledger.browser import ORDERS, Between, LedgerBrowser, Listed, RowPlace, Wanted
 from strop.types import Origin, Outcome
 

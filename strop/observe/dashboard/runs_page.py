@@ -7,8 +7,8 @@ from markupsafe import Markup
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
 from strop.observe.dashboard.run_index import Shelf
-from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import format_number
+from strop.observe.report.templates import compiled
 
 _EVERY = 5.0
 _TEMPLATE = """\

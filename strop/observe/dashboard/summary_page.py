@@ -19,8 +19,8 @@ from strop.observe.metrics.group_tree import groups_of
 from strop.observe.metrics.selection_bias import selection_of
 from strop.observe.report.curriculum_page import section
 from strop.observe.report.group_page import shown
-from strop.observe.report.jinja import compiled
 from strop.observe.report.svg_charts import format_number
+from strop.observe.report.templates import compiled
 from strop.observe.run_files.run_info import estimator_of
 from strop.observe.run_files.summary import stages
 from strop.storage.ledger.ledger import Ledger

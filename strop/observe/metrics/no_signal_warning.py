@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from strop.capabilities import inside
 from strop.environments.data.answer_extraction import extracted
 from strop.environments.data.table import Table
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.roles import Advantage
 from strop.storage.ledger.ledger import Ledger
 from strop.types import Metrics, Rollout

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strop.stats.student_t import student
+from strop.stats.intervals import student
 
 _SHARE = 1 / 3  # of a run, its end, is looked at
 _LEAST = 4  # steps: a line through fewer of them says nothing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.observe.metrics.curriculum import Curriculum
-from strop.observe.report.jinja import compiled
+from strop.observe.report.templates import compiled
 
 _TEMPLATE = """\
 <h2>What the curriculum cost</h2>

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from strop.observe.metrics.group_tree import Shown
-from strop.observe.report.escape import visible
-from strop.observe.report.jinja import compiled
+from strop.observe.report.templates import compiled, visible
 
 _LEAD = """\
 <h2>What groups were made of</h2>

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from strop.observe.report.jinja import compiled
 from strop.observe.report.layout import STYLE
 from strop.observe.report.svg_charts import format_number, ticks
+from strop.observe.report.templates import compiled
 
 WIDTH, HEIGHT = 420, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 10, 24

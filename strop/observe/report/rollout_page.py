@@ -12,8 +12,7 @@ from markupsafe import Markup, escape
 
 from strop.environments.data.answer_extraction import extracted
 from strop.observe.metrics.group_tree import tone_of
-from strop.observe.report.escape import visible
-from strop.observe.report.jinja import compiled
+from strop.observe.report.templates import compiled, visible
 from strop.observe.report.transcripts import Context, Reader, Token, Utterance, contexts
 from strop.types import Rollout
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from strop.stats.intervals import Difference
-from strop.stats.paired_difference import over_tasks
+from strop.stats.intervals import Difference, over_tasks
 from strop.storage.run_folder import RunFolder, read_rows, write_rows
 from strop.types import Metrics
 

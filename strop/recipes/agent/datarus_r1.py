@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.tools.cosine_shift import CosineShift
 from strop.filter.rewards.tools.steps_and_whole import StepsAndWhole
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

@@ -24,7 +24,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
 from strop.roles import Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group
 

@@ -26,13 +26,13 @@ from strop.control.task_generators.support.prompts import rewritten
 from strop.environments.multi_agent.world_model import Dreamed
 from strop.environments.multi_agent.world_model_experiences import Experiences
 from strop.errors import ConfigurationError
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.llm_clients import parse_judge, parse_llm_client
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.standins.world_model import dreamt
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 

@@ -28,9 +28,9 @@ from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Episode
 from strop.run import Run
-from strop.training.advantages.turn_advantage import noted_turns
+from strop.training.advantages.per_turn import noted_turns
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.values.turn_critic import TurnCritic
 from strop.types import Group, Message, Metrics, Origin, Task
 

@@ -33,7 +33,7 @@ from strop.environments.multi_agent.agent_graph import (
 )
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
-from strop.generate.agents.support.peer_messages import told_by_others
+from strop.generate.agents.support.episode_loop import told_by_others
 from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown

@@ -37,7 +37,7 @@ from strop.environments.bundled.sessions import (
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.generate.interfaces import Dialogue, Player
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting

@@ -13,14 +13,14 @@ Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll
 
 from __future__ import annotations
 
-from strop.filter.rewards.valid_action_bonus import CarriedOut
+from strop.filter.rewards.from_environment import CarriedOut
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Sampling
 
 

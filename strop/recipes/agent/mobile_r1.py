@@ -29,9 +29,9 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
 from strop.roles import Agent, Reward, Strategy
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Rollout, Start
 
 # Mobile-R1's format reward (2506.20332): the share of completions that parse as an action.

@@ -32,12 +32,12 @@ from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.generate.templates.chat_template import Template
 from strop.generate.turn_ops import noted
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward, Strategy
 from strop.run import Run
-from strop.standins.judges.next_state import judged_next_state
+from strop.standins.judges.outcomes import judged_next_state
 from strop.text.llm_prompt import judgement
 from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.clip import Clip

@@ -25,18 +25,18 @@ from strop.environments.bundled.pages import answered
 from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
 from strop.filter.judges.batch_ask import all_of, text_of, verdict
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Budget, LLMClient, Reward
 from strop.run import Run
-from strop.standins.judges.web_success import judged_pages
+from strop.standins.judges.outcomes import judged_pages
 from strop.success import is_right
 from strop.text.llm_prompt import judgement
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Rollout
 
 # OpenWebVoyager's exploration (2410.19609): rollouts of a task one after the other, until one is judged a success.

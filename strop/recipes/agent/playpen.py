@@ -27,18 +27,18 @@ from strop.environments.multi_agent.describe_game import Describe
 from strop.environments.multi_agent.game_master import Refereed
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.successes_only import Successes
-from strop.generate.llm_clients.policy_itself import Itself
+from strop.generate.llm_clients.own_models import Itself
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Advantage, Environment, Gate, Loss, Reward
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.types import Group, Metrics
 
 # Playpen's metrics (2504.08590): share of completed games, their quality, and the product.

@@ -30,8 +30,8 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Reward
 from strop.run import Run
-from strop.text.token_f1 import token_f1
-from strop.training.advantages.group_standard import GroupStandard
+from strop.text.overlap import token_f1
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Metrics, Outcome, Rollout, ToolCall

@@ -1,13 +1,13 @@
-"""When to ask for help: it is tried at random, a table says where it is worth its price, and that is imitated.
+"""Self-regulation: random help requests, a tabular policy that decides when help is worth its price, and its imitation.
 
 Title: Self-Regulation and Requesting Interventions
 Paper: arXiv 2502.04576 (2025)
 Claim: Asking where it is worth it makes an agent as good as asking always, with a fraction of the help.
-Reading: See the mechanisms. A tabular plan within a budget of helps labels every state as help or act; the price of
-    help is the smallest that keeps to the budget. A state is the kind of task and the turn. Help is a right completion
-    of the environment, at most `most` times in a rollout, whatever is planned.
-Left out: A reward model of the process that says how likely success is in states never seen, and a helper apart from
-    the policy. The abstract and the project's page alone were read.
+Reading: Dynamic programming on a table of transitions, within a budget of help requests, labels every state as help or
+    act. The price of help is the smallest that keeps to the budget. A state is the kind of task and the turn. Help is
+    a right completion from the environment, at most `most` times in a rollout, independently of the plan.
+Left out: A process reward model that predicts success in unseen states, and a helper model apart from the policy.
+    Only the abstract and the project page were read.
 Acts: helps > 0 and help_states > 0 and help_price > 0 and advantage < 1
 """
 
@@ -21,10 +21,10 @@ import numpy as np
 
 from strop.environments.bundled.ask_for_help import HELP, HelpOffered, asks
 from strop.errors import ConfigurationError
-from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.generate.interfaces import Dialogue
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Advantage, Agent, Episode
 from strop.run import Run
 from strop.success import kind, success
@@ -32,15 +32,15 @@ from strop.training.arithmetic.turn_returns import set_turn_advantages
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Origin, Rollout, Task
 
-# Asks for help at random, else lets the policy act (2502.04576): how it is found out where help is worth its price.
+# Exploration (2502.04576): random help requests show where help is worth its price.
 
 
 @dataclass(frozen=True)
 class HelpAtRandom(Agent):
-    """Before each turn `help` is said with probability `share` (by nobody); the policy may ask by itself, too."""
+    """Agent whose turn is a scripted `help` with probability `share`; the policy may also ask on its own."""
 
-    share: float = 0.3  # of turns in which help is asked for
-    max_turns: int = 8  # of one rollout
+    share: float = 0.3  # probability of a scripted help request in a turn
+    max_turns: int = 8  # maximum number of turns of a rollout
 
     origin: ClassVar[Origin] = Origin.GUIDED
 
@@ -55,13 +55,13 @@ class HelpAtRandom(Agent):
         probabilities = np.random.default_rng(dialogue.key).random(self.max_turns)
         while len(answers) < self.max_turns and not (answers and answers[-1].done) and not dialogue.is_cut:
             is_helped = bool(probabilities[len(answers)] < self.share)
-            answers.append(await episode.step(await _said(dialogue, is_helped)))
+            answers.append(await episode.step(await _completed(dialogue, is_helped)))
             if not answers[-1].done:
                 dialogue.hear(answers[-1].messages)
         return tuple(answer.reward or 0.0 for answer in answers)
 
 
-async def _said(dialogue: Dialogue, is_helped: bool) -> Message:
+async def _completed(dialogue: Dialogue, is_helped: bool) -> Message:
     if not is_helped:
         return await dialogue.completion()
     message = Message("assistant", HELP)
@@ -69,22 +69,22 @@ async def _said(dialogue: Dialogue, is_helped: bool) -> Message:
     return message
 
 
-# When is help worth its price? A table of what followed each decision, and the best plan under a budget (2502.04576).
+# Transition table of the two decisions, and the optimal plan within a help budget (2502.04576).
 #
 # J(s) = max(E[J(s') | act], E[J(s') | help] - price), at the end J is the success; a tie is an act. U(s) is the number
 # of helps to expect under that plan. U falls in steps as the price rises, so the price is the smallest with U <=
 # budget.
 
-Counts: TypeAlias = dict[str, dict[str, dict[str, float]]]  # times by state, decision, and what came next
+Counts: TypeAlias = dict[str, dict[str, dict[str, float]]]  # counts by state, decision and next state
 
 ACT, ASK = "act", "help"
-_RIGHT, _WRONG = "right", "wrong"  # ends
+_RIGHT, _WRONG = "right", "wrong"  # final states
 _HALVINGS = 50
 
 
 @dataclass(frozen=True)
 class HelpPlan:
-    """By state: whether to ask, what it is worth and how many helps to expect."""
+    """Plan by state: the decision, its value, and the expected number of help requests."""
 
     asks: Mapping[str, bool]
     worth: Mapping[str, float]
@@ -93,12 +93,12 @@ class HelpPlan:
 
 @dataclass
 class HelpTable:
-    """Transitions of rollouts; a state is a kind of task and the number of turns taken: no plan runs in circles."""
+    """Transition counts of rollouts; a state is a kind of task and a turn number, so the table has no cycles."""
 
     counts: Counts = field(default_factory=dict)
 
     def add(self, kind: str, decisions: list[bool], success: float) -> None:
-        """A rollout: whether help was asked for in each turn, and how right it was in the end, from 0 to 1."""
+        """Add a rollout: its decision in each turn (True: help), and its success from 0 to 1."""
         for number, is_help in enumerate(decisions):
             is_last = number == len(decisions) - 1
             ends = {_RIGHT: success, _WRONG: 1.0 - success} if is_last else {state_of(kind, number + 1): 1.0}
@@ -107,7 +107,7 @@ class HelpTable:
                 row[name] = row.get(name, 0.0) + times
 
     def plan(self, price: float) -> HelpPlan:
-        """From the last turn to the first; a decision that was never seen is never taken."""
+        """The optimal plan, by backward induction; a decision that was never observed is never taken."""
         asks = dict[str, bool]()
         worth, helps = {_RIGHT: 1.0, _WRONG: 0.0}, {_RIGHT: 0.0, _WRONG: 0.0}
         for state in sorted(self.counts, key=_turn_of, reverse=True):
@@ -120,9 +120,9 @@ class HelpTable:
         return HelpPlan(asks, worth, helps)
 
     def price(self, budget: float) -> float:
-        """The smallest price at which no more than `budget` helps are expected of a rollout, to 50 binary places."""
+        """The smallest price with at most `budget` expected help requests per rollout, by 50 bisections."""
         if budget < 0:
-            raise ConfigurationError(f"a budget of helps is at least 0, got {budget}")
+            raise ConfigurationError(f"a help budget must be at least 0, got {budget}")
         low, high = 0.0, 1.0  # help is worth 1 at most
         if self.expected(self.plan(low)) <= budget:
             return low
@@ -135,7 +135,7 @@ class HelpTable:
         return high
 
     def expected(self, plan: HelpPlan) -> float:
-        """Helps of a rollout, over all first states as often as they were seen."""
+        """Expected help requests per rollout, with first states weighted by their counts."""
         first = {state: _times(self.counts[state]) for state in self.counts if _turn_of(state) == 0}
         total = sum(first.values())
         return sum(times * plan.helps[state] for state, times in first.items()) / total if total else 0.0
@@ -157,19 +157,18 @@ def _mean(row: Mapping[str, float], values: Mapping[str, float]) -> float:
     return sum(times * values[name] for name, times in row.items()) / sum(row.values())
 
 
-# Imitate the decisions that a plan would make (2502.04576): ask where the label says help, act where it says act.
+# Imitation of the plan's decisions (2502.04576).
 #
-# Reading: the paper trains a helper apart, offline, on labels of a process reward model; here the policy decides by its
-# own next completion, and probabilities are those counted in all rollouts so far. Advantage 1 for a turn whose decision
-# is its label
-# and 0 for others makes a likelihood a supervised loss on labels: among acts it prefers none.
+# Reading: the paper trains a separate helper offline, on labels of a process reward model; here the policy's own
+# completion is the decision, and probabilities are counted over all rollouts so far. Advantage 1 for turns whose
+# decision equals the label and 0 for others is a supervised loss on the labels; it prefers no act over another.
 
 
 @dataclass
 class HelpLabels(Advantage):
-    """Labels of the best plan within `budget` helps of a rollout, over all rollouts that were ever credited."""
+    """Advantage 1 where the decision is that of the optimal plan, else 0; the table counts all rollouts so far."""
 
-    budget: float = 1.0  # helps of a rollout, in the mean
+    budget: float = 1.0  # mean help requests per rollout
 
     _table: HelpTable = field(default_factory=HelpTable, init=False, repr=False, compare=False)
 
@@ -188,7 +187,7 @@ class HelpLabels(Advantage):
             set_turn_advantages(rollout, [float(labels[state] == is_help) for state, is_help in pairs])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The price of help, how much is planned, how often it was asked for, and by the policy itself."""
+        """Metrics only: the price of help, planned requests, and requests per rollout, in total and by the policy."""
         price = self._table.price(self.budget)
         plan = self._table.plan(price)
         asked = [turn for group in groups for rollout in group.scored for turn in rollout.turns if asks(turn.message)]
@@ -214,9 +213,9 @@ def _decisions(rollout: Rollout) -> list[bool]:
 
 def self_regulation(
     setting: Setting = Setting(env="keyvalue:4"),
-    budget: float = 1.0,  # helps of a rollout, in the mean
-    most: int = 3,  # helps of a rollout, at most
-    share: float = 0.3,  # of turns in which help is asked for at random
+    budget: float = 1.0,  # mean help requests per rollout
+    most: int = 3,  # maximum help requests of a rollout
+    share: float = 0.3,  # probability of a scripted help request in a turn
 ) -> Run:
     """A policy gradient whose advantage is 1 or 0: likelihood of the labelled decisions."""
     run = setting.run("self_regulation", HelpLabels(budget), (Reinforce(),), agent=HelpAtRandom(share))

@@ -1,11 +1,11 @@
-"""Each turn is paid its estimated contribution and whether the environment carried it out.
+"""SPA-RL: PPO with per-turn rewards from a learned progress estimator plus a grounding bonus for executable actions.
 
 Title: SPA-RL: Reinforcing LLM Agents via Stepwise Progress Attribution
 Paper: arXiv 2505.20732 (2025)
 Claim: Success rises by 2.5 % and grounding by 1.9 % on average over three agent benchmarks.
-Reading: The equations are followed, not the released scripts, which overwrite the contributions. The estimator's
-    least-squares problem is solved exactly where the release descends a gradient. The environment's own pay is for
-    evaluation. The weight of the KL was not found.
+Reading: The paper's equations, not the released scripts, which overwrite the contributions. The estimator's
+    least-squares problem is solved exactly, where the release uses gradient descent. The environment's own rewards are
+    for evaluation only. The weight of the KL penalty was not found.
 Acts: credit_within > 0 and value_grad_norm > 0
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from strop.capabilities import Stores
 from strop.errors import ConfigurationError
-from strop.filter.rewards.final_check import LastCompletion
+from strop.filter.rewards.from_environment import LastCompletion
 from strop.generate.agents.chat import Chat
 from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
@@ -36,28 +36,28 @@ from strop.training.requirements import HIDDEN_AFTER, PolicyStatistic
 from strop.training.values.critic import Critic
 from strop.types import Group, Message, Metrics, Observation, Origin, Rollout, Task
 
-# SPA-RL's grounding signal (2505.20732): a turn whose action the environment carried out is paid, a refused one is not.
+# SPA-RL's grounding signal (2505.20732): a bonus for each turn whose action the environment executed.
 
 
 @dataclass(frozen=True)
 class Grounded(Agent):
-    """Lets `inner` talk, and pays `bonus` per turn instead of what the environment pays.
+    """Agent `inner` with `bonus` for each executed turn in place of the environment's rewards.
 
-    The environment refused a turn if an answer begins with `refusal`; the last turn counts as carried out. What the
-    rollout was worth is another reward's question (`LastCompletion`).
+    A turn is refused if one of the environment's messages starts with `refusal`; the last turn counts as executed. The
+    outcome is the reward `LastCompletion`.
     """
 
     inner: Agent
-    bonus: float = 0.5  # of a turn that the environment carried out
-    refusal: str = "error"  # how an answer begins that refuses a turn
+    bonus: float = 0.5  # reward of a turn that the environment executed
+    refusal: str = "error"  # prefix of an environment message that refuses a turn
 
     origin: ClassVar[Origin] = Origin.POLICY
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
-        watched = _Watched(episode)
-        await self.inner.rollout(task, dialogue, watched)
-        count = len(watched.answers)
-        return tuple(self._paid(answer, index == count - 1) for index, answer in enumerate(watched.answers))
+        recorded = _Recorded(episode)
+        await self.inner.rollout(task, dialogue, recorded)
+        count = len(recorded.answers)
+        return tuple(self._paid(answer, index == count - 1) for index, answer in enumerate(recorded.answers))
 
     def _paid(self, answer: Observation, is_last: bool) -> float:
         is_refused = any(message.content.startswith(self.refusal) for message in answer.messages)
@@ -65,8 +65,8 @@ class Grounded(Agent):
 
 
 @dataclass
-class _Watched:
-    """An episode whose answers are remembered."""
+class _Recorded:
+    """Wrapper of an episode that records its observations."""
 
     inner: Episode
     answers: list[Observation] = field(default_factory=list)
@@ -82,23 +82,23 @@ class _Watched:
         await self.inner.close()
 
 
-# SPA-RL's advantage (2505.20732): turns are paid their contribution and their grounding, tokens pay the KL; then GAE.
+# SPA-RL's advantage (2505.20732): GAE on contribution and grounding per turn, with a KL penalty per token.
 #
-# Reading: the two terms are added with weight 1, as released, and stand on a turn's last token. The outcome itself is
-# not paid again: contributions add up to what it is expected to be.
+# Reading: both terms have weight 1, as released, and are on a turn's last token. The outcome is not added again: the
+# contributions sum to its prediction.
 
 
 @dataclass(frozen=True)
 class ProgressReturns(Advantage):
-    """r_t = contribution + what the agent paid at the last token of a turn, - kl * log(policy / reference) everywhere.
+    """r_t = (contribution + grounding at a turn's last token) - kl * log(policy / reference) at each token.
 
-    delta_t = r_t + discount * V_(t+1) - V_t and A_t = delta_t + discount * trace * A_(t+1), nothing after the end;
+    delta_t = r_t + discount * V_(t+1) - V_t and A_t = delta_t + discount * trace * A_(t+1), 0 after the end;
     return_t = A_t + V_t for the critic. A is whitened over the tokens of the batch.
     """
 
-    discount: float = 1.0  # from token to token
-    trace: float = 0.95  # lambda: 1 looks to the end, 0 one token ahead
-    kl: float = 0.0  # weight of log(policy / reference), which each token pays
+    discount: float = 1.0  # discount per token
+    trace: float = 0.95  # lambda of generalized advantage estimation
+    kl: float = 0.0  # weight of the KL penalty in the reward of each token
 
     needs_values: ClassVar[bool] = True
 
@@ -139,23 +139,22 @@ def _values(rollout: Rollout) -> NDArray[np.float64]:
     return rollout.values.astype(np.float64)
 
 
-# SPA-RL's progress estimator (2505.20732): each turn's contribution, of which only the sum is known.
+# SPA-RL's progress estimator (2505.20732): contributions of turns, supervised only by their sum.
 #
-# One number per turn is read off the policy's hidden state after the turn's last token, and the numbers of a rollout
-# shall add up to its reward. Reading: the release regresses with a layer trained by gradient descent; the sum of linear
-# readings is linear in the sum of states, so the same least-squares problem is solved exactly here. The equations are
-# followed, not the released scripts, which overwrite the contributions.
+# A linear map of the policy's hidden state after a turn's last token predicts the turn's contribution; the predictions
+# of a rollout are fitted so that they sum to its reward. Reading: the release trains a layer by gradient descent; a
+# sum of linear predictions is linear in the sum of states, so the least-squares problem is solved exactly here.
 
 _FILE = "contributions.safetensors"
 
 
 @dataclass
 class Contributions(ValueModel):
-    """Notes the `contributions` of turns [U], refitted on the last draws; `critic` fills values and learns returns."""
+    """Predicts the `contributions` of turns [U], refitted on the last batches; `critic` predicts the returns."""
 
-    critic: ValueModel  # of the returns that contributions make
-    ridge: float = 10.0  # of the regression
-    window: int = 32  # draws
+    critic: ValueModel  # of the returns of the contributions
+    ridge: float = 10.0  # ridge penalty of the regression
+    window: int = 32  # latest training batches
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({HIDDEN_AFTER})
     teaches: ClassVar[bool] = True
@@ -182,7 +181,7 @@ class Contributions(ValueModel):
             )
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What the critic says of itself, and the same of contributions against rewards by the name `progress_`."""
+        """Fit both; the critic's metrics, and those of the contributions against rewards with prefix `progress_`."""
         metrics = self.critic.learn(groups)
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
         rewards = np.array([rollout.reward for rollout in rollouts], dtype=np.float64)
@@ -197,11 +196,11 @@ class Contributions(ValueModel):
         return {**metrics, **own}
 
     def _solved(self) -> Table:
-        """min |sum of states . w - reward|^2 + ridge |w|^2; the constant per turn is not punished: [H + 1]."""
+        """min |sum of states . w - reward|^2 + ridge |w|^2; the bias has no penalty: [H + 1]."""
         table, rewards = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
-        punished = np.full(table.shape[1], self.ridge)
-        punished[-1] = 1e-6  # or rollouts that all have one length would leave it undetermined
-        solved: Table = np.linalg.solve(table.T @ table + np.diag(punished), table.T @ rewards)
+        penalty = np.full(table.shape[1], self.ridge)
+        penalty[-1] = 1e-6  # not 0, or the bias would be undetermined for rollouts of equal length
+        solved: Table = np.linalg.solve(table.T @ table + np.diag(penalty), table.T @ rewards)
         return solved
 
     def save(self, folder: Path) -> None:
@@ -217,7 +216,7 @@ class Contributions(ValueModel):
 
 
 def _states(rollout: Rollout) -> Table:
-    """The states after the turns that wrote something, and a constant: [U, H + 1]."""
+    """The states after turns with sampled tokens, and a constant: [U, H + 1]."""
     _, ends = turn_bounds(rollout)
     if not ends:
         return np.zeros((0, 1))
@@ -227,14 +226,12 @@ def _states(rollout: Rollout) -> Table:
 
 def spa_rl(
     setting: Setting = Setting(env="keyvalue:2"),
-    bonus: float = 0.5,  # of a turn that the environment carried out
+    bonus: float = 0.5,  # reward of a turn whose action the environment executed
     trace: float = 0.95,  # lambda of generalized advantage estimation
-    kl: float = 0.01,  # weight of log(policy / reference), which each token pays
+    kl: float = 0.01,  # weight of the KL penalty in the reward of each token
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """The sum of a turn's contributions learns the check of the last completion; the environment's own pay is for
-    evaluation.
-    """
+    """PPO; the contributions of a rollout's turns are fitted to the check of its last completion."""
     parts = {"values": Contributions(Critic(device=setting.device)), "agent": Grounded(Chat(), bonus)}
     run = setting.run("spa_rl", ProgressReturns(trace=trace, kl=kl), (Clip(clip, clip),), **parts)
     run.rewards = (LastCompletion(run.envs),)

@@ -1,13 +1,14 @@
-"""Step by step, what an expert did is preferred to what the policy would have done in his place.
+"""StepAgent: step-wise DPO of expert actions over policy actions, or a GAIL discriminator, after expert prefixes.
 
 Title: From Novice to Expert: LLM Agent Policy Optimization via Step-wise Reinforcement Learning
 Paper: arXiv 2411.03817 (2024)
 Claim: Rewards for single steps, from comparing an agent's actions with an expert's, beat those for whole attempts.
-Reading: The full text was not found; the implicit form as surveys tell it: DPO on pairs of actions behind the expert's
-    own history, whose log-ratio is the step's reward. The policy's actions are sampled anew in each step. Where all of
-    them are the expert's there is no pair, and another task takes the place; of several the one that is furthest off.
-    form=inverse: a discriminator pays steps that it cannot tell from the expert's, and learns after it was asked.
-Left out: PPO's ratio in the inverse form: one optimizer step per batch has none.
+Reading: The full text was not found. form=implicit is as surveys describe it: DPO on pairs of actions after the
+    expert's own history, with the log-ratio as the step's reward. The policy's actions are sampled anew in each step.
+    A group in which all actions equal the expert's has no pair and is replaced by another task; of several different
+    actions the one with the lowest reward is used. form=inverse: a discriminator rewards steps that it cannot tell from
+    the expert's, and is trained after it scored them.
+Left out: PPO's ratio in the inverse form: with one optimizer step per batch it is 1.
 Acts: kept_share < 1 and margin != 0 and share/branched > 0
 """
 
@@ -28,7 +29,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction
-from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.generate.interfaces import Dialogue, Player
 from strop.generate.tree_search.branch import branch_of
 from strop.generate.turn_ops import as_prefix
@@ -37,20 +38,20 @@ from strop.roles import Advantage, Agent, Episode, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.td_traces import whitened
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import HIDDEN_AFTER, PolicyStatistic
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# StepAgent's expert (2411.03817): what the environment would do where the rollout stands, and nothing more.
+# StepAgent's expert (2411.03817): the environment's demonstration of one step.
 
 
 @dataclass(frozen=True)
 class OneDemonstration(Agent):
-    """Says one demonstration behind the turns that are there, and is paid `worth` for it."""
+    """Agent that continues a prefix with one demonstrated turn, of reward `worth`."""
 
-    worth: float = 2.0  # of the expert's action, as `OneAction` pays it
+    worth: float = 2.0  # reward of the expert's action, as in `OneAction`
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
@@ -65,17 +66,17 @@ class OneDemonstration(Agent):
         return (*(0.0 for _ in before), self.worth)
 
 
-# One turn behind those that are given (StepAgent, 2411.03817): the policy's own, or one that is said in its place.
+# One turn after a prefix (StepAgent, 2411.03817): the policy's own, or a scripted one.
 
 
 @dataclass(frozen=True)
 class OneStep(Agent):
-    """The environment is brought to where the given turns lead, and one more is taken; what comes of it is not asked.
+    """Agent that replays a prefix in the environment and adds one turn without executing it.
 
-    Where the given turns fill the context, there is no room for one more.
+    It adds none where the prefix fills the context.
     """
 
-    said: str | None = None  # in place of the policy's completion
+    scripted: str | None = None  # text in place of a sampled completion
 
     origin: ClassVar[Origin] = Origin.BRANCHED
 
@@ -83,57 +84,53 @@ class OneStep(Agent):
         await where_it_stands(task, dialogue, episode)
         if dialogue.is_cut:
             return ()
-        if self.said is None:
+        if self.scripted is None:
             await dialogue.completion()
         else:
-            dialogue.say(Message("assistant", self.said))
+            dialogue.say(Message("assistant", self.scripted))
         return ()
 
 
-# StepAgent's inspection (2411.03817): behind an expert's own past, what he did next and what the policy would do.
+# StepAgent's comparison (2411.03817): the expert's next action and the policy's, after the same expert prefix.
 
 
 @dataclass(frozen=True)
-class BesideExpert(Strategy):
-    """The first rollout of a group is `shower`'s, the others are `actor`'s, all after the same turns of `expert`.
+class ExpertStepGroup(Strategy):
+    """Group of one expert step (`shower`) and several policy steps (`actor`) after the same prefix of `expert`.
 
-    How many turns, from none to all but the last, the group's first key says; they are read and never trained. Where
-    the environment fails the expert, nothing is brought.
+    The number of prefix turns, from 0 to all but the last, is sampled from the group's first key; they have no loss.
+    The group is empty if the expert's rollout fails.
     """
 
-    expert: Agent
-    shower: Agent
-    actor: Agent
+    expert: Agent  # writes the prefix
+    shower: Agent  # takes the expert's step
+    actor: Agent  # takes the policy's steps
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if len(starts) < 2:
-            raise ConfigurationError(f"BesideExpert needs group_size >= 2, one for the expert, got {len(starts)}")
+            raise ConfigurationError(f"ExpertStepGroup needs group_size >= 2, one for the expert, got {len(starts)}")
         whole = await play(play.another(), self.expert)
         if not whole.is_scored or not whole.turns:
             return []
         before = int(np.random.default_rng(starts[0].key).integers(len(whole.turns)))
         at = sum(len(turn.tokens) for turn in whole.turns[:before])
         chosen = [branch_of(whole, at, start) if at else start for start in starts]
-        chosen[0] = replace(chosen[0], origin=Origin.TEACHER)  # a branch, too, holds his tokens
+        chosen[0] = replace(chosen[0], origin=Origin.TEACHER)  # a branch has tokens of the expert, too
         agents = [self.shower] + [self.actor] * (len(starts) - 1)
         return await together(play(start, agent) for start, agent in zip(chosen, agents, strict=True))
 
 
-# StepAgent's inspection (2411.03817): behind each step of an expert the policy says what it would do there itself.
+# StepAgent's comparison (2411.03817) for the inverse form: pairs of an expert's step and the policy's.
 #
-# The history is the expert's, so mistakes that add up are never seen, as in the paper. Reading: which steps are
-# compared is left to probability, as many as there are starts; steps that say the same are a pair too, of which nobody
-# can
-# be told.
+# The history is the expert's, so the policy never sees states after its own mistakes, as in the paper. Reading: as many
+# random steps as there are starts are compared; identical steps are a pair, too, and D learns 1/2 from it.
 
-WORTH = "noted"  # the fact of whose step it is: 1 the expert's, 0 the policy's
+WORTH = "noted"  # fact: 1 for the expert's step, 0 for the policy's
 
 
 @dataclass(frozen=True)
-class ExpertSteps(Strategy):
-    """Pairs of the expert's step and the policy's, each a comparison group, behind the steps before it, which are
-    given.
-    """
+class ExpertStepPairs(Strategy):
+    """Pairs of the expert's step and the policy's, each after an expert prefix and with its own comparison group."""
 
     expert: Agent
 
@@ -148,38 +145,37 @@ class ExpertSteps(Strategy):
         return [rollout for pair in pairs for rollout in pair]
 
     async def _pair(self, shown: Rollout, at: int, start: Start, play: Player) -> tuple[Rollout, Rollout]:
-        told = replace(start, turns=as_prefix(shown.turns[:at]), parent=shown.id, comparison_group=f"{shown.id}@{at}")
+        prefixed = replace(
+            start, turns=as_prefix(shown.turns[:at]), parent=shown.id, comparison_group=f"{shown.id}@{at}"
+        )
         another = play.another()
-        taught = replace(told, id=another.id, key=another.key, origin=Origin.TEACHER)
+        taught = replace(prefixed, id=another.id, key=another.key, origin=Origin.TEACHER)
         expert = await play(taught, OneStep(shown.turns[at].message.content))
-        own = await play(replace(told, origin=Origin.BRANCHED), OneStep())
-        return _noted(expert, 1.0), _noted(own, 0.0)
+        own = await play(replace(prefixed, origin=Origin.BRANCHED), OneStep())
+        return _labelled(expert, 1.0), _labelled(own, 0.0)
 
 
-def _noted(rollout: Rollout, worth: float) -> Rollout:
+def _labelled(rollout: Rollout, worth: float) -> Rollout:
     return replace(rollout, facts=rollout.facts | {WORTH: worth})
 
 
-# StepAgent's inverse form (2411.03817, as in GAIL): who cannot be told from the expert is paid, step by step.
+# StepAgent's inverse form (2411.03817, as in GAIL): a discriminator rewards steps that look like the expert's.
 #
-# D(h, a) = P(expert), a logistic regression on the state after the step; its loss is -log D of the expert's steps and
-# -log(1 - D) of the policy's. A step of the policy is paid -log(1 - D), D within 0.001 and 0.999: log D is never above
-# 0
-# and would pay for ending early. Reading: advantage is that, standardised over the batch; D learns after it was asked,
-# a
-# few
-# steps of descent on the batch. The expert's steps get no advantage.
+# D(h, a) = P(expert) is a logistic regression on the hidden state after the step; its loss is -log D on the expert's
+# steps and -log(1 - D) on the policy's. The reward of a policy step is -log(1 - D), with D clipped to [0.001, 0.999];
+# log D is never positive and would reward early ends. Reading: the advantage is the reward, standardized over the
+# batch; D is trained after scoring, by a few gradient steps on the batch. The expert's steps get advantage 0.
 
-_EDGE = 1e-3  # D stays so far from 0 and 1
-_SMALLEST = 1e-9  # length of a state
+_EDGE = 1e-3  # D is clipped to [_EDGE, 1 - _EDGE]
+_SMALLEST = 1e-9  # lower bound of the norm of a state
 
 
 @dataclass
-class Discriminated(Advantage):
-    """One D for the whole run; at first it cannot tell anybody apart, and nobody has advantage."""
+class DiscriminatorAdvantage(Advantage):
+    """Standardized -log(1 - D) of the policy's steps; D starts at 1/2, where all advantages are 0."""
 
-    rate: float = 0.5  # of its descent
-    steps: int = 20  # of descent on each batch
+    rate: float = 0.5  # learning rate of D
+    steps: int = 20  # gradient steps of D on each training batch
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({HIDDEN_AFTER})
 
@@ -188,38 +184,40 @@ class Discriminated(Advantage):
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.steps < 1:
-            raise ConfigurationError(f"Discriminated needs rate > 0 and steps >= 1, got {self.rate} and {self.steps}")
+            raise ConfigurationError(
+                f"DiscriminatorAdvantage needs rate > 0 and steps >= 1, got {self.rate} and {self.steps}"
+            )
 
     def __call__(self, groups: Sequence[Group]) -> None:
         rollouts = [rollout for group in groups for rollout in group.scored]
         own = [rollout for rollout in rollouts if not is_expert(rollout)]
         for rollout in rollouts:
             rollout.set_advantage(0.0)
-        paid = [np.array([-np.log1p(-self.told(rollout))]) for rollout in own]
+        paid = [np.array([-np.log1p(-self.probability(rollout))]) for rollout in own]
         for rollout, (advantage,) in zip(own, whitened(paid), strict=True):
             rollout.set_advantage(float(advantage))
 
-    def told(self, rollout: Rollout) -> float:
-        """D of a rollout's last step; 1/2 as long as nothing was learned."""
+    def probability(self, rollout: Rollout) -> float:
+        """D of a rollout's last step; 1/2 before the first fit."""
         if not len(self._slopes) or not rollout.num_tokens:
             return 0.5
-        sure = _sigmoid(features(rollout) @ self._slopes + self._level)
-        return float(np.clip(sure, _EDGE, 1 - _EDGE))
+        probability = _sigmoid(features(rollout) @ self._slopes + self._level)
+        return float(np.clip(probability, _EDGE, 1 - _EDGE))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Tell them better apart next time; how many were told apart this time, and D of the policy's steps."""
+        """Fit D; metrics from before the fit: its accuracy, and the mean D of the policy's steps."""
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
         if not rollouts:
             return {}
         is_taught = np.array([is_expert(rollout) for rollout in rollouts])
-        before = np.array([self.told(rollout) for rollout in rollouts])
+        before = np.array([self.probability(rollout) for rollout in rollouts])
         self._fit(np.stack([features(rollout) for rollout in rollouts]), is_taught.astype(np.float64))
         right = np.where(is_taught, before > 0.5, before < 0.5)
         passed = {"imitation": float(before[~is_taught].mean())} if not is_taught.all() else {}
         return {"discriminated": float(right.mean()), **passed}
 
     def _fit(self, table: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
-        """Descend on the mean of -y log D - (1 - y) log(1 - D): [R, F], [R]."""
+        """Gradient descent on the mean of -y log D - (1 - y) log(1 - D): [R, F], [R]."""
         if not len(self._slopes):
             self._slopes = np.zeros(table.shape[1])
         for _ in range(self.steps):
@@ -239,7 +237,7 @@ def is_expert(rollout: Rollout) -> bool:
 
 
 def features(rollout: Rollout) -> NDArray[np.float64]:
-    """The state after the last token, of length 1: [F]."""
+    """The hidden state after the last token, normalized to length 1: [F]."""
     state: NDArray[np.float64] = HIDDEN_AFTER.of(rollout)[-1].astype(np.float64)
     return state / max(float(np.linalg.norm(state)), _SMALLEST)
 
@@ -250,22 +248,22 @@ def _sigmoid(values: Any) -> Any:
 
 def stepagent(
     setting: Setting = Setting(env="keyvalue:5", group_size=4),
-    form: Literal["implicit", "inverse"] = "implicit",  # preferences, or a discriminator
-    beta: float = 0.1,  # implicit: of the reward that log(policy / reference) stands for
-    rate: float = 0.5,  # inverse: of the discriminator's descent
+    form: Literal["implicit", "inverse"] = "implicit",  # implicit: DPO; inverse: a discriminator
+    beta: float = 0.1,  # implicit: DPO's beta
+    rate: float = 0.5,  # inverse: learning rate of the discriminator
 ) -> Run:
-    """One of group_size actions is the expert's; in the inverse form group_size steps have a pair each."""
+    """One of group_size actions is the expert's; in the inverse form a group has group_size pairs of steps."""
     if form == "inverse":
         return _inverse(setting, rate)
-    strategy = BesideExpert(Demonstrate(), OneDemonstration(), OneAction())
+    strategy = ExpertStepGroup(Demonstrate(), OneDemonstration(), OneAction())
     parts = {"strategy": strategy, "gates": (BestAndWorst(),), "reduction": SequenceMean()}
     return setting.run("stepagent", Constant(), (Dpo(beta),), **parts)
 
 
 def _inverse(setting: Setting, rate: float) -> Run:
-    strategy = ExpertSteps(Demonstrate())
+    strategy = ExpertStepPairs(Demonstrate())
     parts = {"strategy": strategy, "gates": (ZeroVariance(),), "reduction": SequenceMean()}
-    run = setting.run("stepagent", Discriminated(rate), (Reinforce(),), **parts)
+    run = setting.run("stepagent", DiscriminatorAdvantage(rate), (Reinforce(),), **parts)
     (judged,) = run.rewards
     run.rewards = (Noted(judged),)
     return run

@@ -20,8 +20,8 @@ from strop.environments.data.lookup import env_of
 from strop.environments.wrappers.retry import SPARE_COMPLETIONS, TryAgain
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.training.advantages.gae import Gae

@@ -21,10 +21,10 @@ import numpy as np
 
 from strop.environments.multi_agent.subgoals import Subgoals
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.advantages.steps.hard_filtered import HardFiltered

@@ -19,7 +19,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

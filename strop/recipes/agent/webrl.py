@@ -38,10 +38,9 @@ from strop.replay.memory.held_groups import Replaying
 from strop.roles import Advantage, LLMClient, Loss, TaskGenerator
 from strop.run import Run
 from strop.success import successes
-from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
-from strop.training.arithmetic.turns import over_turns
+from strop.training.arithmetic.turn_returns import on_written, over_turns, turn_bounds, turn_payments
 from strop.training.batch import Batch, Output
-from strop.training.reductions.equal_turns import EqualTurns
+from strop.training.reductions.means import EqualTurns
 from strop.training.requirements import Logprobs, Need
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer

@@ -21,14 +21,14 @@ from strop.environments.tools.simulated_search import SimulatedSearch
 from strop.errors import ConfigurationError
 from strop.filter.rewards.search_answer_f1 import Refined
 from strop.generate.agents.chat import Chat
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.roles import Environment
 from strop.run import Run
 from strop.standins.search_engine import found
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 

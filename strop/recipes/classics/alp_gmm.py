@@ -13,10 +13,10 @@ from __future__ import annotations
 from strop.control.samplers.alp_gmm import LearningProgress
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 _ENVS = "arithmetic:1+arithmetic:2+arithmetic:3+arithmetic:4+arithmetic:5+arithmetic:6+countdown:3+countdown:4"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.cispo import Cispo
 
 

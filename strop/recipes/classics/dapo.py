@@ -14,7 +14,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.overlong_penalty import Overlong
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

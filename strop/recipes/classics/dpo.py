@@ -15,7 +15,7 @@ from strop.recipes.preference_pairs import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 
 
 def dpo(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 
 
 def dr_grpo(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.two_phase import TwoPhase

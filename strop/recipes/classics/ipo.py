@@ -13,7 +13,7 @@ from strop.recipes.preference_pairs import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.ipo import Ipo
+from strop.training.losses.preference_pairs import Ipo
 
 
 def ipo(

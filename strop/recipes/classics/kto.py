@@ -13,7 +13,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.kto import Kto
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def kto(

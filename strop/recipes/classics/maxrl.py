@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.maximum_likelihood import MaximumLikelihood
+from strop.training.advantages.group_relative import MaximumLikelihood
 from strop.training.losses.reinforce import Reinforce
 
 

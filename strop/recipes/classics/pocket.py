@@ -5,10 +5,10 @@ Acts: advantage > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

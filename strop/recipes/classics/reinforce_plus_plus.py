@@ -15,8 +15,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.baseline_standard import BaselineStandard
-from strop.training.advantages.batch_standard import BatchStandard
+from strop.training.advantages.batch_relative import BaselineStandard, BatchStandard
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.leave_one_out import LeaveOneOut
+from strop.training.advantages.group_relative import LeaveOneOut
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def rloo(setting: Setting = Setting()) -> Run:

@@ -10,14 +10,14 @@ Acts: score_gain != 0 with tasks=16, kept=4
 
 from __future__ import annotations
 
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.learnability import Learnability
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def sfl(

@@ -13,7 +13,7 @@ from strop.recipes.preference_pairs import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.simpo import SimPo
+from strop.training.losses.preference_pairs import SimPo
 
 
 def simpo(

@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from strop.training.trainers.torch import TorchTrainer

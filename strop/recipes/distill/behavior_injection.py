@@ -18,10 +18,10 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def behavior_injection(

@@ -22,7 +22,7 @@ from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Dialogue, Player
 from strop.generate.llm_clients.local_model import Local
-from strop.generate.policy_names import REFERENCE
+from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.independent import Independent
 from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
@@ -30,10 +30,10 @@ from strop.roles import Agent, Episode, LLMClient, Reward, Strategy
 from strop.run import Run
 from strop.success import PLAIN
 from strop.text.sanitize import quoted
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Origin, Rollout, Sampling, Start, Task
 
 # Hawkeye's price of a long chain of thought (2504.00424): the square of what exceeds a share of the plain one.

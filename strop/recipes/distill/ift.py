@@ -25,7 +25,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import num_tokens
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
 # Intuitive fine-tuning (IFT, 2405.11870): imitate while reading a little of one's own guesses, early tokens first.

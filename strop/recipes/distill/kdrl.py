@@ -22,7 +22,7 @@ from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.siblings import group_mean, is_right
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip

@@ -28,7 +28,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.requirements import Need, PolicyStatistic

@@ -25,7 +25,7 @@ from strop.recipes.warmup import shown as taught
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood

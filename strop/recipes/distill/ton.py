@@ -26,10 +26,10 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
 from strop.roles import Agent, Episode, Reward
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Origin, Task
 
 # Whether the policy left its thought empty (TON, 2505.16854): by itself worth nothing, a metric to watch.

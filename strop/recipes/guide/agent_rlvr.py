@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strop.concurrency import together
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import with_hint
 from strop.errors import LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.generate.interfaces import Player
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Procedural
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
@@ -31,8 +31,8 @@ from strop.run import Run
 from strop.standins.feedback import put_right
 from strop.text.llm_prompt import question
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Origin, Rollout, Sampling, Start
 
 # Agent-RLVR's guidance (2506.11425): a teacher says what went wrong, the task is tried again, and trained without it.

@@ -29,7 +29,7 @@ from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip

@@ -23,19 +23,19 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
 from strop.generate.interfaces import Player
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Procedural
 from strop.generate.policy import Policy
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Strategy
 from strop.run import Run
 from strop.standins.solution_styles import backward, brief, largest_first
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.outside.shaped_probability import ShapedProbability
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import LOGPROBS
 from strop.types import FloatArray, Group, Origin, Outcome, Rollout, Start
 

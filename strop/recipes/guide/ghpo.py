@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strop.concurrency import together
-from strop.control.budgets.in_waves import InWaves
+from strop.control.budgets.waves import InWaves
 from strop.environments.format.hints import with_hint, without_hints, working
 from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
@@ -27,7 +27,7 @@ from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Gate, Strategy
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import GateResult, Group, Message, Metrics, Origin, Rollout, Start
 

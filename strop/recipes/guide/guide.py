@@ -23,18 +23,18 @@ import torch
 from torch import Tensor
 
 from strop.concurrency import together
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import hinted, without_hints
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Gate, Loss, Strategy
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import GateResult, Group, Message, Metrics, Origin, Rollout, Start
 
 # Dynamic sampling by comparison group: of a group with several sets of siblings those stay that have contrast.

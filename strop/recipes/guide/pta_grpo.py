@@ -33,7 +33,7 @@ from strop.recipes.warmup import shown
 from strop.roles import Agent, Episode, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Origin, Rollout, Start, Task
 

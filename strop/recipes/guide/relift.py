@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strop.concurrency import together
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
@@ -28,13 +28,12 @@ from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.roles import Agent, Reduction, Strategy
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.among import Among
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.likelihood import Likelihood
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import ConstantLength, TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import FloatArray, Group, Origin, Rollout, Start
 

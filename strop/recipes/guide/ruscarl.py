@@ -30,15 +30,15 @@ from strop.filter.judges.batch_ask import YES_OR_NO, all_of, text_of, verdict
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import JUDGED, is_met, rubric_of
 from strop.generate.interfaces import Player
-from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.environment_metric import measured
+from strop.generate.llm_clients.scripted import Procedural
+from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward, Strategy
 from strop.run import Run
-from strop.standins.judges.rubric import judged_rubric, written_rubric
+from strop.standins.judges.outcomes import judged_rubric, written_rubric
 from strop.text.llm_prompt import judgement
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.corrections.clamped import Clamped
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.corrections.importance_weights import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task

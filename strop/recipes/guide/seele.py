@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from strop.concurrency import together
-from strop.control.budgets.in_waves import InWaves
+from strop.control.budgets.waves import InWaves
 from strop.control.samplers.few import Few
 from strop.environments.format.hints import beginnings, without_hints
 from strop.environments.format.think_tags import OPEN
@@ -35,7 +35,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Environment, Strategy
 from strop.run import Run
 from strop.success import success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl

@@ -26,7 +26,7 @@ from torch import Tensor
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.interfaces import Player
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Procedural
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut
 from strop.recipes.llm_clients import parse_llm_client
@@ -35,8 +35,8 @@ from strop.roles import LLMClient, Loss, Strategy
 from strop.run import Run
 from strop.standins.feedback import slip
 from strop.text.llm_prompt import question
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.arithmetic.surrogate import clipped
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.arithmetic.ratios import clipped
 from strop.training.batch import Batch, Output
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip

@@ -21,7 +21,7 @@ from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
-from strop.generate.policy_names import REFERENCE
+from strop.generate.rollout_limits import REFERENCE
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, Strategy
 from strop.run import Run

@@ -19,7 +19,7 @@ from torch import Tensor
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.siblings import num_tokens
 from strop.training.batch import Batch, Output
 from strop.training.requirements import Logprobs, Need

@@ -25,10 +25,10 @@ from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
+from strop.training.arithmetic.ratios import clipped
 from strop.training.arithmetic.siblings import group_mean, is_right, is_taught
-from strop.training.arithmetic.surrogate import clipped
 from strop.training.batch import Batch, Output
-from strop.training.reductions.own_token_mean import OwnTokenMean
+from strop.training.reductions.means import OwnTokenMean
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 

@@ -22,7 +22,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.clip import Clip
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import ENTROPY, PolicyStatistic
 from strop.types import Group, Rollout
 

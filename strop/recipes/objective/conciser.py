@@ -23,7 +23,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
 from strop.success import ROUNDING
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.reshaped_rewards import with_reshaped_rewards
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy

@@ -23,9 +23,9 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.batch import Batch, Output
-from strop.training.reductions.group_wise import GroupWise
+from strop.training.reductions.means import GroupWise
 from strop.types import Metrics
 
 

@@ -25,7 +25,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.canvases import Glance, WrittenCanvas
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl

@@ -26,7 +26,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import mean_over_pairs, num_tokens, ordered_pairs
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
 

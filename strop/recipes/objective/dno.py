@@ -32,7 +32,7 @@ from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.ratios import check_policy
 from strop.training.arithmetic.siblings import is_taught
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Logprobs, Need
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics

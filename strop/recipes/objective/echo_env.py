@@ -21,7 +21,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
 from strop.training.requirements import Aux, Need

@@ -21,7 +21,7 @@ from strop.roles import Gate
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import GateResult, Group, Rollout
 
 # De-duplication (2403.04642): without it easy tasks outweigh the others.

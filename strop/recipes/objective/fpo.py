@@ -29,7 +29,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import margins, num_tokens, sides
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Logits, Logprobs, Need
 from strop.types import Metrics
 

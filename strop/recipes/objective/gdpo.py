@@ -21,7 +21,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Reward
 from strop.run import Run
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group
 
 

@@ -24,8 +24,8 @@ from strop.recipes.setting import Setting
 from strop.roles import Gate
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import GateResult, Group, Outcome, Rollout
 

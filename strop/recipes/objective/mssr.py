@@ -1,11 +1,11 @@
-"""One rollout per task, against the task's own running success rate, shaped by entropy.
+"""MSSR: single-rollout RL with a running pass rate per task as baseline and an entropy bonus on advantages.
 
 Title: Stable and Efficient Single-Rollout RL for Multimodal Reasoning
 Paper: arXiv 2512.18215 (2025)
 Claim: The accuracy of group-based training in half the steps.
-Reading: The entropy is that of the whole distribution, as the paper means it. Its rule of forgetting is not monotone
-    in the KL. Tasks come again, or no success rate would ever be known. A task's first outcome in training is its first
-    estimate; the release samples it from the first policy before training.
+Reading: The entropy is that of the full distribution, as the paper means it. The paper's decay schedule is not monotone
+    in the KL. Tasks are sampled repeatedly, because the baseline needs earlier rollouts. A task's first outcome in
+    training is its first estimate; the release estimates it with rollouts of the initial policy before training.
 Left out: Images.
 Acts: known_share > 0 and credit_within > 0 with tasks=32
 """
@@ -29,39 +29,36 @@ from strop.training.losses.kl import Kl
 from strop.training.requirements import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, PolicyStatistic
 from strop.types import Group, Metrics, Rollout
 
-# MSSR's advantage (2512.18215): one rollout per task, against a running success rate of that task, shaped by entropy.
-#
-# Reading: the entropy is that of the whole distribution, as the paper means it, and not of the sampled token alone; the
-# published rule of forgetting is not monotone in the KL, so it can be exchanged.
-
 _RULES = ("published", "rising", "constant")
-_FLAT = 1e-6  # of a variance
-_RECENT = 10  # draws whose KL is averaged
-_KNOWN = 10_000  # tasks remembered, the latest
+_FLAT = 1e-6  # least variance that is divided by
+_RECENT = 10  # training batches whose KL is averaged
+_KNOWN = 10_000  # tasks remembered, the most recent
 
 
 @dataclass
 class BetaBaseline(Advantage):
-    """A = r - v(task), standardised over the batch; then A_t + min(entropy_weight * H_t, |A_t| / bound).
+    """A = r - v(task), normalized over the batch; then A_t + min(entropy_weight * H_t, |A_t| / bound).
 
-    v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5). A task that was never tried is
-    expected to go either way, and its first outcome is its first v, with the weight of 1 / (1 - fastest) rollouts. rho
-    follows the mean KL to the reference of recent draws: `published` rises up
-    to the target and falls beyond it, `rising` forgets the more the larger the KL, `constant` stays at `fastest`.
+    v = a / (a + b) is read before the update a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5). v of a new task is
+    1/2; its first outcome then becomes v, with the weight of 1 / (1 - fastest) rollouts. rho depends on the mean KL to
+    the reference of recent batches: `published` rises up to the target and falls beyond it, `rising` falls with the KL,
+    `constant` stays at `fastest`.
     """
 
-    entropy_weight: float = 0.4  # of the bonus for undecided tokens
-    bound: float = 2.0  # above 1 no sign can change
-    fastest: float = 0.875  # rho, the least that is kept
-    slowest: float = 0.96  # largest rho
-    target_kl: float = 0.01  # at which rho is largest
-    rule: str = "published"  # published, rising or constant: how rho follows the KL
+    entropy_weight: float = 0.4  # weight of the entropy bonus
+    bound: float = 2.0  # the bonus is at most |A| / bound; above 1 it changes no sign
+    fastest: float = 0.875  # smallest rho: fastest decay of the counts
+    slowest: float = 0.96  # largest rho: slowest decay of the counts
+    target_kl: float = 0.01  # mean KL at which rho is largest
+    rule: str = "published"  # published, rising or constant: how rho depends on the KL
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY, LOGPROBS, REFERENCE_LOGPROBS})
 
     _counts: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _kls: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
-    _known: float = field(default=0.0, init=False, repr=False, compare=False)  # share of the last batch
+    _known: float = field(
+        default=0.0, init=False, repr=False, compare=False
+    )  # share of the last batch with a known task
 
     def __post_init__(self) -> None:
         if self.rule not in _RULES:
@@ -85,7 +82,7 @@ class BetaBaseline(Advantage):
         self._learn(rollouts)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing more; says how many rollouts were at tasks it had seen before: at others it expects one half."""
+        """Metric only: the share of rollouts whose task was seen before; other tasks have the baseline 1/2."""
         return {"known_share": self._known}
 
     def expected(self, task: str) -> float:
@@ -93,24 +90,24 @@ class BetaBaseline(Advantage):
         return right / (right + wrong)
 
     def shaped(self, advantage: float, entropy: NDArray[Any]) -> NDArray[np.float64]:
-        """One rollout's advantage per token: [N]."""
+        """Advantage plus entropy bonus per token of one rollout: [N]."""
         return advantage + np.minimum(self.entropy_weight * entropy.astype(np.float64), abs(advantage) / self.bound)
 
-    def keeping(self, kl: float) -> float:
+    def decay(self, kl: float) -> float:
         """rho at a mean KL."""
-        share, span = min(kl / self.target_kl, 1.0), self.slowest - self.fastest
+        progress, span = min(kl / self.target_kl, 1.0), self.slowest - self.fastest
         if self.rule == "constant":
             return self.fastest
         if self.rule == "rising" or kl > self.target_kl:
-            return self.slowest - share * span
-        return self.fastest + share * span
+            return self.slowest - progress * span
+        return self.fastest + progress * span
 
     def _learn(self, rollouts: Sequence[Rollout]) -> None:
-        names = {policy_statistic.name for policy_statistic in self.needs}
-        found = [_kl(rollout) for rollout in rollouts if rollout.num_tokens and names <= set(rollout.policy_statistics)]
-        if found:
-            self._kls = [*self._kls, float(np.mean(np.concatenate(found)))][-_RECENT:]
-        rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
+        names = {statistic.name for statistic in self.needs}
+        kls = [_kl(rollout) for rollout in rollouts if rollout.num_tokens and names <= set(rollout.policy_statistics)]
+        if kls:
+            self._kls = [*self._kls, float(np.mean(np.concatenate(kls)))][-_RECENT:]
+        rho = self.decay(float(np.mean(self._kls)) if self._kls else 0.0)
         for rollout in rollouts:
             outcome, first = float(rollout.reward > 0.5), 1 / (1 - self.fastest)
             if (known := self._counts.pop(rollout.task.id, None)) is None:
@@ -129,18 +126,18 @@ class BetaBaseline(Advantage):
 
 
 def _kl(rollout: Rollout) -> NDArray[np.float64]:
-    """KL(policy || reference) per token on the policy's own tokens, never negative: [N]."""
+    """KL(policy || reference) on sampled tokens, k3 estimator, never negative: [N]."""
     difference = (REFERENCE_LOGPROBS.of(rollout).astype(np.float64) - LOGPROBS.of(rollout)).clip(-20, 20)
     return np.expm1(difference) - difference  # type: ignore[no-any-return]
 
 
 def mssr(
     setting: Setting = Setting(group_size=1, groups_per_step=64),
-    tasks: int = 256,  # of each environment, over and over
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    tasks: int = 256,  # tasks per environment, sampled repeatedly
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Tasks come again, or no success rate would ever be known."""
+    """One rollout per task, clipping and KL penalty; tasks are sampled repeatedly."""
     run = setting.run("mssr", BetaBaseline(), (Clip(clip, clip), Kl("k3", kl)))
     run.sampler = Few(run.envs, tasks)
     return run

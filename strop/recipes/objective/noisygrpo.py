@@ -1,11 +1,11 @@
-"""Rollouts from disturbed prompts, trained on the clean one, with the noise level as a prior.
+"""NoisyGRPO: rollouts from noisy prompts, trained on the clean prompt; the noise level is a Bayesian prior.
 
 Title: NoisyGRPO: Incentivizing Multimodal CoT Reasoning via Noise Injection and Bayesian Estimation
 Paper: arXiv 2510.21122 (2025)
-Claim: Better reasoning outside the training data and fewer hallucinations at 3B.
-Reading: The paper noises images; here tokens of the prompt are exchanged. Nothing corrects for sampling under noise,
-    as in the paper; so tokens are not scored again, either. In a talk of several turns the policy's own earlier words
-    are disturbed as well.
+Claim: Better out-of-distribution reasoning and fewer hallucinations at 3B.
+Reading: The paper adds noise to images; here prompt tokens are replaced. As in the paper, nothing corrects for sampling
+    under noise, so sampled tokens are not re-scored for verification. In multi-turn episodes the policy's own earlier
+    completions are noisy as well.
 Acts: fact/noise > 0 and credit_beside_rewards > 0
 """
 
@@ -23,45 +23,41 @@ from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.noisy_prompt import Noisy
 from strop.generate.interfaces import Player
-from strop.generate.policy_names import NOISE
+from strop.generate.rollout_limits import NOISE
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Rollout, Start
-
-# NoisyGRPO's group (2510.21122): one rollout per level of noise, the first from the clean prompt.
 
 
 @dataclass(frozen=True)
 class NoiseLevels(Strategy):
-    """Rollout i is made at level i modulo their number, and has it as its fact `noise`; needs the engine `Noisy`."""
+    """Strategy: rollout i has noise level i modulo their number, stored as fact `noise`; needs the engine `Noisy`."""
 
-    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, one rollout each in turn
+    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # noise levels, assigned to the rollouts in turn
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         async def played(index: int, start: Start) -> Rollout:
-            way = index % len(self.levels)
-            rollout = await play(replace(start, policy_name=f"{NOISE}{way}"))
-            return replace(rollout, facts=rollout.facts | {"noise": self.levels[way]})
+            level = index % len(self.levels)
+            rollout = await play(replace(start, policy_name=f"{NOISE}{level}"))
+            return replace(rollout, facts=rollout.facts | {"noise": self.levels[level]})
 
         return await together(played(index, start) for index, start in enumerate(starts))
 
 
-# NoisyGRPO's advantage (2510.21122): what the noise level lets expect is the prior, the reward the observation.
-
-
 @dataclass(frozen=True)
 class NoisePosterior(Advantage):
-    """u = zs + K (zn - zs), A = z(u): zs standardised rewards, zn standardised cleanness 1 - n, K a Kalman gain.
+    """A = z(zs + K (zn - zs)), zs = z(rewards), zn = z(1 - noise level), z the group z-score, K a Kalman gain.
 
-    K = P / (P + observation), P = prior / (variance of the rewards + prior): the less the rewards differ, the more the
-    noise level counts. A group without contrast trains, too, and prefers rollouts made from cleaner prompts.
+    The noise level is the prior, the reward the observation. K = P / (P + observation), P = prior / (variance of the
+    rewards + prior): the less the rewards differ, the more the noise level counts. A group without contrast trains,
+    too, and prefers rollouts from cleaner prompts.
     """
 
-    prior: float = 0.01  # of the noise level: the larger, the more it counts
-    observation: float = 0.1  # the larger, the less it counts
+    prior: float = 0.01  # prior variance: the larger, the more the noise level counts
+    observation: float = 0.1  # observation variance: the larger, the less the noise level counts
     epsilon: float = 1e-4
 
     min_group: ClassVar[int] = 2
@@ -80,23 +76,23 @@ class NoisePosterior(Advantage):
                 rollout.set_advantage(float(advantage))
 
     def gain(self, rewards: NDArray[np.float64]) -> float:
-        """K of a group."""
+        """Kalman gain K of a group."""
         variance = float((rewards - rewards[:1]).var(ddof=1)) if len(rewards) > 1 else 0.0
         uncertainty = self.prior / (variance + self.prior)
         return min(max(uncertainty / (uncertainty + self.observation), 0.0), 1.0)
 
     def _standard(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         values = values - values[:1]
-        spread = values.std(ddof=1) if len(values) > 1 else 0.0
-        if spread == 0.0:
+        std = values.std(ddof=1) if len(values) > 1 else 0.0
+        if std == 0.0:
             return np.zeros_like(values)
-        return (values - values.mean()) / (spread + self.epsilon)  # type: ignore[no-any-return]
+        return (values - values.mean()) / (std + self.epsilon)  # type: ignore[no-any-return]
 
 
 def _noise(rollout: Rollout) -> float:
     if "noise" not in rollout.facts:
         raise ConfigurationError(
-            f"NoisePosterior needs the noise level of rollout {rollout.id}: use the strategy NoiseLevels"
+            f"NoisePosterior found no noise level for rollout {rollout.id}: use the strategy NoiseLevels"
         )
     return rollout.facts["noise"]
 
@@ -106,9 +102,9 @@ _LEVELS = (0.0, 0.3, 0.6, 0.9)
 
 def noisygrpo(
     setting: Setting = Setting(group_size=4, groups_per_step=16),
-    strength: float = 0.5,  # share of tokens exchanged at noise level 1
+    strength: float = 0.5,  # share of prompt tokens replaced at noise level 1
 ) -> Run:
-    """Nothing corrects for sampling under noise, as in the paper; so tokens are not scored again, either."""
+    """Policy gradient on clean prompts for rollouts from noisy ones, without an off-policy correction."""
     return setting.run(
         "noisygrpo",
         NoisePosterior(),

@@ -1,9 +1,9 @@
-"""Negative and positive reinforcement apart: which side teaches, and with what weight.
+"""PSR, NSR and W-REINFORCE: separately weighted reinforcement of right and of wrong rollouts; no baseline.
 
 Title: The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning
 Paper: arXiv 2506.01347 (2025)
-Claim: Learning from wrong attempts alone keeps or raises pass@k up to k = 256, often to PPO's and GRPO's level.
-Reading: `sides` both is W-REINFORCE with a tenth of the weight on what was right, negative is NSR, positive is PSR.
+Claim: Learning from wrong rollouts alone keeps or raises pass@k up to k = 256, often to PPO's and GRPO's level.
+Reading: `sides=both` is W-REINFORCE, with a weight of 0.1 on right rollouts; `negative` is NSR, `positive` is PSR.
 Acts: credit_mean != 0
 """
 
@@ -20,16 +20,14 @@ from strop.success import ROUNDING
 from strop.training.losses.clip import Clip
 from strop.types import GateResult, Group
 
-# Learn from right rollouts alone, or from wrong ones alone (2506.01347): the other side never reaches the loss.
-
 _REWARD = {"right": 1.0, "wrong": 0.0}
 
 
 @dataclass(frozen=True)
 class OneSided(Gate):
-    """Keep the rollouts whose total reward is 1 (`right`) or 0 (`wrong`); drop the group if there is none."""
+    """Gate that keeps the rollouts of total reward 1 (`right`) or 0 (`wrong`); groups without any are dropped."""
 
-    side: str  # right or wrong: which rollouts stay
+    side: str  # right or wrong: the rollouts to keep
 
     def __post_init__(self) -> None:
         if self.side not in _REWARD:
@@ -42,21 +40,19 @@ class OneSided(Gate):
         return GateResult(replace(group, rollouts=kept), f"kept {len(kept)} of {len(group.rollouts)} rollouts")
 
 
-# Positive and negative reinforcement apart (2506.01347): right rollouts pushed up, wrong ones down, by own weights.
-#
-# No baseline and no spread. Leaving one side out altogether (PSR, NSR) is the gate `OneSided`, before any average is
-# taken: a zero weight here would keep those rollouts in the loss's denominator.
+# PSR and NSR (2506.01347) drop one side with the gate `OneSided`, before any average is taken: with a zero weight its
+# rollouts would stay in the loss's denominator.
 
 
 @dataclass(frozen=True)
 class Signed(Advantage):
-    """A = positive where the reward is 1, -negative where it is 0, and 0 for a reward between: neither right nor wrong.
+    """A = positive where the reward is 1, -negative where it is 0, and 0 for rewards in between.
 
-    The defaults are the paper's W-REINFORCE: a tenth of the weight on what was right.
+    The defaults are the paper's W-REINFORCE.
     """
 
     positive: float = 0.1  # advantage of a right rollout
-    negative: float = 1.0  # debit of a wrong one
+    negative: float = 1.0  # minus the advantage of a wrong rollout
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
@@ -74,11 +70,11 @@ _SIDES = {"both": (), "negative": (OneSided("wrong"),), "positive": (OneSided("r
 
 def nsr_psr(
     setting: Setting = Setting(),
-    sides: str = "both",  # both, negative or positive
-    positive: float = 0.1,  # weight of right rollouts beside 1 of wrong ones
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    sides: str = "both",  # both (W-REINFORCE), negative (NSR) or positive (PSR)
+    positive: float = 0.1,  # weight of right rollouts; wrong ones have weight 1
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """W-REINFORCE; `sides` negative is NSR and positive is PSR."""
+    """Clipped policy gradient with W-REINFORCE, NSR or PSR advantages."""
     if sides not in _SIDES:
         raise ConfigurationError(f"nsr_psr has no sides {sides!r}: {nearest(sides, _SIDES)}")
     signed = Signed(positive=positive) if sides == "both" else Signed(positive=1.0)

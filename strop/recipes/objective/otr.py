@@ -1,10 +1,11 @@
-"""Demonstrations learned as single-token choices: at each place tokens are drawn, and the right one is paid.
+"""One-token rollout: policy gradient on demonstrations, with tokens sampled at each position and rewarded on a match.
 
 Title: One-Token Rollout: Guiding Supervised Fine-Tuning of LLMs with Policy Gradient
 Paper: arXiv 2509.26313 (2025)
 Claim: Better than supervised fine-tuning on mathematics, code and general reasoning.
-Reading: How many tokens are drawn and what a wrong one costs were not found: 256 and 0.1 are ours. With `miss=0`
-    wrong tokens are not pushed down, and the expected gradient is imitation times the policy's own probability.
+Reading: The number of sampled tokens and the reward of a wrong one were not found; 256 and -0.1 are our choice. With
+    `miss=0` wrong tokens are not pushed down, and the expected gradient is that of imitation times the policy's own
+    probability.
 Acts: hit_share < 1
 """
 
@@ -26,51 +27,49 @@ from strop.training.arithmetic.token_draws import drawn, token_keys, uniforms
 from strop.training.batch import Batch, Output
 from strop.types import Metrics
 
-# One-token rollout (2509.26313): supervised learning as a policy gradient over single tokens drawn at each position.
-
 
 @dataclass(frozen=True)
 class OneToken(Loss):
-    """-(1 / draws) * sum over drawn tokens of R log policy; R is 1 for the token that stands there, `miss` for others.
+    """-(1 / samples) * sum over sampled tokens of R log policy; R is 1 for the demonstration's token, `miss` for
+    others.
 
-    Below 0 `miss` pushes down what was wrongly drawn. With miss = 0 the expected gradient is the policy's own
-    probability of the right token times that of supervised learning: what it would never say it does not learn. Draws
-    and `miss` are not in the sources read: ours. Which tokens are drawn depends on seed, step, rollout and position
-    only, however a step is split.
+    `miss` below 0 pushes wrong samples down. With miss = 0 the expected gradient is that of supervised learning times
+    the policy's probability of the right token, so tokens of probability 0 are not learned. The sampled tokens depend
+    on seed, step, rollout and position only, not on the micro-batches of a step.
     """
 
-    draws: int = 256  # tokens drawn at each place
-    miss: float = -0.1  # what a wrong token earns
-    seed: int = 0  # of the batches
+    samples: int = 256  # tokens sampled at each position
+    miss: float = -0.1  # reward of a wrong token
+    seed: int = 0  # seed of the sampled tokens
     weight: float = 1.0
 
     scope: ClassVar[str] = "rollout"
 
     def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise ConfigurationError(f"OneToken needs draws >= 1, got {self.draws}")
+        if self.samples < 1:
+            raise ConfigurationError(f"OneToken needs samples >= 1, got {self.samples}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        both = output.over_logits(self._draw, token_keys(batch, self.seed))  # [T, 2]
+        both = output.over_logits(self._sampled, token_keys(batch, self.seed))  # [T, 2]
         loss = torch.where(batch.trainable, both.select(1, 0), 0.0)
         return loss, {"hit_share": batch.metric(both.select(1, 1))}
 
-    def _draw(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
+    def _sampled(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
         """Loss and share of hits at each position: [C, 2]."""
         logprobs = logits.log_softmax(-1)
-        found = drawn(logprobs.detach(), uniforms(keys, self.draws))  # [C, K]
-        hit = found == tokens.unsqueeze(1)
+        sampled = drawn(logprobs.detach(), uniforms(keys, self.samples))  # [C, K]
+        hit = sampled == tokens.unsqueeze(1)
         reward = torch.where(hit, 1.0, self.miss).to(logprobs.dtype)
-        # a token of no probability is never drawn, but one of rounding's is: 0 * -inf would be NaN
-        gain = reward * logprobs.gather(1, found).clamp(min=-1e4)
+        # rounding can sample a token of probability 0, and 0 * -inf would be NaN
+        gain = reward * logprobs.gather(1, sampled).clamp(min=-1e4)
         return torch.stack([-gain.mean(1), hit.to(logprobs.dtype).mean(1)], 1)
 
 
 def otr(
     setting: Setting = Setting(group_size=1, groups_per_step=64),
-    draws: int = 256,  # tokens drawn at each place
-    miss: float = -0.1,  # what a wrong token earns
+    samples: int = 256,  # tokens sampled at each position
+    miss: float = -0.1,  # reward of a wrong token
 ) -> Run:
-    """At each place of a demonstration the policy draws tokens and is paid for the right one."""
-    loss = OneToken(draws, miss, setting.seed)
+    """Policy gradient over tokens sampled at each position of a demonstration."""
+    loss = OneToken(samples, miss, setting.seed)
     return setting.run("otr", Constant(), (loss,), agent=Demonstrate())

@@ -1,10 +1,10 @@
-"""Right and wrong rollouts told apart by the policy's own log-ratios.
+"""PACS: supervised classification of rollouts as right or wrong, with the policy's log-ratios as logits.
 
 Title: Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR
 Paper: arXiv 2509.02522 (2025)
 Claim: 59.78 % pass@256 on AIME 2025: 13.32 points above PPO, 14.36 above GRPO.
-Reading: Log-ratios are to the policy that sampled, not to the base model; four optimizer steps per batch, as released.
-    Groups without contrast are kept: they act once the policy has moved.
+Reading: Log-ratios are to the behaviour policy, not to the base model. Four optimizer steps per batch, as released.
+    Groups without contrast are kept: they have a gradient once the policy differs from the behaviour policy.
 Acts: classified_right > 0
 """
 
@@ -23,28 +23,26 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import group_mean, is_right, per_group
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
-# PACS (2509.02522): reinforcement learning as a classification of rollouts by their own log-ratios.
-
-_NOISE = 1e-3  # a score of 0 as two engines round it tells nothing apart
+_NOISE = 1e-3  # scores that differ from 0 by rounding classify nothing
 
 
 @dataclass(frozen=True)
 class Pacs(Loss):
     """c * BCE(q - mean of the siblings' q, right), q = beta * log(policy / behaviour) of the whole rollout.
 
-    c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its rollout's
-    whole term, so it belongs with the sequence-mean reduction.
+    c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its
+    rollout's whole term, for the sequence-mean reduction.
     """
 
     beta: float = 1.0  # scale of the log-ratios
-    threshold: float = 1.0  # the reward of a right rollout
+    threshold: float = 1.0  # reward of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 2  # one rollout has no siblings to stand out from
+    min_group: ClassVar[int] = 2  # the leave-one-out score needs a sibling
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
@@ -62,7 +60,7 @@ class Pacs(Loss):
 
 
 def _balance(right: Tensor, sizes: Tensor, batch: Batch) -> Tensor:
-    """Both labels of a group weigh the same: [A]."""
+    """Class weights with which both labels of a group have the same total weight: [A]."""
     num_right = per_group(right, batch)[batch.groups]
     same = torch.where(right > 0, num_right, sizes - num_right)
     return torch.where((num_right > 0) & (num_right < sizes), sizes / (2 * same.clamp(min=1)), 1.0)
@@ -70,7 +68,7 @@ def _balance(right: Tensor, sizes: Tensor, batch: Batch) -> Tensor:
 
 def pacs(
     setting: Setting = Setting(),
-    beta: float = 1.0,  # scale of the log-ratios that tell right from wrong
+    beta: float = 1.0,  # scale of the log-ratios
 ) -> Run:
-    """Cross-entropy of leave-one-out scores; no advantage."""
+    """Binary cross-entropy on leave-one-out scores; no advantage."""
     return setting.run("pacs", Constant(), (Pacs(beta),), reduction=SequenceMean(), minibatches=4)

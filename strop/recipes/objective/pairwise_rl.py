@@ -1,11 +1,11 @@
-"""Rewarded for beating the task's answer in a judge's eyes.
+"""Pairwise RLHF: PPO rewarded with a judge's probability that the completion beats the reference answer.
 
 Title: A Unified Pairwise Framework for RLHF: Bridging Generative Reward Modeling and Policy Optimization
 Paper: arXiv 2504.04950 (2025)
-Claim: A pairwise judge and a pairwise PPO are better than a scalar reward model, in and out of its domain.
+Claim: A pairwise judge and a pairwise PPO are better than a scalar reward model, in and out of distribution.
 Reading: No formula was found: the reward is the probability of winning, averaged over both orders, minus one half.
-    Without a `judge` the environments' own checks compare.
-Left out: Training the judge, and a critic that reads the answer compared with.
+    Without a `judge` the environments' own checks compare the two.
+Left out: Training the judge, and a critic that reads the reference answer.
 Acts: reward/pairwise != 0
 """
 
@@ -25,17 +25,17 @@ from strop.training.values.critic import Critic
 
 def pairwise_rl(
     setting: Setting = Setting(),
-    judge: str = "",  # folder of a generative judge; empty: the environments' own checks compare
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the reference
+    judge: str = "",  # model folder of a generative judge; empty: the environments' checks
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """`judge` is the folder of a generative judge; without one the environments' own checks compare."""
+    """PPO with a critic on pairwise rewards; without a `judge` the environments' checks compare."""
     envs = parse_envs(setting.env, setting.seed)
-    who = Generative(str(model_folder(judge))) if judge else Graded(envs)
+    comparison = Generative(str(model_folder(judge))) if judge else Graded(envs)
     return setting.run(
         "pairwise_rl",
         Gae(),
         (Clip(clip, clip), Kl("k2", kl)),
         values=Critic(device=setting.device),
-        rewards=(Pairwise(who),),
+        rewards=(Pairwise(comparison),),
     )

@@ -1,9 +1,10 @@
-"""GRPO on a forward leash that is loose where nothing was gained.
+"""RAPO: GRPO with a forward KL penalty to a reward-tempered reference policy, and an entropy bonus.
 
 Title: Unlocking Reasoning Capabilities in LLMs via Reinforcement Learning Exploration
 Paper: arXiv 2510.03865 (2025)
 Claim: Models of 3B and 7B solve tasks that their base model never does.
-Reading: How the reward flattens the reference is not printed: an exponent of floor + (1 - floor) * reward.
+Reading: The paper does not print how the reward tempers the reference. Here the exponent is
+    floor + (1 - floor) * reward.
 Acts: tempered_kl > 0
 """
 
@@ -19,27 +20,27 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Logits, Need
 from strop.types import Metrics
-
-# RAPO's leash (2510.03865): a forward KL to a reference that is the flatter, the less a rollout was worth.
 
 
 @dataclass(frozen=True)
 class TemperedKl(Loss):
-    """KL(tempered || policy), tempered ~ reference^phi per token, phi = floor + (1 - floor) * reward (held in [0, 1]).
+    """KL(tempered || policy), tempered ~ reference^phi, phi = floor + (1 - floor) * reward, the reward clipped to [0,
+    1].
 
-    phi is our reading: the sources do not print it. On own samples u = tempered / policy; the loss -u log policy with u
-    detached has the gradient of the forward KL, which differentiating its sampled value u log u - u + 1 has not.
+    The lower the reward, the flatter the tempered reference (2510.03865); phi is our reading. On the policy's samples
+    with u = tempered / policy, the loss -u log policy with u detached has the gradient of the forward KL. The
+    derivative of its sampled value u log u - u + 1 has not.
     """
 
-    floor: float = 0.5  # exponent of the reference where nothing was earned
-    cap: float = 10.0  # on u, which is unbounded where the policy is small
+    floor: float = 0.5  # exponent of the reference at reward 0
+    cap: float = 10.0  # largest u, which is unbounded where the policy's probability is small
     weight: float = 0.01
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logits("reference")})
@@ -50,8 +51,8 @@ class TemperedKl(Loss):
             raise ConfigurationError(f"TemperedKl needs 0 <= floor <= 1, got {self.floor}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        worth = batch.rewards.to(output.logprobs.dtype).clamp(0, 1)
-        power = batch.on_tokens(self.floor + (1 - self.floor) * worth)  # [T]
+        rewards = batch.rewards.to(output.logprobs.dtype).clamp(0, 1)
+        power = batch.on_tokens(self.floor + (1 - self.floor) * rewards)  # [T]
         target = output.over_both(_tempered, "reference", power)  # [T]
         log_ratio = batch.log_ratio(target, output.logprobs).detach()  # [T]
         ratio = log_ratio.exp()
@@ -63,17 +64,17 @@ class TemperedKl(Loss):
 
 
 def _tempered(logits: Tensor, reference: Tensor, tokens: Tensor, power: Tensor) -> Tensor:
-    """log reference^power, normalised, of the token: [C]."""
+    """Log-probability of the token under reference^power, normalized: [C]."""
     flat = (power.unsqueeze(1) * reference.log_softmax(-1)).log_softmax(-1)
     return flat.gather(1, tokens.unsqueeze(1)).squeeze(1)
 
 
 def rapo(
     setting: Setting = Setting(),
-    kl: float = 0.01,  # weight of the penalty to the reference
+    kl: float = 0.01,  # weight of the forward KL penalty
     entropy: float = 0.001,  # weight of the entropy bonus
-    floor: float = 0.5,  # exponent of the reference where nothing was earned
+    floor: float = 0.5,  # exponent of the reference at reward 0
 ) -> Run:
-    """Forward KL to a reference tempered by the reward, and an entropy bonus."""
+    """GRPO with a forward KL penalty to a reward-tempered reference, and an entropy bonus."""
     losses = (Clip(), TemperedKl(floor, weight=kl), Entropy(entropy))
     return setting.run("rapo", GroupStandard(), losses, reduction=SequenceMean())

@@ -21,10 +21,10 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
 # Reg-GRPO (DeepVideo-R1, 2506.07464): the policy's own change is regressed onto the advantages; no ratio, no clip.

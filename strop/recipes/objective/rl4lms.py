@@ -24,7 +24,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.gae import Gae
-from strop.training.arithmetic.surrogate import clipped
+from strop.training.arithmetic.ratios import clipped
 from strop.training.batch import Batch, Output
 from strop.training.losses.kl import Kl
 from strop.training.requirements import Logits, Need

@@ -23,10 +23,10 @@ from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.batch import Batch, Output
 from strop.training.losses.entropy import Entropy
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 

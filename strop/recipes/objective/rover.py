@@ -20,7 +20,7 @@ from torch import Tensor
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.arithmetic.siblings import following
 from strop.training.batch import Batch, Output
 from strop.training.requirements import Logits, Need

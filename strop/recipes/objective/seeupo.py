@@ -23,11 +23,11 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
-from strop.training.arithmetic.turns import turn_numbers
+from strop.training.arithmetic.turn_returns import turn_numbers
 from strop.training.batch import Batch
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Logprobs, Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics

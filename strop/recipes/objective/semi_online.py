@@ -15,8 +15,8 @@ from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 
 
 def semi_online(

@@ -35,7 +35,7 @@ from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, ValueModel
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.advantages.trace_returns import TraceReturns
 from strop.training.arithmetic.calibration import calibration
 from strop.training.batch import Batch
@@ -43,8 +43,8 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.machine.masked_views import Reading, Viewed, reading_of
 from strop.training.pack import pack
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.views.in_order import InOrder
+from strop.training.reductions.means import ConstantLength
+from strop.training.views.masked_views import InOrder
 from strop.types import FloatArray, Group, Metrics, Rollout
 
 # A critic for models that fill masks (TraceRL, 2509.06949): what a canvas is worth at each place, before it is filled.

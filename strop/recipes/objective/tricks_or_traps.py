@@ -19,7 +19,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.losses.clip import Clip
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.types import Group
 
 # Lite PPO's advantage (Liu et al., 2508.08221): the mean of the group, the spread of the whole batch.

@@ -23,7 +23,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.ratios import sequence_log_weights
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Need, ScoreNorms
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer

@@ -26,10 +26,10 @@ from strop.recipes.setting import Setting
 from strop.roles import Gate
 from strop.run import Run
 from strop.success import paid
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.corrections.truncated import Truncated
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import GateResult, Group, Rollout, Turn
 
 # ARPO's replay (2505.16282): in a failed group without variance, a former success of the task replaces a rollout.

@@ -35,12 +35,12 @@ from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Environment, Loss, Strategy
 from strop.run import Run
-from strop.text.rouge_l import rouge_l
-from strop.training.advantages.group_standard import GroupStandard
+from strop.text.overlap import rouge_l
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Aux, Need
 from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Start, Task
 

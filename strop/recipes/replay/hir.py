@@ -27,15 +27,14 @@ from torch.nn import functional
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
-from strop.generate.strategies.support.prompt_word import worded
-from strop.generate.strategies.support.rollout_twins import twin
+from strop.generate.strategies.support.prompt_swap import twin, worded
 from strop.recipes.setting import Setting
 from strop.roles import Loss, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import is_right, num_tokens, per_group
 from strop.training.batch import Batch, Output
-from strop.training.reductions.with_twins import WithTwins
+from strop.training.reductions.means import WithTwins
 from strop.types import Group, Metrics, Origin, Rollout, Start
 
 # Rollouts with an instruction before the question, in training and in evaluation.

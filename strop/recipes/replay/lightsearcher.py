@@ -34,7 +34,7 @@ from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
 from strop.success import is_right, success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Rollout, Start, Task
 

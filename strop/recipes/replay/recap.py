@@ -26,9 +26,9 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Strategy
 from strop.run import Run
 from strop.success import kind, success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.reductions.group_wise import GroupWise
+from strop.training.reductions.means import GroupWise
 from strop.training.requirements import LOGPROBS, PolicyStatistic
 from strop.types import Group, Metrics, Origin, Rollout, Start
 

@@ -30,7 +30,7 @@ from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output
 from strop.training.losses.entropy import Entropy
 from strop.training.requirements import Logprobs, Need

@@ -31,8 +31,8 @@ from strop.roles import Strategy
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
 from strop.success import ROUNDING
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.corrections.truncated import Truncated
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.clip import Clip
 from strop.types import FilePath, Group, Origin, Rollout, Start, Task
 

@@ -26,9 +26,9 @@ from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Strategy
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Origin, Rollout, Start, Task
 
 # SAGE's sequential rollouts (2512.17102): a task, then one of the same scenario with the skills of the first.

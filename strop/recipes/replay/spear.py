@@ -28,9 +28,9 @@ from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
 from strop.roles import Advantage, Reduction, Reward
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import LOGPROBS, PolicyStatistic
 from strop.types import FloatArray, Group, Metrics, Rollout
 

@@ -1,14 +1,13 @@
-"""PPO on the task's sparse reward and on what an LLM client, asked while training, thinks of the environment's
-messages.
+"""ONI: PPO on sparse task rewards plus intrinsic rewards, an LLM's labels of environment messages made online.
 
 Title: Online Intrinsic Rewards for Decision Making Agents from Large Language Model Feedback
 Paper: arXiv 2410.23022 (2024)
 Claim: On tasks of NetHack with sparse rewards as good as rewards learned beforehand from collected data, in one run.
-Reading: The form that retrieves labels from a table. Weights 0.4 and 10 are the release's for sparse tasks, the power 3
-    of sightings too. Labels count from the step after the one whose draw held the message. Messages are what a store
-    behind tool calls says, and a rule that likes whatever is no error stands for the language model; the policy is a
-    language model here. PPO's other numbers are ours.
-Left out: The forms that classify and rank messages by a model of their own, and labelling on a machine of its own.
+Reading: The variant that retrieves labels from a table. Weights 0.4 and 10 are the release's for sparse tasks, as is
+    the power 3 of the count. Labels count from the step after the one whose training batch held the message. Messages
+    are the answers of a store behind tool calls, and a rule that likes every answer without an error stands in for the
+    language model; the policy is a language model here. PPO's other hyperparameters are ours.
+Left out: The variants that classify and rank messages with a separate model, and labelling on a separate machine.
 Acts: labels > 0 and reward/labelled_messages > 0
 """
 
@@ -34,33 +33,31 @@ from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
 from strop.types import Group, Metrics, Rollout, Sampling, Task
 
-# ONI's intrinsic reward (2410.23022): what an LLM client thinks of an environment's messages, asked while training.
+# ONI's intrinsic reward (2410.23022): an LLM client's labels of an environment's messages, requested while training.
 #
-# The form that retrieves: an LLM client says yes or no to each message once, a table keeps it, and what is not in the
-# table yet earns nothing. Labels come late: those of a batch's messages are in the table from the next step on, whoever
-# was quick, so that a run has the same bits every time. Beyond `queue` messages that wait nobody asks for more.
+# Retrieval variant: an LLM client labels each message once with yes or no, a table keeps the label, and messages that
+# are not in the table earn nothing. Labels of a batch's messages enter the table only at the next step, however early
+# they arrive, so that runs are reproducible to the bit. Beyond `queue` waiting messages no more labels are requested.
 
 _ASKED = "Does this message of the environment show progress on the task? Answer with yes or no."
 _SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the LLM client
-_LONGEST = 500  # characters of a message
+_LONGEST = 500  # characters of a message that the LLM client reads
 
 
 @dataclass
 class LabelledMessages(Reward):
-    """label / N^power at the end of each completion that made the environment say something, N its sightings in the
-    rollout.
-    """
+    """label / N^power at the end of each completion that a message answers, N its count in the rollout so far."""
 
     llm_client: LLMClient
-    power: float = 3.0  # of the number of sightings of a message in its rollout
-    queue: int = 1000  # messages that may wait for their label
+    power: float = 3.0  # exponent of a message's count in its rollout
+    queue: int = 1000  # largest number of messages that wait for their label
     weight: float = 1.0
 
     _labels: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
     _waiting: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _asking: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)  # no answer came yet
+    _asking: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)  # requests in flight
 
-    is_inline: ClassVar[bool] = True  # its table is in the run's own process; it waits for its LLM client
+    is_inline: ClassVar[bool] = True  # its table is in the run's own process; awaits its LLM client
 
     def __post_init__(self) -> None:
         if self.power < 0 or self.queue < 1:
@@ -77,7 +74,7 @@ class LabelledMessages(Reward):
     def _spans(self, rollout: Rollout) -> list[Span]:
         seen: Counter[str] = Counter()
         found = []
-        for number, messages in enumerate(said_after(rollout)):
+        for number, messages in enumerate(messages_after(rollout)):
             value = 0.0
             for message in messages:
                 seen[message] += 1
@@ -87,10 +84,10 @@ class LabelledMessages(Reward):
         return found
 
     async def _ask(self, group: Group) -> None:
-        """Labels of messages that nobody knows; they wait until the step is made.
+        """Request labels of unknown messages; the labels wait until the step is complete.
 
-        What another group asks about at this moment is asked again, or its label would depend on who was quick; it has
-        its place in the queue already.
+        A message that another group is requesting now is requested again, so that its label does not depend on timing;
+        it already has its place in the queue.
         """
         new = self._new(group)
         self._asking.update(new)
@@ -101,22 +98,22 @@ class LabelledMessages(Reward):
         self._waiting |= {text: label for text, label in zip(new, labels, strict=True) if text not in self._labels}
 
     def _new(self, group: Group) -> list[str]:
-        said = [text for each in group.rollouts for messages in said_after(each) for text in messages]
-        unknown = [text for text in dict.fromkeys(said) if text not in self._labels and text not in self._waiting]
+        texts = [text for each in group.rollouts for messages in messages_after(each) for text in messages]
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._labels and text not in self._waiting]
         room = self.queue - len(self._waiting.keys() | self._asking.keys())
         fresh = [text for text in unknown if text not in self._asking][: max(room, 0)]
         return [text for text in unknown if text in self._asking or text in fresh]
 
     async def _label(self, task: Task, text: str) -> float:
-        """1 for yes, 0 for no and for whatever else is said; asked about the kind of task, not about this one."""
+        """1 for yes, 0 for every other answer; the question names the kind of task, not this task."""
         asked = judgement(_ASKED, task=task.source, completion=text[:_LONGEST])
-        said = await verdict_or_none(self.llm_client, asked, YES_OR_NO, _SAMPLING, key_of(asked))
-        return float(said.strip().lower().startswith("yes"))
+        answer = await verdict_or_none(self.llm_client, asked, YES_OR_NO, _SAMPLING, key_of(asked))
+        return float(answer.strip().lower().startswith("yes"))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """From the next step on the labels of these groups' messages count."""
+        """Enter the labels of these groups' messages into the table, from the next step on."""
         rollouts = [rollout for group in groups for rollout in group.scored]
-        for text in (each for rollout in rollouts for messages in said_after(rollout) for each in messages):
+        for text in (each for rollout in rollouts for messages in messages_after(rollout) for each in messages):
             if text in self._waiting:
                 self._labels[text] = self._waiting.pop(text)
         yes = sum(self._labels.values())
@@ -129,21 +126,21 @@ class LabelledMessages(Reward):
         self._labels, self._waiting = dict(state["labels"]), dict(state["waiting"])
 
 
-def said_after(rollout: Rollout) -> list[list[str]]:
-    """What the environment said after each turn; what it said after the last one is not known."""
-    told = [[message.content for message in turn.told] for turn in rollout.turns[1:]]
-    return [*told, *([[]] if rollout.turns else [])]
+def messages_after(rollout: Rollout) -> list[list[str]]:
+    """The environment's messages after each turn; those after the last one are not recorded."""
+    found = [[message.content for message in turn.told] for turn in rollout.turns[1:]]
+    return [*found, *([[]] if rollout.turns else [])]
 
 
 def oni(
     setting: Setting = Setting(env="keyvalue:3"),
-    intrinsic: float = 0.4,  # weight of labels
+    intrinsic: float = 0.4,  # weight of the labels
     extrinsic: float = 10.0,  # weight of the task's own reward, which is sparse
-    power: float = 3.0,  # of the number of sightings by which a label is divided
-    queue: int = 1000,  # messages that may wait for their label
+    power: float = 3.0,  # exponent of the message's count, by which a label is divided
+    queue: int = 1000,  # largest number of messages that wait for their label
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """What a message is worth is asked once and remembered."""
+    """Each message is labelled once; the label is kept."""
     run = setting.run("oni", Gae(), (Clip(clip, clip),), values=Critic(device=setting.device), minibatches=4)
     llm_client = Procedural(labelled)
     run.rewards = (Earned(weight=extrinsic), LabelledMessages(llm_client, power, queue, weight=intrinsic))

@@ -1,12 +1,12 @@
-"""GRPO on the share of siblings that a rollout beats, by criteria made from where two completions differ.
+"""OpenRS: GRPO on the win rate against siblings, judged pairwise by rubrics made from the pair's differences.
 
 Title: Open Rubric System: Scaling Reinforcement Learning with Pairwise Adaptive Rubric
 Paper: arXiv 2602.14069 (2026)
 Claim: Preferences that a judge gives criterion by criterion and code adds up are better rewards than one number.
-Reading: Weights of core, important and highlight, what is fatal, and both orders are the release's; how it is used in
-    training is told in the abstract only: here the win rate within the group, a tie counting half. The programmed check
-    is what the environment pays, so who alone is right wins without a judge. A judge that fails leaves a comparison
-    out, where the release takes it for a tie. Rules stand for the judge (`judge=http://...#MODEL` asks one).
+Reading: The weights of core, important and highlight, the fatal criteria, and both orders are the release's. Only the
+    abstract describes the use in training: here the win rate within the group, a tie counting 1/2. The programmed check
+    is the environment's reward, so a rollout that alone is right wins without a judge. A comparison whose judge fails
+    is left out, where the release counts a tie. Rules stand in for the judge (`judge=http://...#MODEL` asks a model).
 Left out: Rubrics refined from the judge's errors.
 Acts: reward/rubric_wins > 0 and fact/decided > 0
 """
@@ -36,18 +36,18 @@ from strop.types import Group
 
 # OpenRS's reward (2602.14069): the share of siblings that a rollout beats by a rubric made from their differences.
 #
-# Its use in training is told in an abstract only; read plainly, it is the win rate within the group, a tie counting
-# half. Who alone passes the programmed check wins without a judge.
+# Reading: the win rate within the group, a tie counting 1/2. If only one of two rollouts passes the programmed check,
+# it wins without a judge.
 
 _PASSED = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
 class RubricWins(Reward):
-    """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; none: no reward."""
+    """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; no reward without any."""
 
-    judge: LLMClient  # who compares two completions, in both orders
-    check: Reward | None = None  # a program: who alone reaches 1 has won
+    judge: LLMClient  # compares two completions, in both orders
+    check: Reward | None = None  # programmed check: a rollout that alone reaches 1 wins
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its judge
@@ -75,7 +75,7 @@ class RubricWins(Reward):
 
 
 def _known(found: Sequence[float | BaseException]) -> list[float | None]:
-    """A judge may fail at some pairs; where it fails at all of them, or something else does, that is raised."""
+    """Results with None for failed judgements; raises if all of them failed or for any other error."""
     errors = [each for each in found if isinstance(each, BaseException)]
     other = [each for each in errors if not isinstance(each, LLMClientError)]
     if other or (errors and len(errors) == len(found)):
@@ -85,11 +85,11 @@ def _known(found: Sequence[float | BaseException]) -> list[float | None]:
 
 def openrs(
     setting: Setting = Setting(),
-    judge: str = "rules",  # who compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
-    checked: bool = True,  # who alone is right by the environment's own check wins without a judge
+    judge: str = "rules",  # compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    checked: bool = True,  # a rollout that alone passes the environment's check wins without a judge
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Every two rollouts of a group are compared in both orders."""
+    """Every pair of rollouts of a group is compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     truth = measured(run.envs)
     wins = RubricWins(parse_judge(judge, compared_by_criteria), truth if checked else None)

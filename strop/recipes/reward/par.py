@@ -1,15 +1,14 @@
-"""A reward model's scores as the probability of beating the first policy: bounded, so that raising them further pays
-little.
+"""PAR: PPO with preference-as-reward shaping, the sigmoid of the score difference to a reference rollout.
 
 Title: Reward Shaping to Mitigate Reward Hacking in RLHF
 Paper: arXiv 2502.18770 (2025)
 Claim: At least 5 points of win rate on AlpacaEval 2.0 over other shapings, with a single reference reward, and no
     hacking after two epochs.
-Reading: References are sampled with each group instead of scored beforehand; one is enough, says the paper, where its
-    code takes ten. judge is the folder of a reward model that a run here has made, as axiomatic_preference does;
-    without one the environment's own check is the score. PPO's numbers are ours, and advantage is not whitened:
-    dividing by its spread would undo the bound. What the environment would have paid is logged beside it and weighs
-    nothing.
+Reading: References are sampled with each group instead of scored beforehand; one is enough according to the paper, its
+    code takes ten. judge is the folder of a reward model trained by a run here, such as one of axiomatic_preference;
+    without one the environment's own check is the score. PPO's hyperparameters are ours, and the advantage is not
+    whitened: dividing by its standard deviation would undo the bound. The environment's own reward is logged with
+    weight 0.
 Acts: reward/preferred != 0.5 and kept_share < 1
 """
 
@@ -39,12 +38,12 @@ from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
 from strop.types import GateResult, Group, Origin, Rollout, Start
 
-# Let go of rollouts that only served to compare with.
+# Removal of the reference rollouts, which only serve for comparison.
 
 
 @dataclass(frozen=True)
 class OwnOnly(Gate):
-    """All rollouts but those of origin TEACHER."""
+    """All rollouts except those of origin TEACHER."""
 
     def __call__(self, group: Group) -> GateResult:
         kept = [rollout for rollout in group.scored if rollout.origin is not Origin.TEACHER]
@@ -54,35 +53,37 @@ class OwnOnly(Gate):
         return GateResult(replace(group, rollouts=kept), reason)
 
 
-# Some rollouts by the model that training began with, at the same task, for rewards that compare with it.
+# Rollouts of the initial policy at the same task, for rewards that compare with it.
 
 
 @dataclass(frozen=True)
 class FewReferences(Strategy):
-    """The last `count` rollouts of a group are the reference's, TEACHER; needs the engine `WithReference`."""
+    """Groups whose last `count` rollouts are the reference policy's (TEACHER); needs the engine `WithReference`."""
 
     count: int = 1
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         own = len(starts) - self.count
         if own < 1 or self.count < 1:
-            raise ConfigurationError(f"{self.count} of {len(starts)} rollouts are the reference's, need 1 of each")
+            raise ConfigurationError(
+                f"{self.count} of {len(starts)} rollouts are the reference's: need at least 1 of it and 1 of the policy"
+            )
         theirs = [replace(each, policy_name=REFERENCE, origin=Origin.TEACHER) for each in starts[own:]]
         return await together(play(start) for start in (*starts[:own], *theirs))
 
 
 def par(
     setting: Setting = Setting(),
-    judge: str = "",  # folder of a reward model; empty: the environment's own check
-    references: int = 1,  # rollouts of the first policy at each task
-    steepness: float = 1.0,  # of the probability in the difference of scores
+    judge: str = "",  # folder of a reward model; empty: the environment's own check is the score
+    references: int = 1,  # rollouts of the initial policy per task
+    steepness: float = 1.0,  # slope of the sigmoid of the score difference
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """PPO on s(steepness * (score - the reference's score))."""
+    """PPO on sigmoid(steepness * (score - score of the reference rollout))."""
     run = setting.run(
         "par",
-        Gae(whiten=False),  # or what was bounded would be stretched again
+        Gae(whiten=False),  # whitening would undo the bound
         (Clip(clip, clip), Kl("k2", kl)),
         values=Critic(device=setting.device),
         engine=WithReference(TorchEngine(device=setting.device), TorchEngine(device=setting.device)),

@@ -1,15 +1,14 @@
-"""A reward model from rankings of several completions, and a policy that trusts it only where its rankings say
-something.
+"""Principled RLHF: a Plackett-Luce or Bradley-Terry reward model, then a policy on its pessimistic score.
 
 Title: Principled Reinforcement Learning with Human Feedback from Pairwise or K-wise Comparisons
 Paper: arXiv 2301.11270 (2023)
 Claim: Maximum likelihood on rankings converges; a policy that maximizes its reward may fail where a pessimistic one,
     under coverage, does not. K-wise likelihood is more efficient than splitting into pairs.
-Reading: Two runs of one recipe: without judge it makes the reward model (Plackett-Luce on rankings of group_size
-    completions, or Bradley-Terry on all their pairs with split), with judge=FOLDER it trains a policy on its score less
-    the
-    penalty. The paper's reward is linear in given features: here they are the states behind the verdict. Its penalty is
-    for a policy, ours for each completion. Bound, ridge and the policy's optimizer are ours, the paper is theory.
+Reading: Two runs of one recipe: without judge it trains the reward model (Plackett-Luce on rankings of group_size
+    completions, or Bradley-Terry on all their pairs with split=true); with judge=FOLDER it trains a policy on that
+    model's score less the penalty. The paper's reward is linear in known features: here they are the hidden states
+    before the verdict. Its penalty is for a whole policy, ours for each completion. Bound, ridge and the policy's
+    optimizer are ours, as the paper is theory.
 Acts: score_margin != 0
 """
 
@@ -48,10 +47,10 @@ if TYPE_CHECKING:
     from strop.generate.policy import Policy
 
 
-# Pessimism (Zhu et al., 2301.11270): a reward model's score less how little its pairs say about such a completion.
+# Pessimism (Zhu et al., 2301.11270): a reward model's score less its uncertainty about the completion.
 #
-# The score of a verdict is linear: theta . h, h the state behind the question and theta the difference of both words'
-# rows of the output layer; so the paper's theory for linear rewards applies as it stands. The penalty here is per
+# The score of a verdict is linear: theta . h, h the hidden state after the question and theta the difference of the two
+# verdict tokens' rows of the output layer; so the paper's theory for linear rewards applies. The penalty here is per
 # completion, where the paper has it for a whole policy.
 
 Table = NDArray[np.float64]
@@ -66,35 +65,37 @@ class Pessimistic(Reward):
 
     model: RewardModel
     envs: tuple[Environment, ...]  # of pairs
-    bound: float = 0.1  # of the penalty; 0: the score alone, but for a constant
-    ridge: float = 0.1
+    bound: float = 0.1  # coefficient of the penalty; 0: the score alone, up to a constant
+    ridge: float = 0.1  # added to the diagonal of Sigma
     pairs: int = 256
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a completion is run
+    is_inline: ClassVar[bool] = True  # a thread computes, and no code of a completion is executed
 
     _beside: BesideLoop = field(default_factory=BesideLoop, init=False, repr=False, compare=False)
     _known: tuple[Table, Table] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.bound < 0 or not self.ridge > 0 or self.pairs < 1:
-            told = f"got {self.bound}, {self.ridge} and {self.pairs}"
-            raise ConfigurationError(f"Pessimistic needs bound >= 0, ridge > 0 and pairs >= 1, {told}")
+            found = f"got {self.bound}, {self.ridge} and {self.pairs}"
+            raise ConfigurationError(f"Pessimistic needs bound >= 0, ridge > 0 and pairs >= 1, {found}")
 
     def meet(self, policy: Policy) -> None:
         self.open()
 
     def open(self) -> None:
-        """Read the model and look at its pairs, on no rollout's clock."""
+        """Load the model and compute the covariance of its pairs, before any rollout's deadline runs."""
         each = -(-self.pairs // len(self.envs))
         tasks = [env.task(index) for env in self.envs for index in range(each)]
         states = self.model.states(
             [(asked_of(task), completion) for task in tasks for completion in completions_of(task)[:2]]
         )
         pairs = states.reshape(-1, 2, states.shape[1])
-        read = pairs[~np.isnan(pairs).any((1, 2))]  # what does not fit its context says nothing
+        read = pairs[~np.isnan(pairs).any((1, 2))]  # pairs that exceed the context are left out
         if not len(read):
-            raise ConfigurationError(f"none of {len(pairs)} pairs fits the reward model's context: take shorter ones")
+            raise ConfigurationError(
+                f"none of {len(pairs)} pairs fits the reward model's context: use shorter tasks or completions"
+            )
         self._known = read.mean((0, 1)), precision(read[:, 0] - read[:, 1], self.ridge)
 
     async def __call__(self, group: Group) -> list[float]:
@@ -106,9 +107,9 @@ class Pessimistic(Reward):
 
     def _scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
         if self._known is None:
-            raise ConfigurationError("Pessimistic has not seen its pairs: call open() first")
-        away = self.model.states(asked) - self._known[0]  # [N, H]
-        return pessimistic(away, self.model.direction, self._known[1], self.bound)
+            raise ConfigurationError("Pessimistic has no covariance yet: call open() first")
+        centred = self.model.states(asked) - self._known[0]  # [N, H]
+        return pessimistic(centred, self.model.direction, self._known[1], self.bound)
 
 
 def precision(differences: Table, ridge: float) -> Table:
@@ -118,21 +119,21 @@ def precision(differences: Table, ridge: float) -> Table:
     return np.asarray(np.linalg.inv(covariance), dtype=np.float64)
 
 
-def pessimistic(away: Table, direction: Table, inverse: Table, bound: float) -> list[float]:
+def pessimistic(centred: Table, direction: Table, inverse: Table, bound: float) -> list[float]:
     """Scores of rows [N, H] along a direction [H], less `bound` times their length in the metric of `inverse`."""
-    lengths = np.sqrt(np.einsum("nh,hk,nk->n", away, inverse, away))
-    return [float(each) for each in away @ direction - bound * lengths]
+    lengths = np.sqrt(np.einsum("nh,hk,nk->n", centred, inverse, centred))
+    return [float(each) for each in centred @ direction - bound * lengths]
 
 
-# Plackett-Luce (Zhu et al., 2301.11270): a reward model's loss on whole rankings, the best of what is left each time.
+# Plackett-Luce (Zhu et al., 2301.11270): a reward model's likelihood of whole rankings.
 
 
 @dataclass(frozen=True)
 class PlackettLuce(Loss):
     """-sum over k of log(exp(score of the k-th best) / sum of exp(score) over it and all worse ones).
 
-    Of two siblings it is Bradley-Terry. Of siblings with equal rewards none comes before the other: each competes with
-    those that are worse. Every token carries its group's loss, for the sequence-mean reduction.
+    For two siblings it is Bradley-Terry. Siblings with equal rewards are not ranked against each other: each competes
+    with the worse ones. Every token carries its group's loss, for the sequence-mean reduction.
     """
 
     weight: float = 1.0
@@ -158,13 +159,13 @@ class PlackettLuce(Loss):
 
 def principled_rlhf(
     setting: Setting = Setting(env="arithmetic:2", group_size=4, groups_per_step=32, learning_rate=1e-3),
-    judge: str = "",  # folder of a reward model; empty: make one
-    split: bool = False,  # rankings into pairs, for the reward model
-    bound: float = 0.1,  # of the penalty for what the rankings say little about
-    ridge: float = 0.1,  # on the diagonal of their covariance
+    judge: str = "",  # folder of a reward model; empty: train one
+    split: bool = False,  # split rankings into pairs, for the reward model
+    bound: float = 0.1,  # coefficient of the uncertainty penalty
+    ridge: float = 0.1,  # added to the diagonal of the pairs' covariance
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """First a reward model, then, with it as judge, a policy."""
+    """Without judge a reward model, with it a policy."""
     if not judge:
         loss: Loss = BradleyTerry() if split else PlackettLuce()
         return preferring(setting, "principled_rlhf", (loss,), completions=setting.group_size)

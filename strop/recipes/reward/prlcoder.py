@@ -1,13 +1,14 @@
-"""A teacher rewrites lines of programs and tests say what that did; what a model learned of it pays lines in PPO.
+"""PRLCoder: PPO with line-level process rewards learned from teacher-mutated programs labelled by tests.
 
 Title: Process-Supervised Reinforcement Learning for Code Generation
 Paper: arXiv 2502.01715 (2025)
 Claim: Better than RL with outcomes alone, above all where programs are long.
-Reading: Only the abstract was found, the rest is ours. Run it twice: first the judge of lines learns while the policy
-    rests, from programs with one line refactored or mutated, good where all tests pass; then `judge`, its
-    `checkpoints/step-N/values`, pays each line, and the tests the end. Rules stand for the teacher. Pay is divided by
-    the number of lines, which bounds the sum. A short supervised run comes before.
-Left out: A model of its own kind for the judge: it has the policy's shape.
+Reading: Only the abstract was found, the rest is ours. Run it twice: the first run trains the line judge, with the
+    policy frozen, on programs with one line refactored or mutated, good if all tests pass. In the second run `judge`,
+    the first one's `checkpoints/step-N/values`, rewards each line, and the tests reward the end. Rules stand in for the
+    teacher. Line rewards are divided by the number of lines, which bounds their sum. A short supervised warm-up comes
+    first.
+Left out: A model of its own kind for the judge: it has the policy's architecture.
 Acts: fact/good_lines < 1 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=1, steps=1
 """
 
@@ -43,9 +44,9 @@ from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
 from strop.types import Group, Message, Origin, Rollout, Start, Task
 
-# What a teacher does to one line of a program (2502.01715): another spelling of it, or a small mistake; rules here.
+# A teacher's change of one line of a program (2502.01715), by rules here: a refactoring or a small mistake.
 #
-# Whether a program still does what it should is for tests to say: some mistakes change nothing.
+# Tests decide whether the program is still right: some mistakes change nothing.
 
 _NUMBER = re.compile(r"\d+")
 _SUM = re.compile(r"\bx([+*])(\d+)")
@@ -55,14 +56,14 @@ _SIGN = re.compile(r"(?<=[xi])[+\-*%>](?=\d)")
 
 
 def refactored(line: str, stream: random.Random) -> str:
-    """Another spelling that means the same."""
+    """The line written differently, with the same meaning."""
     turned = _SUM.sub(r"\2\1x", line, count=1)
     bracketed = _WORKED.sub(r"\1(\2)", line, count=1)
     return stream.choice([each for each in (turned, bracketed) if each != line] or [line])
 
 
 def mutated(line: str, stream: random.Random) -> str:
-    """A number or an operation that is another one; a line with neither does nothing at all."""
+    """The line with a number or an operator changed; a line with neither returns or assigns x."""
     ways: list[Callable[[str], str]] = []
     if _NUMBER.search(line):
         ways.append(lambda text: _NUMBER.sub(lambda found: str(int(found.group()) + 1), text, count=1))
@@ -74,7 +75,7 @@ def mutated(line: str, stream: random.Random) -> str:
 
 
 def rewritten(program: str, key: int) -> tuple[str, int]:
-    """The program with one line behind its head rewritten, and the number of that line; half of them by a mistake."""
+    """The program with one line of its body refactored or mutated, 1/2 each, and the number of that line."""
     stream = random.Random(key)
     lines = program.split("\n")
     at = stream.randrange(1, len(lines))
@@ -82,17 +83,17 @@ def rewritten(program: str, key: int) -> tuple[str, int]:
     return "\n".join(lines), at + 1
 
 
-# Labels for lines of known programs (2502.01715): a teacher rewrites one line, and running it says what that did.
+# Labels for lines of known programs (2502.01715): a teacher rewrites one line, and tests decide its label.
 #
-# Readings, since only the abstract was found: the line is good where all tests still pass and bad where they do not.
-# What stands before it is good; what stands behind a bad line has no label.
+# Reading, since only the abstract was found: the line is good if all tests still pass and bad otherwise. Lines before
+# it are good; lines after a bad line have no label.
 
 _GOOD = "good_lines"
 
 
 @dataclass(frozen=True)
 class Recite(Agent):
-    """Says this text, whatever the task, and hears what the environment pays for it."""
+    """Fixed completion to any task, with the environment's reward for it."""
 
     text: str
     origin: ClassVar[Origin] = Origin.TEACHER
@@ -105,7 +106,7 @@ class Recite(Agent):
 
 @dataclass
 class RewrittenLines(Strategy):
-    """Each rollout is the task's own program with one line rewritten, and bears labels of its lines in `Turn.aux`."""
+    """Rollouts of the task's own program with one line rewritten, with labels of its lines in `Turn.aux`."""
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -114,13 +115,13 @@ class RewrittenLines(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         known = cases_of(group.task).solution
-        told = [rewritten(known, start.key) for start in starts]
-        made = await together(play(start, Recite(text)) for start, (text, _) in zip(starts, told, strict=True))
-        return [self._labelled(rollout, number) for rollout, (_, number) in zip(made, told, strict=True)]
+        texts = [rewritten(known, start.key) for start in starts]
+        rollouts = await together(play(start, Recite(text)) for start, (text, _) in zip(starts, texts, strict=True))
+        return [self._labelled(rollout, number) for rollout, (_, number) in zip(rollouts, texts, strict=True)]
 
     def _labelled(self, rollout: Rollout, number: int) -> Rollout:
         if self._policy is None:
-            raise ConfigurationError("RewrittenLines does not know where tokens end: call meet(policy) first")
+            raise ConfigurationError("RewrittenLines has no policy: call meet(policy) first")
         if not rollout.is_scored:
             return rollout
         has_passed = is_right(sum(rollout.turn_rewards))
@@ -134,13 +135,13 @@ class RewrittenLines(Strategy):
 
 def prlcoder(
     setting: Setting = Setting(env="programs:2+programs:3"),
-    judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is it
-    weight: float = 1.0,  # of judged lines beside the tests
+    judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is the first run
+    weight: float = 1.0,  # weight of the line rewards; the tests have 1
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
     warmup_steps: int = 30,  # supervised warm-up steps before RL
 ) -> Run:
-    """Without `judge` the judge of lines learns and the policy rests."""
+    """Without `judge` the line judge is trained and the policy is frozen."""
     tests = PassedTests(trials=Trials(setting.isolation))
     if judge:
         parts = {"values": Critic(device=setting.device), "minibatches": 2}

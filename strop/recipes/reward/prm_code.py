@@ -1,12 +1,13 @@
-"""A model learns which line of a program is the first bad one; then it pays lines, and the critic begins as it.
+"""PRM for code: PPO with line-level process rewards; labels by binary search for the first bad line.
 
 Title: Process Supervision-Guided Policy Optimization for Code Generation
 Paper: arXiv 2410.17621 (2024)
 Claim: 28.2 to 29.8 % on LiveCodeBench and 31.8 to 35.8 % on a benchmark of the authors' own, against RL with tests.
-Reading: Run it twice: first the judge of lines learns while the policy rests, from labels that halving finds; then
-    `judge`, its `checkpoints/step-N/values`, pays each line beside the tests, and the critic begins as it. Pay is
-    divided by the number of lines, and blank lines and comments earn nothing, because models add lines for pay; the
-    weight was not found. The bundled model has never written a program, so a short supervised run comes before.
+Reading: Run it twice: the first run trains the line judge, with the policy frozen, on labels found by binary search. In
+    the second run `judge`, the first one's `checkpoints/step-N/values`, rewards each line in addition to the tests, and
+    initializes the critic. Line rewards are divided by the number of lines, and blank lines and comments earn nothing,
+    because policies add lines to be paid; the weight was not found. The bundled model has never written a program, so a
+    short supervised warm-up comes first.
 Left out: Labels from several checkpoints of a former run.
 Acts: fact/completed_places > 0 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=0, steps=1, samples=2,
     model=CODER
@@ -41,20 +42,21 @@ from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
 from strop.types import FilePath, Group, Origin, Rollout, Start
 
-# Labels for lines of sampled programs (2410.17621): good as long as some completion of the lines so far passes.
+# Labels for lines of sampled programs (2410.17621): a line is good if some completion of the lines up to it passes.
 #
-# Once no completion passes, none of longer beginnings does, so the first bad line is found by halving: a program of n
-# lines is completed `samples` times at no more than log2(n) places, rounded up. Readings: no line at all is good, and a
-# program that failed is bad as a whole. Completions are made and not brought: their tokens count, nobody learns them.
+# If no completion of a prefix passes, none of a longer prefix does, so binary search finds the first bad line: a
+# program of n lines is completed `samples` times at no more than log2(n) places, rounded up. Reading: the empty prefix
+# is good, and the whole of a failed program is bad. Completions are not returned: their tokens count as sampled, but
+# are not trained on.
 
 _PLACES, _GOOD = "completed_places", "good_lines"
 
 
 @dataclass
 class FirstBadLine(Strategy):
-    """Plain rollouts of one completion, each with labels of its lines in `Turn.aux`."""
+    """Rollouts of one completion, with labels of its lines in `Turn.aux`."""
 
-    samples: int = 4  # completions of a beginning; too few call what can be mended bad
+    samples: int = 4  # completions per prefix; with too few a good line is labelled bad
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,12 +67,12 @@ class FirstBadLine(Strategy):
         self._policy = policy
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        made = await together(play(start) for start in starts)
-        return [await self._labelled(rollout, play) for rollout in made]
+        rollouts = await together(play(start) for start in starts)
+        return [await self._labelled(rollout, play) for rollout in rollouts]
 
     async def _labelled(self, rollout: Rollout, play: Player) -> Rollout:
         if self._policy is None:
-            raise ConfigurationError("FirstBadLine does not know where tokens end: call meet(policy) first")
+            raise ConfigurationError("FirstBadLine has no policy: call meet(policy) first")
         lines = lines_in(rollout.completion)
         if not rollout.is_scored or not lines:
             return rollout
@@ -92,9 +94,9 @@ class FirstBadLine(Strategy):
         return replace(rollout, turns=noted(rollout.turns, LABEL, row), facts=rollout.facts | facts)
 
     async def _can_pass(self, rollout: Rollout, size: int, play: Player) -> bool:
-        """Whether any completion of so many tokens passes; what the environment failed says nothing."""
-        begun = as_prefix(cut(rollout.turns, size))
-        starts = [play.another(turns=begun, origin=Origin.BRANCHED, parent=rollout.id) for _ in range(self.samples)]
+        """Whether any completion of the first `size` tokens passes; those that the environment failed do not count."""
+        prefix = as_prefix(cut(rollout.turns, size))
+        starts = [play.another(turns=prefix, origin=Origin.BRANCHED, parent=rollout.id) for _ in range(self.samples)]
         return any(_has_passed(each) for each in await together(play(start) for start in starts))
 
 
@@ -102,12 +104,12 @@ def _has_passed(rollout: Rollout) -> bool:
     return rollout.is_scored and is_right(sum(rollout.turn_rewards))
 
 
-# A critic that begins as another run's value model (2410.17621): what judged lines says at first what to expect.
+# Critic initialized from another run's value model (2410.17621): here the line judge.
 
 
 @dataclass
 class BegunCritic(Critic):
-    """PPO's critic with the weights of `checkpoints/step-N/values` of another run; empty: as any critic begins."""
+    """PPO's critic, initialized from `checkpoints/step-N/values` of another run; empty folder: as `Critic`."""
 
     folder: FilePath = ""
 
@@ -119,13 +121,13 @@ class BegunCritic(Critic):
 
 def prm_code(
     setting: Setting = Setting(env="programs:2+programs:3"),
-    judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is it
-    samples: int = 4,  # completions of a beginning, in the first run
-    weight: float = 0.25,  # of judged lines beside the tests
+    judge: str = "",  # checkpoints/step-N/values of the first run; empty: this is the first run
+    samples: int = 4,  # completions per prefix, in the first run
+    weight: float = 0.25,  # weight of the line rewards; the tests have 1
     clip: float = 0.2,  # PPO clip range of the importance ratio
     warmup_steps: int = 30,  # supervised warm-up steps before RL
 ) -> Run:
-    """Without `judge` the judge of lines learns and the policy rests."""
+    """Without `judge` the line judge is trained and the policy is frozen."""
     tests = PassedTests(trials=Trials(setting.isolation))
     if judge:
         parts = {"values": BegunCritic(device=setting.device, folder=judge), "minibatches": 2}

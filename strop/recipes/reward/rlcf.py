@@ -1,16 +1,15 @@
-"""Pairs by a checklist that an LLM client writes for each task and judges item by item, then DPO.
+"""RLCF: DPO on pairs ranked by checklists that an LLM writes for each task and judges item by item.
 
 Title: Checklists Are Better Than Reward Models For Aligning Language Models
 Paper: arXiv 2507.18624 (2025)
 Claim: 4 points on FollowBench, 6 on InFoBench and 3 on Arena-Hard, where reward models do not help everywhere.
-Reading: Rules stand for the LLM client (`judge=http://...#MODEL samples=25` asks one); they know no answers and say
-    always
-    the same, so one sample is enough where the paper takes 25. Of the paper's two kinds of verifier, judge and program,
-    the programs are rules of ours for two items (calculations hold, the answer is the last result), each averaged with
-    the judge as the release averages its programs; a model's checklist is judged alone. Pairs are the best and the
-    worst of a group and made anew each step, where the paper has a fixed set; each batch is trained on twice, as its
-    set is. Of the pairs those 40 % stay that differ most on one item. An answer without a number is no score. What the
-    environment would have paid is logged beside it and weighs nothing.
+Reading: Rules stand in for the LLM client (`judge=http://...#MODEL samples=25` asks a model); they know no answers and
+    are deterministic, so one sample is enough where the paper takes 25. The paper verifies items with a judge and with
+    programs; here the programs are our rules for two items (calculations hold, the answer is the last result), each
+    averaged with the judge's score as the release averages its programs; a model's checklist is judged alone. Pairs are
+    the best and the worst of a group, sampled anew each step, where the paper has a fixed set; each batch is trained on
+    twice, as its set is. Kept are the 40 % of the pairs that differ most on one item. A judge's answer without a number
+    is no score. The environment's own reward is logged with weight 0.
 Left out: Programs that a model writes to verify items of its checklist: none is asked for or run.
 Acts: reward/checklist > 0 and kept_share < 1 and margin != 0
 """
@@ -42,18 +41,17 @@ from strop.types import GateResult, Group, Message, Rollout, Sampling, Task
 
 # RLCF's choice of pairs (2507.18624): those that differ most on a single item of their checklist.
 #
-# Reading: the paper ranks a fixed set of pairs and keeps the first 40 %. Here pairs are made by the policy as it
-# learns, so each is ranked among the last ones seen, itself included. A group of more than two is judged as its widest
-# pair.
+# Reading: the paper ranks a fixed set of pairs and keeps the first 40 %. Here the policy samples pairs as it learns, so
+# each is ranked among the most recent ones, itself included. A group of more than two counts as its widest pair.
 
-_SEEN = 64  # pairs
+_SEEN = 64  # most recent pairs
 
 
 @dataclass
 class WidestGap(Gate):
-    """Keep a pair whose largest difference on one item is among the first `share` of the last 64 pairs; equals stay."""
+    """Pairs whose largest difference on one item is in the top `share` of the last 64 pairs; ties are kept."""
 
-    share: float = 0.4  # of the pairs
+    share: float = 0.4  # of the pairs that is kept
     _gaps: deque[float] = field(default_factory=lambda: deque(maxlen=_SEEN), init=False, repr=False, compare=False)
 
     min_group: ClassVar[int] = 2
@@ -77,24 +75,23 @@ class WidestGap(Gate):
         self._gaps = deque(state["gaps"], maxlen=_SEEN)
 
 
-# Checklists as a reward (RLCF, 2507.18624): an LLM client writes what completions to a task must do, and judges each
-# item.
+# Checklist reward (RLCF, 2507.18624): an LLM client writes requirements for a task's completions and judges each item.
 #
-# An answer without a number is no score (the release weighs it as -1), and a verifier that fails is none.
+# An answer without a number is no score (the release counts it as -1); a verifier that fails is left out.
 
 
 @dataclass(frozen=True)
 class Checklist(Reward):
     """sum(w * s) / (100 * sum(w)) over the items of the task's checklist and one for all tasks, of importance 100.
 
-    s is the mean of what the judge says in `samples` answers; where the verifier says something of the item, the mean
-    of that and the verifier's 0 or 100. An item without a score is left out; a rollout without any has no reward.
+    s is the mean of the judge's `samples` scores; if the verifier scores the item 0 or 100, the mean of that and the
+    judge's mean. An item without a score is left out; a rollout without any has no reward.
     """
 
-    task_generator: LLMClient  # who writes checklists
-    judge: LLMClient  # who says how well a completion meets an item
-    verifier: LLMClient | None = None  # who can check some items exactly, and says nothing of the others
-    samples: int = 25  # answers of the judge to each question
+    task_generator: LLMClient  # writes checklists
+    judge: LLMClient  # scores how well a completion meets an item
+    verifier: LLMClient | None = None  # checks some items exactly, and gives no score for others
+    samples: int = 25  # answers of the judge per question
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=1.3, top_p=0.9, max_tokens=16))
     weight: float = 1.0
 
@@ -111,13 +108,13 @@ class Checklist(Reward):
         return await all_of(self._rated(rollout, items) for rollout in group.rollouts)
 
     async def _items(self, task: Task) -> list[Item]:
-        """The same list for all rollouts."""
+        """The task's checklist, the same for all rollouts."""
         asked = question(WANTED, task=text_of(task))
         items = items_in(
             await self.task_generator.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked))
         )
         if not items:
-            raise LLMClientError(f"there is no item with an importance in the checklist for task {task.id}")
+            raise LLMClientError(f"the checklist for task {task.id} has no item with an importance")
         return [*items, EVERYWHERE]
 
     async def _rated(self, rollout: Rollout, items: Sequence[Item]) -> float:
@@ -130,8 +127,8 @@ class Checklist(Reward):
     async def _score(self, rollout: Rollout, item: Item) -> float | None:
         asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
         judged = [score_in(answer) for answer in await all_of(self._answers(asked))]
-        said = [score for score in judged if score is not None]
-        found = [sum(said) / len(said)] if said else []
+        known = [score for score in judged if score is not None]
+        found = [sum(known) / len(known)] if known else []
         verified = await self._verified(asked)
         found += [] if verified is None else [verified]
         return sum(found) / len(found) if found else None
@@ -154,12 +151,12 @@ class Checklist(Reward):
 
 def rlcf(
     setting: Setting = Setting(),
-    judge: str = "rules",  # who writes and judges: rules, itself, a model's folder, or http://HOST/v1#MODEL
-    samples: int = 1,  # answers of the judge to each question; 25 of a language model
-    share: float = 0.4,  # of the pairs, those that differ most on one item
+    judge: str = "rules",  # writes and judges checklists: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    samples: int = 1,  # answers of the judge per question; use 25 with a language model
+    share: float = 0.4,  # share of the pairs that is kept: those that differ most on one item
     beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """No reward model and no answers: what a completion must do is written down first."""
+    """No reward model and no reference answers: a checklist of requirements is written first."""
     gates = (BestAndWorst(), WidestGap(share))
     run = setting.run("rlcf", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean(), epochs=2)
     task_generator, scorer = (parse_judge(judge, rule) for rule in (written_checklist, judged_items))

@@ -1,12 +1,12 @@
-"""GRPO against a judge who reads the response alone, not the thought that led to it.
+"""RLMT: GRPO with chain of thought against a reward model that reads the final response alone.
 
 Title: Language Models that Think, Chat Better
 Paper: arXiv 2509.20357 (2025)
 Claim: Thinking before a chat response that a reward model judges brings 3 to 7 points on three chat benchmarks.
-Reading: What is laid out otherwise is judged as the text "[NULL]", as released for models that know the layout. A rule
-    that compares letters with the right answer stands for the reward model of preferences; it reads all that it is
-    shown. What the environment would have paid is logged and weighs nothing. Numbers of the optimizer were not found:
-    one step per batch, and no penalty to the reference.
+Reading: A completion without the required layout is judged as the text "[NULL]", as released for models that know the
+    layout. A rule that compares letters with the right answer stands in for the preference reward model; it reads the
+    whole text that it gets. The environment's own reward is logged with weight 0. The optimizer's hyperparameters were
+    not found: one optimizer step per batch, and no KL penalty.
 Left out: Reward models that are trained, prompts of real users, warm-up on another model's thoughts, and the DPO and
     PPO versions.
 Acts: hidden_share > 0 and reward/thought_blind > 0
@@ -27,16 +27,14 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group
 
-# A stand-in for a model of preferences: it likes texts that say what the answer says, and nothing else.
+# Stand-in for a preference reward model: it prefers texts that contain the answer's letters and nothing else.
 #
-# It reads the whole text that it is shown, as a reward model does, so one that says more than the answer is liked less.
+# It reads the whole text, as a reward model does, so longer texts than the answer score less.
 
 
 @dataclass(frozen=True)
 class LikeAnswer(Reward):
-    """Twice the letters that the last completion and the task's answer have in common, by all letters of both: 0 to
-    1.
-    """
+    """Twice the shared letters of the last completion and the task's answer, over all letters of both: 0 to 1."""
 
     weight: float = 1.0
 
@@ -47,17 +45,17 @@ class LikeAnswer(Reward):
 
 
 def likeness(one: str, other: str) -> float:
-    """Order does not count, blanks at the ends neither."""
+    """Letter overlap, regardless of order and of blanks at the ends."""
     first, second = Counter(one.strip()), Counter(other.strip())
     return 2 * (first & second).total() / max(first.total() + second.total(), 1)
 
 
 def rlmt(
     setting: Setting = Setting(),
-    strict: bool = True,  # what is not laid out is judged as "[NULL]"; or as it is, thought included
+    strict: bool = True,  # judge completions without the layout as "[NULL]"; false: as they are, thought included
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """Thought and response are trained, the response is judged."""
+    """Thought and response are trained, only the response is judged."""
     run = setting.run("rlmt", GroupStandard(), (Clip(clip, clip),))
     run.rewards = (ThoughtBlind(LikeAnswer(), strict), measured(run.envs))
     return run

@@ -1,15 +1,16 @@
-"""No labels: the policy predicts the next sentence of plain text, or a missing one, and a judge says if it is so.
+"""RLPT: GRPO on predicting the next or a missing sentence of plain text; a judge rewards, no labels.
 
 Title: Reinforcement Learning on Pre-Training Data
 Paper: arXiv 2509.19249 (2025)
 Claim: 3.0, 5.1, 8.1 and 6.0 points on MMLU, MMLU-Pro, GPQA-Diamond and KOR-Bench (Qwen3-4B-Base), and more with more
     computation.
-Reading: Both objectives, E[r | next] + share * E[r | between]: advantage is divided by a group's spread, so `share` is
-    how often a missing sentence is asked for in proportion to a next one, and no factor of rewards. 8 rollouts,
-    temperature 1, strictly on-policy, no penalty to a reference, after a supervised start. A rule that compares words
-    stands for the judge; a prediction must hold the whole next sentence and may go on. Texts are sums told in
-    sentences; text=FILE takes others.
-Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and sides are by text.
+Reading: Both objectives, E[r | next] + share * E[r | between]. The advantage is divided by the group's standard
+    deviation, which would cancel a factor of the rewards, so `share` is the frequency of missing-sentence tasks
+    relative to next-sentence tasks. 8 rollouts, temperature 1, strictly on-policy, no KL penalty, after a supervised
+    start. A rule that compares words stands in for the judge; a prediction must contain the whole next sentence and may
+    go on. Texts are sums told in sentences; text=FILE takes others.
+Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and train and held-out sides
+    are split by text.
 Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=8
 """
 
@@ -38,17 +39,17 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Rollout
 
-# RLPT's reward (2509.19249): a judge says whether a prediction is, in meaning, how the text goes on.
+# RLPT's reward (2509.19249): a judge decides whether a prediction means the same as the text's continuation.
 
 ASKED = "Does what the completion says come next in the text, or begin what comes next? Answer with yes or no."
 
 
 @dataclass(frozen=True)
 class Continued(Reward):
-    """1 where the judge says yes, 0 where it says no or the prediction is empty; what it leaves open is no reward.
+    """1 if the judge answers yes, 0 if it answers no or the prediction is empty; no reward for any other answer.
 
-    The judge reads the next sentence on one line and all that follows on another: a prediction may go on further. For
-    tasks of `NextSegment`.
+    The judge reads the next sentence on one line and all that follows on another, because a prediction may be longer
+    than a sentence. For tasks of `NextSegment`.
     """
 
     judge: LLMClient
@@ -72,11 +73,11 @@ class Continued(Reward):
 def rlpt(
     setting: Setting = Setting(env="next_segment:1+next_segment:2"),
     text: str = "",  # a text file, texts separated by empty lines; empty: sums told in sentences
-    judge: str = "rules",  # who compares: rules, itself, a folder, or http://HOST/v1#MODEL
-    share: float = 0.5,  # tasks with a sentence missing, for each that asks for the next one
+    judge: str = "rules",  # compares prediction and text: rules, itself, a folder, or http://HOST/v1#MODEL
+    share: float = 0.5,  # missing-sentence tasks per next-sentence task
     taught: int = 10,  # supervised warm-up steps before RL
 ) -> Run:
-    """Reasoning about text, paid by the text itself."""
+    """Reasoning about plain text, rewarded by the text itself."""
     run = setting.run("rlpt", GroupStandard(), (Clip(),))
     run.warmup = shown(setting, "rlpt", taught)
     if text:

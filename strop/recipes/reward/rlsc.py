@@ -1,13 +1,12 @@
-"""No reward: a rollout counts as much as the policy was sure of it.
+"""RLSC: self-confidence instead of a reward; log-likelihood weighted by the rollout's own probability.
 
 Title: Confidence Is All You Need: Few-Shot RL Fine-Tuning of Language Models
 Paper: arXiv 2506.06395 (2025)
 Claim: With 16 samples per question and 10 or 20 steps a 7B model gains 13.4 points on AIME 2024 and 21.2 on MATH500.
-Reading: The sampled loss is built: probabilities of whole completions, taken when they were sampled, weigh the
-    log-likelihood of
-    the policy's own rollouts. The sum over all completions that the paper prints has no gradient where it begins. 16
-    rollouts, temperature 0.5, the floor of 0.1 and 20 steps are the paper's; its learning rate of 1e-5 is for 7B. What
-    the environment would have paid is logged and weighs nothing.
+Reading: This is the sampled loss: the log-likelihood of the policy's own rollouts, weighted by the probabilities of
+    whole completions at sampling time. The sum over all completions that the paper prints has no gradient at the
+    initial policy. 16 rollouts, temperature 0.5, the floor of 0.1 and 20 steps are the paper's; its learning rate of
+    1e-5 is for 7B. The environment's own reward is logged with weight 0.
 Acts: confidence > 0 and credit_beside_rewards > 0
 """
 
@@ -27,12 +26,12 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.means import ConstantLength
 from strop.types import Group, Metrics, Rollout
 
-# RLSC's advantage (2506.06395): the probability with which a rollout was sampled, and no reward at all.
+# RLSC's advantage (2506.06395): the probability with which a rollout was sampled; rewards are not used.
 #
 # With `Reinforce` its gradient is, in expectation over the policy's own rollouts, half of that of the sum of p(y)^2
-# over all completions y: the probability that two rollouts say the same.
+# over all completions y: the probability that two rollouts are equal.
 
-_SMALLEST = 1e-3  # a probability below it hardly counts beside `floor`
+_SMALLEST = 1e-3  # smaller probabilities are negligible next to `floor`
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Confidence(Advantage):
     """A = p + floor for every token, p the product of the probabilities of all sampled tokens, at the sampling
     temperature.
 
-    p of a long completion underflows to 0; with a floor its own samples are then imitated all alike. `confident_share`
-    says how many rollouts are not that long.
+    p of a long completion underflows to 0; the floor then weighs all its samples equally. `confident_share` is the
+    share of rollouts with a larger p.
     """
 
     floor: float = 0.1  # the paper's alpha: the advantage of a rollout of probability 0
@@ -57,7 +56,7 @@ class Confidence(Advantage):
             rollout.set_advantage(probability_of(rollout) + self.floor)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Says how sure the policy is; nothing is remembered."""
+        """Report the mean probability and the share of confident rollouts; keeps no state."""
         probabilities = [probability_of(rollout) for group in groups for rollout in group.scored]
         count = max(len(probabilities), 1)
         confident = sum(probability > _SMALLEST for probability in probabilities)
@@ -65,7 +64,7 @@ class Confidence(Advantage):
 
 
 def probability_of(rollout: Rollout) -> float:
-    """With which its tokens were sampled; what was put into its mouth is certain."""
+    """Product of the probabilities of the sampled tokens; forced tokens count as 1."""
     return math.exp(sum(float(turn.logprobs.sum(dtype="float64")) for turn in rollout.turns))
 
 
@@ -73,7 +72,7 @@ def rlsc(
     setting: Setting = Setting(group_size=16, temperature=0.5, steps=20),
     floor: float = 0.1,  # advantage of a rollout of probability 0; the paper's alpha
 ) -> Run:
-    """The log-likelihood of a whole rollout, times its probability plus the floor; a mean over rollouts."""
+    """Log-likelihood of a whole rollout times (its probability + floor), averaged over rollouts."""
     run = setting.run("rlsc", Confidence(floor), (Reinforce(),), reduction=ConstantLength(1))
     run.rewards = (measured(run.envs),)
     return run

@@ -13,7 +13,7 @@ from __future__ import annotations
 from strop.control.admission.over_provision import OverProvision
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

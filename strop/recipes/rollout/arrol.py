@@ -29,11 +29,11 @@ from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
 from strop.success import SURVIVAL, success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import HIDDEN
 from strop.types import Group, Metrics, Outcome, Rollout, Start
 

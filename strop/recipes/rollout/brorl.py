@@ -24,7 +24,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.roles import Budget, StepScale
 from strop.run import Run
-from strop.training.advantages.baseline_standard import BaselineStandard
+from strop.training.advantages.batch_relative import BaselineStandard
 from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics

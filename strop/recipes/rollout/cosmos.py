@@ -30,8 +30,8 @@ from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.orpo import Orpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Orpo
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import REFERENCE_LOGPROBS
 from strop.types import Group, Rollout, Start
 

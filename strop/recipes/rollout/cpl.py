@@ -26,8 +26,8 @@ from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Outcome, Rollout, Start
 
 # CPL's search (2409.08642): a tree of steps; the best and the worst child of each node form a pair.

@@ -31,7 +31,7 @@ from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.requirements import ENTROPY
 from strop.types import FloatArray, Group, Rollout, Start

@@ -31,8 +31,8 @@ from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.corrections.clamped import Clamped
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.corrections.importance_weights import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.top_k_stats import top

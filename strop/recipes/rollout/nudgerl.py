@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
-from strop.generate.strategies.support.prompt_word import worded
-from strop.generate.strategies.support.rollout_twins import twin
+from strop.generate.strategies.support.prompt_swap import twin, worded
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Strategy
 from strop.run import Run
@@ -34,7 +33,7 @@ from strop.training.arithmetic.twins import is_twin, made
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.with_twins import WithTwins
+from strop.training.reductions.means import WithTwins
 from strop.types import Group, Metrics, Origin, Rollout, Start, Task
 
 # NudgeRL's rollouts (2605.15726): a short context names a strategy for the task, or there is none.

@@ -29,7 +29,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Agent, Episode
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Message, Origin, Sampling, Task
 

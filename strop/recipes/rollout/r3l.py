@@ -31,9 +31,9 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.interfaces import Player
-from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.scripted import Canned
 from strop.generate.strategies.support.ask_policy import OneCompletion
-from strop.generate.strategies.support.rollout_twins import twin
+from strop.generate.strategies.support.prompt_swap import twin
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting

@@ -31,7 +31,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.success import is_right
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.mixed_behavior import MixedBehavior

@@ -26,7 +26,7 @@ from strop.filter.rewards.from_strategy import Noted
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
-from strop.generate.policy_names import REFERENCE
+from strop.generate.rollout_limits import REFERENCE
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
@@ -34,7 +34,7 @@ from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.own_token_mean import OwnTokenMean
+from strop.training.reductions.means import OwnTokenMean
 from strop.training.values.critic import Critic
 from strop.types import Group, Origin, Outcome, Rollout, Start
 

@@ -29,9 +29,9 @@ from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
 from strop.success import EXIT
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Origin, Rollout, Start
 
 # S-GRPO's serial group (2505.07686): one full rollout, and answers forced after a part of its chain of thought.

@@ -29,7 +29,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Agent, Strategy
 from strop.run import Run
 from strop.success import is_right
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.outside.shaped_probability import ShapedProbability

@@ -31,7 +31,7 @@ from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.token_draws import drawn, token_keys, uniforms
 from strop.training.batch import Batch, Output
 from strop.training.losses.likelihood import Likelihood
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
 # Semi-offline RL (2306.09712): a demonstration with masked tokens, and one pass that samples many fillings of them.

@@ -30,7 +30,7 @@ from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.success import success
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl

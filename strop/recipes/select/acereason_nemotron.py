@@ -27,7 +27,7 @@ from strop.recipes.setting import Setting
 from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 

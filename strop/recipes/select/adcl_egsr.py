@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from strop.concurrency import together
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.support.task_pool import Pool
 from strop.environments.format.hints import hinted, without_hints
 from strop.errors import ConfigurationError
@@ -29,9 +29,9 @@ from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Sampler, Strategy
 from strop.run import Run
 from strop.success import is_right
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
 # ADCL's curriculum (2505.08364): tasks from easy to hard, cut into batches, each re-sorted when it comes.

@@ -32,7 +32,7 @@ from strop.roles import LLMClient, Loss, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import successes
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.siblings import group_mean
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from strop.control.budgets.support.resource_price import Price
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.support.bandit_metrics import preference
 from strop.control.samplers.support.pending_choices import Hand
 from strop.control.samplers.support.task_pool import Pool
@@ -29,10 +29,10 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Budget, Environment, PassRateEstimator, Sampler
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Task
 
 # CurES's budget (2510.01037): rollouts in proportion to the standard deviation of a task's outcome.

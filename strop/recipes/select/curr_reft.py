@@ -18,18 +18,18 @@ from dataclasses import replace
 from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.environments.judging.multiple_choice import Choice
-from strop.environments.judging.true_false import Judged
+from strop.environments.judging.verdict_questions import Judged
 from strop.filter.gates.successes_only import Successes
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def curr_reft(

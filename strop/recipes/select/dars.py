@@ -22,9 +22,9 @@ from strop.recipes.setting import Setting
 from strop.roles import Budget
 from strop.run import Run
 from strop.success import successes
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.means import ConstantLength
 from strop.types import Group, Metrics
 
 # DARS's second wave (2508.13755): hard tasks get more rollouts, so that their total advantage is as large as others'.

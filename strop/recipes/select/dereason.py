@@ -21,7 +21,7 @@ from typing import Any
 from strop.capabilities import Hints
 from strop.control.samplers.uniform import Uniform
 from strop.environments.data.heldout_split import prompt_of
-from strop.environments.data.json_rows import json_rows
+from strop.environments.data.hf_dataset import json_rows
 from strop.environments.data.lookup import env_of
 from strop.environments.format.hints import without_hints
 from strop.errors import ConfigurationError, DataError
@@ -29,7 +29,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import FilePath, Group, Metrics, Task
 

@@ -1,15 +1,15 @@
-"""Tasks near one half by what similar tasks showed, and half of every step from groups trained on lately.
+"""DOTS-RR: tasks whose pass rate, predicted from similar tasks, is near 1/2; half of every step is replayed groups.
 
 Title: Improving Data Efficiency for LLM Reinforcement Fine-tuning Through Difficulty-targeted Online Data Selection and
     Rollout Replay
 Paper: arXiv 2506.05316 (2025)
 Claim: The results of GRPO in 23 to 62 % less time, over 6 pairs of models and data sets.
-Reading: Likeness is that of the first model's own states, without a trained encoder, see the mechanism; the release's
-    256 references, temperature 1/1000, choices for 2 steps and 512 groups kept. A quarter of the tasks is drawn
-    uniformly and serves as references, in place of rollouts that are thrown away. The release trains on 512 groups a
-    step, 16 here, of which 8 are new. GRPO as in its own recipe, ratios to the policy that sampled.
-Left out: The encoder that is trained on other models' records, and its scaling by mean and spread of the references. A
-    buffer of mixed groups only, which the paper's text has and its release has not.
+Reading: Similarity is that of the initial model's hidden states, without a trained encoder, see the mechanism; the
+    release's 256 references, temperature 1/1000, choices for 2 steps and 512 groups kept. A quarter of the tasks is
+    sampled uniformly and serves as references, in place of rollouts that are discarded. The release trains on 512
+    groups per step, 16 here, of which 8 are new. GRPO as in its own recipe, with ratios to the policy that sampled.
+Left out: The encoder trained on other models' records, and its scaling by mean and standard deviation of the
+    references. A buffer of mixed groups only, which the paper describes and its release lacks.
 Acts: nearer_by > 0 and replayed_share > 0 with pool=16
 """
 
@@ -35,30 +35,32 @@ from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import FloatArray, Group, Metrics, Task
 
-# DOTS's forecast (2506.05316): a task will be solved as often as the reference tasks that look like it.
+# DOTS's pass-rate estimator (2506.05316): attention over reference tasks with known pass rates.
 #
-# Attention from a task to tasks tried lately, softmax(<e_x, e_j> / sqrt(H)), averages their shares of right rollouts;
-# then a line that was fitted on the references themselves. Readings: e is the state of the run's first model at the
-# prompt's last token, each feature in units of its deviation over the references, where the paper trains an encoder and
-# two projections on the records of other models; the line never slopes down and stays within 0 and 1. References are
-# the tasks that were tried last, so that no rollout is made for the forecast alone: what a task is does not depend on
-# why it was tried.
+# Attention from a task to recently sampled tasks, softmax(<e_x, e_j> / sqrt(H)), averages their pass rates; then a line
+# fitted on the references calibrates the average. Readings: e is the state of the run's initial model at the prompt's
+# last token, each feature in units of its standard deviation over the references, where the paper trains an encoder and
+# two projections on the records of other models; the line never slopes down and its values are clipped to 0 to 1. The
+# references are the tasks sampled last, so no rollout is made for the prediction alone. A task's pass rate does not
+# depend on why it was sampled.
 
-_UNKNOWN = 1 / 12  # the variance of what lies anywhere between 0 and 1
+_UNKNOWN = 1 / 12  # variance of a uniform pass rate
 _FEWEST = 3  # references from which a line can be fitted
 
 
 @dataclass
 class ReferenceAttention(ByTried):
-    """Shares of similar tasks; 1/2 before there are 3 references. Its variance is the line's mean squared error."""
+    """Estimator from similar tasks' pass rates; 1/2 before there are 3 references. Its variance is the fit's mean
+    squared error.
+    """
 
-    references: int = 256  # tasks, those tried last
+    references: int = 256  # tasks, those sampled last
     device: str = "cpu"  # cpu or cuda
 
     def __post_init__(self) -> None:
@@ -82,21 +84,21 @@ class ReferenceAttention(ByTried):
         return means.astype(np.float32), np.full(len(tasks), error, np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how well the batch was predicted, and from how many references."""
+        """Metrics only: accuracy of the batch's predictions, and the number of references."""
         return prediction(groups) | {"references": float(len(self._support))}
 
 
 def attended(
     asked: NDArray[np.float64], known: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The mean of `shares` [R] by likeness of `asked` [N, H] to `known` [R, H]: [N]."""
+    """Mean of `shares` [R], weighted by similarity of `asked` [N, H] to `known` [R, H]: [N]."""
     scores = asked @ known.T / np.sqrt(known.shape[1])  # [N, R]
     weights = np.exp(scores - scores.max(1, keepdims=True))
     return np.asarray((weights / weights.sum(1, keepdims=True)) @ shares)
 
 
 def fitted(predicted: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Slope and height of the least squares line from what was predicted to what came, and its mean squared error."""
+    """Slope and intercept of the least-squares line from predictions to outcomes, and its mean squared error."""
     spread = float(predicted.var())
     slope = (
         max(float(((predicted - predicted.mean()) * (shares - shares.mean())).mean()) / spread, 0) if spread else 0.0
@@ -105,31 +107,31 @@ def fitted(predicted: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple
     return slope, height, float(np.square(slope * predicted + height - shares).mean())
 
 
-# DOTS's choice (2506.05316): tasks drawn by chance, the likelier the nearer their success lies to a target.
+# DOTS's choice (2506.05316): tasks are sampled at random, the likelier the nearer their pass rate is to a target.
 #
 # Without replacement, in proportion to exp(-|p - target| / temperature); at the paper's temperature of 1/1000 nearly
-# the nearest. Reading: the paper tries a reference set before each choice and throws its rollouts away; here a share of
-# all tasks is drawn uniformly, is trained on as the others, and serves the forecast of the next choices.
+# the nearest ones. Reading: the paper samples a reference set before each choice and discards its rollouts; here a
+# share of all tasks is sampled uniformly, is trained on as the others, and serves as references of the next choices.
 
 
 @dataclass
 class NearTarget(Sampler):
-    """`count` different tasks of a pool for every `every` versions of the weights, `uniform` of them by mere
-    probability.
+    """Sampler of `count` different tasks of a pool for every `every` versions of the weights, `uniform` of them
+    uniformly.
     """
 
     envs: tuple[Environment, ...]
-    pool: int = 256  # most tasks of each environment, which come back
+    pool: int = 256  # largest number of tasks of each environment; they repeat
     count: int = 16  # tasks that are chosen together
-    uniform: int = 4  # of them that are drawn uniformly
-    target: float = 0.5  # the probability of success that teaches most
+    uniform: int = 4  # of them, sampled uniformly
+    target: float = 0.5  # pass rate that teaches most
     temperature: float = 1e-3  # distance from the target at which a task is 1/e as likely
     every: int = 2  # versions of the weights that a choice is for
-    seed: int = 0  # of what probability decides
+    seed: int = 0  # of the choice
 
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
-    # mean distances from the target, of those chosen by the pass-rate estimator and of the pool
+    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    # mean distances from the target, of the chosen tasks and of the pool
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -146,19 +148,19 @@ class NearTarget(Sampler):
             )
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        choose = self._hand.next(step // self.every, lambda choice: self._choose(step, estimator, choice))
-        return self._pool.task(choose)
+        place = self._pending.next(step // self.every, lambda choice: self._choose(step, estimator, choice))
+        return self._pool.task(place)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how near the last choice came, and by how much nearer than the pool."""
+        """Metrics only: distance of the last choice from the target, and how much nearer it is than the pool."""
         chosen, pool = self._distances
         return {"chosen_distance": chosen, "nearer_by": pool - chosen}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._hand.state(), "distances": list(self._distances)}
+        return {"hand": self._pending.state(), "distances": list(self._distances)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._hand.restore(state["hand"])
+        self._pending.restore(state["hand"])
         self._distances = (float(state["distances"][0]), float(state["distances"][1]))
 
     def _choose(self, step: int, estimator: PassRateEstimator, choice: int) -> list[int]:
@@ -173,21 +175,22 @@ class NearTarget(Sampler):
         return uniform + chosen
 
 
-# DOTS's replay (2506.05316): a fixed share of every step is groups that were trained on lately.
+# DOTS's replay (2506.05316): a fixed share of every step is groups that were trained on before.
 #
-# Drawn uniformly among the newest, with the logprobs they were sampled with, so that ratios are to the policy of that
-# time. Of a task that came back only the newest group is kept.
+# Sampled uniformly among the newest, with the logprobs they were sampled with, so ratios are to the policy of that
+# time. Of a task that repeats only the newest group is kept.
 
 
 @dataclass
 class RecentShare(Replaying):
-    """A step's new groups, the oldest first, and on top old ones, so that the new are the share `fresh`.
+    """Buffer that fills a step with new groups, the oldest first, and adds old ones, so that `fresh` is the share of
+    new ones.
 
-    As few old ones as there are in the beginning.
+    At the start there are fewer old ones than that.
     """
 
     fresh: float = 0.5  # share of new groups in a step
-    capacity: int = 512  # old groups that are kept, the newest
+    capacity: int = 512  # old groups kept, the newest
     seed: int = 0  # of the choice of old ones
 
     def __post_init__(self) -> None:
@@ -217,14 +220,14 @@ class RecentShare(Replaying):
 
 def dots_rr(
     setting: Setting = Setting(env="arithmetic:1+countdown:4+arithmetic:8"),
-    pool: int = 128,  # tasks of each environment, which come back
-    uniform: float = 0.25,  # share of tasks that are drawn uniformly, and are references of the next choices
-    references: int = 256,  # tasks tried last, which others are compared with
+    pool: int = 128,  # tasks of each environment; they repeat
+    uniform: float = 0.25,  # share of tasks sampled uniformly, the references of the next choices
+    references: int = 256,  # tasks sampled last, which others are compared with
     temperature: float = 1e-3,  # of the choice
     every: int = 2,  # versions of the weights that a choice is for
     fresh: float = 0.5,  # share of new groups in a step; 1: no replay
 ) -> Run:
-    """`groups_per_step` new groups, and on top as many of those kept as `fresh` leaves room for."""
+    """`groups_per_step` new groups per step, plus as many old ones as `fresh` implies."""
     run = setting.run(
         "dots_rr",
         GroupStandard(),

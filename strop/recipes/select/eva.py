@@ -1,12 +1,13 @@
-"""Tasks evolve where rewards differ most, and the policy learns from the best and the worst rollout of each.
+"""eva: tasks of high regret (best minus worst reward) evolve into new ones; DPO on the best and worst rollout.
 
 Title: Scalable Reinforcement Post-Training Beyond Static Human Prompts: Evolving Alignment via Asymmetric Self-Play
 Paper: arXiv 2411.00062 (2024)
 Claim: Gemma-2-9b-it goes from 51.6 to 60.1 % on Arena-Hard with DPO, and from 52.6 to 62.4 % with RLOO.
 Reading: Regret is the best minus the worst reward, the paper's default as others report it; no release was found, and
-    its constants are parameters here. Creator and solver take turns group by group, not round by round. Rewards are
-    the environment's own, where the paper has a reward model: on 0 and 1 regret is 1 exactly where rollouts differ.
-    Rules of the bundled environments evolve problems in place of a language model (llm_client=http://HOST:PORT/v1#MODEL).
+    its constants are parameters here. Creator and solver alternate group by group, not round by round. Rewards are the
+    environment's own, where the paper has a reward model: on rewards of 0 and 1 regret is 1 exactly where rollouts
+    differ. A rule stands in for the LLM that evolves problems of bundled environments
+    (llm_client=http://HOST:PORT/v1#MODEL).
 Left out: The variant with RLOO; other measures of information, which did worse.
 Acts: written > 0 and written_share > 0 and regret > 0
 """
@@ -30,28 +31,28 @@ from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import plain, unplain
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Task
 
 if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# eva's creator (2411.00062): tasks at which the policy's rollouts differ most in reward are evolved into new ones.
+# eva's creator (2411.00062): tasks whose rollouts differ most in reward evolve into new ones.
 #
-# Regret is read as the best minus the worst reward of a task's last group: a range, which grows with the number of
-# rollouts, so that number should not change. Tasks are drawn in proportion to it, new ones among them; an evolution
-# goes deeper (one more step) or wider (another problem of the kind).
+# Regret is the best minus the worst reward of a task's last group: a range, which grows with the number of rollouts, so
+# that number should not change. Tasks are sampled in proportion to it, evolved ones included; an evolution goes deeper
+# (one more step) or wider (another problem of the kind).
 
-_KNOWN = 256  # tasks that are remembered, those tried last
+_KNOWN = 256  # tasks remembered, those sampled last
 
 
 @dataclass
 class Evolved(TaskGenerator):
-    """One evolution after every group, of a task drawn in proportion to its regret."""
+    """Task generator: one evolution after every group, of a task sampled in proportion to its regret."""
 
-    llm_client: LLMClient | None = None  # who evolves; None: the policy itself
+    llm_client: LLMClient | None = None  # evolves tasks; None: the policy itself
     deeper: float = 0.5  # share of evolutions that ask for one more step
 
     _pool: dict[str, tuple[Task, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -78,7 +79,7 @@ class Evolved(TaskGenerator):
             del self._pool[next(iter(self._pool))]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much there is to gain."""
+        """Metrics only: mean regret of the remembered tasks."""
         return {"regret": sum(weight for _, weight in self._pool.values()) / max(len(self._pool), 1)}
 
     def state(self) -> dict[str, Any]:
@@ -96,12 +97,12 @@ def regret(group: Group) -> float:
 
 def eva(
     setting: Setting = Setting(env="arithmetic:4+countdown:3"),
-    llm_client: str = "rules",  # who evolves problems: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    evolved: float = 0.8,  # share of draws that evolved tasks may have
-    deeper: float = 0.5,  # share of evolutions that ask for one more step; the others for another problem of the kind
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    llm_client: str = "rules",  # evolves problems: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    evolved: float = 0.8,  # largest share of evolved tasks in a batch
+    deeper: float = 0.5,  # share of evolutions with one more step; the others ask for another problem of the kind
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """One evolution after every group, of a task drawn in proportion to its regret."""
+    """One evolution after every group, of a task sampled in proportion to its regret."""
     run = setting.run("eva", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())
     run.task_generator = Evolved(parse_llm_client(llm_client), deeper)
     run.sampler = WithWritten(Uniform(run.envs), evolved)

@@ -1,11 +1,11 @@
-"""Tasks in the order of how closely the model's own states of them point the same way; a bell over the ranks moves on.
+"""GAIN-RL: tasks ranked by the mutual cosine of their hidden states; a Gaussian window moves over the ranks.
 
 Title: Angles Don't Lie: Unlocking Training-Efficient RL Through the Model's Own Signals
 Paper: arXiv 2506.02281 (2025)
 Claim: More than 2.5 times as fast as plain GRPO in mathematics and code, and better with half of the data.
-Reading: The paper's bell is 1000 ranks wide, moves by 500 and by at most 1000, of some 7500 tasks; of 255 that is 32,
-    16 and 32. With rewards of 0 and 1 the drive takes the pass rate itself, where the release halves rewards of 2. The
-    angles of rollouts are measured by the first model.
+Reading: The paper's Gaussian is 1000 ranks wide and moves by 500, at most by 1000, over some 7500 tasks; over 255 that
+    is 32, 16 and 32. With rewards of 0 and 1 the update takes the pass rate itself, where the release halves rewards of
+    2. The cosines of rollouts are measured under the initial model.
 Left out: Training on a batch in the order of ranks: each batch is one optimizer step.
 Acts: middle_rank > 0
 """
@@ -21,28 +21,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from strop.control.samplers.support.deferred_updates import Filed
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import Filed, Hand
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
-from strop.models.layers.hidden_states import states_of
+from strop.models.layers.prompt_states import states_of
 from strop.models.model import load_model
 from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, IntArray, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
 
 
-# How far vectors point the same way: mean cosines.
+# Mean cosines of hidden states.
 
 
 def within(states: Tensor) -> float:
@@ -56,7 +55,7 @@ def within(states: Tensor) -> float:
 
 
 def between(states: Tensor, others: Tensor) -> float:
-    """The mean cosine of a row of [T, H] and a row of [S, H]; 0 where one of both has none."""
+    """The mean cosine of a row of [T, H] and a row of [S, H]; 0 where one of them is empty."""
     if not len(states) or not len(others):
         return 0.0
     return float(_units(states).mean(0) @ _units(others).mean(0))
@@ -69,38 +68,37 @@ def _units(states: Tensor) -> Tensor:
     return rows / lengths.clamp(min=1e-12)
 
 
-# GAIN-RL's choice (2506.02281): tasks in the order of how closely the model's states of them point the same way.
+# GAIN-RL's choice (2506.02281): tasks are ranked by how similar the model's states of their tokens are.
 #
-# The first model reads every task once. Tasks whose states are close together come first; a bell over the ranks moves
-# on as tasks are solved and the states of rollouts come closer. Readings: the states are the last layer's, after its
-# norm, where the release takes those before the last up-projection. What all prompts begin with is the fixed prefix,
-# what all end with belongs to nobody. The closeness of rollouts is that of their first completion's tokens under the
-# same
-# first model: a sampler does not hold the policy. What came in since weights last moved moves the bell once, in
-# whatever order.
+# The initial model reads every task once. Tasks of high similarity come first; a Gaussian over the ranks advances as
+# tasks are solved and the states of rollouts become more similar. Readings: the states are the last layer's, after its
+# norm, where the release takes those before the last up-projection. The common prefix of all prompts is the fixed
+# prefix; their common suffix is ignored. The similarity of rollouts is that of their first completion's tokens under
+# the same initial model: a sampler has no access to the policy's weights. Groups since the last weight update advance
+# the Gaussian once, in whatever order they came.
 
-_TO_PREFIX = 8.0  # weight of the closeness to the fixed prefix, as released
-_SLOPE, _EVEN = 2.0, 0.5  # of the drive; the pass rate that moves nothing
+_TO_PREFIX = 8.0  # weight of the similarity to the fixed prefix, as released
+_SLOPE, _EVEN = 2.0, 0.5  # of the update; the pass rate that contributes 0
 _PASS = 32  # sequences of one forward pass
 
 
 @dataclass
 class AngleRanked(Sampler):
-    """P(rank i) is in proportion to exp(-((i - middle) / spread)^2 / 2); tasks are drawn without replacement.
+    """Sampler with P(rank i) proportional to exp(-((i - middle) / spread)^2 / 2), without replacement.
 
     Once per version middle += min(max(stride * (tanh(2 (pass rate - 1/2)) + tanh(2 closeness)), 0), most).
     """
 
     envs: tuple[Environment, ...]
     tasks: int = 256  # of each environment, to choose from
-    spread: float = 32.0  # of the bell, in tasks
-    stride: float = 16.0  # of the bell, in tasks
-    most: float = 32.0  # tasks that the bell moves on in one step
+    spread: float = 32.0  # of the Gaussian, in tasks
+    stride: float = 16.0  # step of the Gaussian, in tasks
+    most: float = 32.0  # largest step of the Gaussian, in tasks
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
-    _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # places by rank
+    _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # positions by rank
     _middle: float = field(default=0.0, init=False, repr=False, compare=False)
     _model: Any = field(default=None, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -121,7 +119,7 @@ class AngleRanked(Sampler):
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self._order = self._order or self._ranked()
-        return self._pool.task(self._hand.next(step, self._chosen))
+        return self._pool.task(self._pending.next(step, self._chosen))
 
     def observe(self, group: Group) -> None:
         right, count = successes(group)
@@ -129,28 +127,28 @@ class AngleRanked(Sampler):
             self._filed.add(group, right, count, float(np.mean(self._closeness(group.own))))
 
     def probabilities(self) -> Doubles:
-        """Of each rank: [N]."""
+        """Probability of each rank: [N]."""
         ranks = np.arange(len(self._pool))
         return softmax(-(((ranks - self._middle) / self.spread) ** 2) / 2)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says where the bell stands."""
+        """Metrics only: the centre of the Gaussian."""
         return {"middle_rank": self._middle}
 
     def _chosen(self, number: int) -> list[int]:
         if rows := self._filed.take():
             _, _, right, count, closeness = np.array(rows).T
-            self._middle += self._moved(float(right.sum() / count.sum()), float(closeness.mean()))
+            self._middle += self._step_of_middle(float(right.sum() / count.sum()), float(closeness.mean()))
         return [self._order[rank] for rank in drawn(self.probabilities(), len(self._pool), (self.seed, number))]
 
-    def _moved(self, rate: float, closeness: float) -> float:
+    def _step_of_middle(self, rate: float, closeness: float) -> float:
         drive = math.tanh(_SLOPE * (rate - _EVEN)) + math.tanh(_SLOPE * closeness)
         return min(max(self.stride * drive, 0.0), self.most)
 
-    # ---- what the first model makes of it
+    # ---- similarity under the initial model
 
     def _ranked(self) -> list[int]:
-        """Places, those whose states point the same way first."""
+        """Positions, the most similar states first."""
         prompts = [self._prompt(task) for task in self._pool.tasks(range(len(self._pool)))]
         low, high = shared(prompts), shared([prompt[::-1] for prompt in prompts])
         scores = []
@@ -160,7 +158,7 @@ class AngleRanked(Sampler):
         return np.argsort(-np.array(scores), kind="stable").tolist()  # type: ignore[no-any-return]
 
     def _closeness(self, rollouts: Sequence[Rollout]) -> list[float]:
-        """Of what each rollout wrote first; later turns would need all that was said before."""
+        """Similarity within each rollout's first completion; later turns would need the whole dialogue."""
         turns = [rollout.turns[0] for rollout in rollouts if rollout.turns and len(rollout.turns[0].tokens)]
         texts = [np.concatenate([turn.prompt, turn.tokens]) for turn in turns]
         found = states_of(self._ready(), texts, _PASS)
@@ -168,7 +166,7 @@ class AngleRanked(Sampler):
 
     def _prompt(self, task: Task) -> IntArray:
         if self._policy is None:
-            raise ConfigurationError("AngleRanked does not know how tasks are written: call meet(policy) first")
+            raise ConfigurationError("AngleRanked has no chat template yet: call meet(policy) first")
         return self._policy.template.opening(task.messages, task.tools)[: self._policy.context]
 
     def _ready(self) -> Any:
@@ -178,26 +176,26 @@ class AngleRanked(Sampler):
 
     def state(self) -> dict[str, Any]:
         return {
-            "hand": self._hand.state(),
+            "hand": self._pending.state(),
             "filed": self._filed.state(),
             "order": list(self._order),
             "middle": self._middle,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._hand.restore(state["hand"])
+        self._pending.restore(state["hand"])
         self._filed.restore(state["filed"])
         self._order = [int(place) for place in state["order"]]
         self._middle = float(state["middle"])
 
 
 def differing(states: Tensor, low: int, high: int) -> Tensor:
-    """Without what all prompts begin and end with; one state at least, where the two meet."""
+    """The states without the common prefix and suffix of all prompts; at least one state."""
     return states[low : max(len(states) - high, low + 1)]
 
 
 def shared(prompts: Sequence[IntArray]) -> int:
-    """How many tokens all of them begin with; at most all but one of the shortest."""
+    """Length of the common prefix; at most all but one token of the shortest."""
     least = min(len(prompt) for prompt in prompts) - 1
     first = prompts[0]
     return next((i for i in range(least) if any(prompt[i] != first[i] for prompt in prompts)), max(least, 0))
@@ -206,11 +204,11 @@ def shared(prompts: Sequence[IntArray]) -> int:
 def gain_rl(
     setting: Setting = Setting(env="arithmetic:1+arithmetic:4+countdown:4"),
     tasks: int = 85,  # of each environment, to choose from
-    spread: float = 32.0,  # of the bell, in tasks
-    stride: float = 16.0,  # of the bell, in tasks
-    most: float = 32.0,  # tasks that the bell moves on in one step
+    spread: float = 32.0,  # of the Gaussian, in tasks
+    stride: float = 16.0,  # step of the Gaussian, in tasks
+    most: float = 32.0,  # largest step of the Gaussian, in tasks
 ) -> Run:
-    """GRPO on tasks whose angles say that they are next."""
+    """GRPO on tasks within the current window of ranks."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.001))
     run = setting.run("gain_rl", GroupStandard(), losses, reduction=SequenceMean())
     run.sampler = AngleRanked(run.envs, tasks, spread, stride, most, setting.seed)

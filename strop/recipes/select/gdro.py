@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.control.budgets.support.resource_price import Price
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.few import Few
-from strop.control.samplers.support.deferred_updates import Filed
+from strop.control.samplers.support.pending_choices import Filed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget
 from strop.run import Run
 from strop.success import success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics
 
 # Groups by how likely one of several rollouts was to be right, as predicted before the first.

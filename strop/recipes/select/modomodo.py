@@ -29,10 +29,10 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import from_source
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 # The best mixture of environments from pilot runs (MoDoMoDo, 2505.24871): fit a quadratic, take its highest point.
 #

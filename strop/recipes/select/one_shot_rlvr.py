@@ -25,7 +25,7 @@ from strop.roles import PassRateEstimator, Sampler
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
 from strop.success import successes
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl

@@ -20,9 +20,9 @@ from strop.control.estimators.prompt_value_head import PromptValue
 from strop.control.samplers.nearest_to_target import Nearest
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def pcl(

@@ -30,7 +30,7 @@ from strop.recipes.warmup import shown
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
 from strop.success import successes
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 

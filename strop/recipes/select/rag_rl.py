@@ -19,19 +19,19 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.env_shares import shares
+from strop.control.samplers.support.bandit_metrics import shares
 from strop.environments.bundled.passages import Passages, cited
 from strop.environments.format.think_tags import CLOSE, final_number
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Rollout, Task
 
 # RAG-RL's curricula (2503.12759): which level comes when is fixed before the run, and so is its shuffled control.

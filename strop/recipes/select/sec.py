@@ -20,18 +20,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.bandit_metrics import arm_metrics
-from strop.control.samplers.support.deferred_updates import Filed
-from strop.control.samplers.support.reward_spread import contrasts
+from strop.control.samplers.support.bandit_metrics import arm_metrics, contrasts
+from strop.control.samplers.support.pending_choices import Filed
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Task
 
 # Self-evolving curriculum (2505.14970): environments are arms, and one whose rollouts end unevenly is drawn more often.

@@ -29,13 +29,13 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.rewards.majority_vote import Majority
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child
-from strop.text.rouge_l import rouge_l
+from strop.text.overlap import rouge_l
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task

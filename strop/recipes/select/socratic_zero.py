@@ -31,8 +31,8 @@ from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.success import success, successes
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Task
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import kind, successes
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Task
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.support.pending_choices import Hand
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
@@ -26,10 +26,10 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import FloatArray, Group, Metrics, Task
 
 # VADE's choice (2511.18902): a success rate drawn from what is believed of each task, the most telling ones first.

@@ -29,9 +29,9 @@ from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget, Strategy
 from strop.run import Run
-from strop.stats.student_t import student
+from strop.stats.intervals import student
 from strop.success import success
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.training.losses.entropy_clamp import EntropyClamp
+from strop.training.losses.entropy import EntropyClamp
 
 
 def entropy_band(

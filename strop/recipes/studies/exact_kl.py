@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.exact_kl import ExactKl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def exact_kl(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from strop.control.samplers.fixed_mixture import Mixture
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.trainers.moving_reference import MovingReference

@@ -14,9 +14,9 @@ from strop.control.samplers.nearest_to_target import Nearest
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 
 
 def near_half(

@@ -9,14 +9,16 @@ from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.roles import Correction
 from strop.run import Run
-from strop.training.advantages.leave_one_out import LeaveOneOut
-from strop.training.corrections.clamped import Clamped
+from strop.training.advantages.group_relative import LeaveOneOut
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.masked import Masked
-from strop.training.corrections.sequence_masked import SequenceMasked
-from strop.training.corrections.sequence_truncated import SequenceTruncated
-from strop.training.corrections.truncated import Truncated
-from strop.training.corrections.veto import Veto
+from strop.training.corrections.importance_weights import (
+    Clamped,
+    Masked,
+    SequenceMasked,
+    SequenceTruncated,
+    Truncated,
+    Veto,
+)
 from strop.training.losses.reinforce import Reinforce
 
 

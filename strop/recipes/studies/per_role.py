@@ -10,7 +10,7 @@ from dataclasses import replace
 from strop.generate.agents.debate import Debate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.per_role import PerRole
+from strop.training.advantages.per_turn import PerRole
 from strop.training.losses.clip import Clip
 
 

@@ -9,7 +9,7 @@ from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

@@ -12,7 +12,7 @@ from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.trainer_per_policy import TrainerPerPolicy

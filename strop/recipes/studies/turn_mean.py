@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.turn_mean import TurnMean
+from strop.training.advantages.per_turn import TurnMean
 from strop.training.losses.clip import Clip
 
 

@@ -21,9 +21,8 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.batch_standard import BatchStandard
-from strop.training.arithmetic.ratios import FROZEN, check_policy, needed
-from strop.training.arithmetic.surrogate import clipped
+from strop.training.advantages.batch_relative import BatchStandard
+from strop.training.arithmetic.ratios import FROZEN, check_policy, clipped, needed
 from strop.training.batch import Batch, Output
 from strop.training.requirements import Need
 from strop.training.trainers.torch import TorchTrainer

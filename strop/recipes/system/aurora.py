@@ -23,7 +23,7 @@ from strop.generate.engines.paged.draft_model import Draft
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

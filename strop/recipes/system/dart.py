@@ -28,11 +28,11 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget, Gate
 from strop.run import Run
 from strop.success import is_right
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.corrections.truncated import Truncated
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import ENTROPY, PolicyStatistic
 from strop.types import GateResult, Group, Rollout
 

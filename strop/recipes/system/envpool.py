@@ -16,10 +16,10 @@ Acts: episodes_per_process > 1
 from __future__ import annotations
 
 from strop.environments.isolation.pool import Pooled
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.leave_one_out import LeaveOneOut
+from strop.training.advantages.group_relative import LeaveOneOut
 from strop.training.losses.aipo import Aipo
 
 

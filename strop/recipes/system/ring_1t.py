@@ -23,11 +23,11 @@ from strop.control.admission.token_budget import TokenBudget
 from strop.recipes.setting import Setting
 from strop.roles import Correction
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Need
 from strop.training.trainers.torch import TorchTrainer
 

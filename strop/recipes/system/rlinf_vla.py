@@ -24,12 +24,12 @@ from strop.filter.gates.reward_band import RewardBand
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.arithmetic.surrogate import clipped
-from strop.training.arithmetic.turns import over_turns
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.arithmetic.ratios import clipped
+from strop.training.arithmetic.turn_returns import over_turns
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
-from strop.training.reductions.equal_turns import EqualTurns
+from strop.training.reductions.means import EqualTurns
 from strop.types import Metrics
 
 # One ratio per turn (RLinf-VLA, 2510.06710, where a turn is a chunk of actions): the product of its tokens' ratios.

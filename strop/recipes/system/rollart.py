@@ -13,10 +13,10 @@ Acts: lag > 0 and reward/checked > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

@@ -31,7 +31,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Agent, Environment, Episode, PassRateEstimator, Sampler, Strategy
 from strop.run import Run
 from strop.stats.task_lineage import plain, unplain
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 from strop.workers.foreign_checks import checked

@@ -25,7 +25,7 @@ from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.batch import Batch, Output
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 

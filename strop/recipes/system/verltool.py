@@ -19,11 +19,11 @@ from dataclasses import replace
 from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.toolbox import Toolbox
 from strop.generate.agents.chat import Chat
+from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.recipes.wrapped_environments import wrap_envs
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 

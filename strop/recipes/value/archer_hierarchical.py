@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.turn_advantage import TurnAdvantage
+from strop.training.advantages.per_turn import TurnAdvantage
 from strop.training.losses.reinforce import Reinforce
 from strop.training.values.turn_critic import TurnCritic
 

@@ -31,7 +31,7 @@ from strop.models.model import load_model, logits
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.training.advantages.residual import Residual
+from strop.training.advantages.constant import Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.siblings import following, is_taught
 from strop.training.batch import Batch, Output

@@ -33,8 +33,7 @@ from strop.generate.guided_decoding import Guidance
 from strop.recipes.setting import Setting
 from strop.roles import ValueModel
 from strop.run import Run
-from strop.training.advantages.constant import Constant
-from strop.training.advantages.residual import Residual
+from strop.training.advantages.constant import Constant, Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.value_body import AFTER, Part, ValueBody

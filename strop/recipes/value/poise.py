@@ -22,11 +22,11 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import ValueModel
 from strop.run import Run
-from strop.training.advantages.residual import Residual
+from strop.training.advantages.constant import Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, PolicyStatistic
 from strop.types import Group, Metrics, Rollout
 

@@ -27,10 +27,10 @@ from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Budget
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics
 
 # V0's allotment (2602.03584): rollouts go where most wrong ones will have a right sibling to learn from.

@@ -1,18 +1,85 @@
-"""Answers to the requests of task generators (`control/task_generators/support/prompts.py`) by rules, in place of a
-larger model.
-"""
+"""Stand-in for a task-writing LLM: rules by kind of task."""
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
+from strop.environments.bundled.keyvalue import parse
+from strop.errors import LLMClientError
+from strop.roles import LLMClient
 from strop.standins.rewrite.arithmetic import Sums
 from strop.standins.rewrite.compose import Compositions
 from strop.standins.rewrite.countdown import Targets
-from strop.standins.rewrite.keyvalue import Lookups
-from strop.standins.rewrite.rules import Rules
 from strop.text.llm_prompt import parts_of
+from strop.types import Message, Sampling
+
+# What rules can do with the problems of one environment, each by the name of its request
+# (`control/task_generators/support/prompts.py`).
+
+Problem: TypeAlias = tuple[str, str]  # what is asked, and the answer
+
+
+class Rules(Protocol):
+    """What an environment's rules do not know, or cannot do without giving the answer away, raises ValueError."""
+
+    def knows(self, task: str) -> bool: ...  # whether this is a problem of the environment
+    def changed(self, wanted: str, task: str, answer: str, stream: random.Random) -> Problem: ...
+    def mended(self, completion: str, task: str, answer: str, stream: random.Random) -> Problem:
+        return self.changed("similar", task, answer, stream)  # a problem that trains what a completion got wrong
+
+    def solved(self, task: str) -> str:
+        raise ValueError(f"only its environment knows the answer to {task!r}")
+
+    def is_same(self, task: str, other: str) -> bool:
+        return self.knows(other) and self.solved(task) == self.solved(other)
+
+    def concepts(self, task: str, answer: str) -> list[str]:
+        raise ValueError(f"there are no concepts in {task!r}")
+
+    def about(self, ideas: Sequence[str], task: str, stream: random.Random) -> Problem:
+        raise ValueError(f"there are no concepts in {task!r}")  # a problem that needs these concepts
+
+
+def refuse(wanted: str, task: str) -> ValueError:
+    return ValueError(f"nothing {wanted} follows from {task!r} by a rule")
+
+
+# Rewriting `sum red blue to gold`: keys are added, dropped, moved, drawn again; the answer holds the store.
+
+_PROBLEM = re.compile(r"sum [a-z]+(?: [a-z]+)*")
+
+
+class Lookups(Rules):
+    """Look-ups and sums of the environment `keyvalue`."""
+
+    def knows(self, task: str) -> bool:
+        return _PROBLEM.fullmatch(task) is not None
+
+    def changed(self, wanted: str, task: str, answer: str, stream: random.Random) -> Problem:
+        (keys, target), secret = parse(task), json.loads(answer)
+        others = [key for key in secret["store"] if key not in keys]
+        match wanted:
+            case "reworded":
+                keys = keys[::-1]
+            case "similar":
+                keys = stream.sample(sorted(secret["store"]), len(keys))
+            case "easier" if len(keys) > 1:
+                keys = keys[:-1]
+            case "harder" if others:
+                keys = [*keys, stream.choice(others)]
+            case _:
+                raise refuse(wanted, task)
+        asked = f"sum {' '.join(keys)}" + (f" to {target}" if target else "")
+        return asked, json.dumps(secret | {"total": sum(secret["store"][key] for key in keys)})
+
+
+# Answers to the requests of task generators (`control/task_generators/support/prompts.py`) by rules, in place of a
+# larger model.
 
 # what the rules know of the operations of task_generators/operations.py; two of them change no problem's answer
 _STEPS: Mapping[str, tuple[str, ...]] = {
@@ -49,3 +116,17 @@ def advised(text: str, key: int) -> str:
         for step in _STEPS.get(wanted, (wanted,)):
             made = rules.changed(step, *made, stream)
     return f"[task]\n{made[0]}\n[answer]\n{made[1]}"
+
+
+# Who rewrites problems of the bundled environments by rules: a larger model's place in runs that need none.
+
+
+@dataclass(frozen=True)
+class Rewriting(LLMClient):
+    """Drops, adds, moves or solves parts of a problem; its answers are exact, and what no rule can do it refuses."""
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        try:
+            return advised(messages[-1].content, key)
+        except ValueError as error:
+            raise LLMClientError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The same advantage for every rollout: supervised training, and expert iteration on what a gate kept."""
+"""Advantages that compare nothing: one constant, or what is left of a reward after a prediction."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.types import Group
+
+# The same advantage for every rollout: supervised training, and expert iteration on what a gate kept.
 
 
 @dataclass(frozen=True)
@@ -22,3 +27,22 @@ class Constant(Advantage):
         for group in groups:
             for rollout in group.scored:
                 rollout.set_advantage(self.value)
+
+
+# The reward minus what a value model expected, token by token: Monte Carlo returns with a learned baseline.
+
+
+@dataclass(frozen=True)
+class Residual(Advantage):
+    """A_t = reward - V_t, undivided, with the reward as the return of every token: Gae with trace and discount 1."""
+
+    needs_values: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for rollout in (rollout for group in groups for rollout in group.scored):
+            values = rollout.values
+            if values is None or len(values) != rollout.num_tokens:
+                found = 0 if values is None else len(values)
+                raise ConfigurationError(f"Residual needs a value for each of {rollout.num_tokens} tokens, got {found}")
+            rollout.returns = np.full(rollout.num_tokens, rollout.reward, dtype=np.float32)
+            rollout.advantages = (rollout.reward - values.astype(np.float64)).astype(np.float32)

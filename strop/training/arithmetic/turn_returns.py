@@ -1,13 +1,18 @@
-"""Advantage by turn: what followed a turn, and how a number per turn becomes one per token."""
+"""Returns and advantages by turn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from strop.training.batch import Batch
 from strop.types import Rollout
+
+# Advantage by turn: what followed a turn, and how a number per turn becomes one per token.
 
 _PAID, _ENDS = "paid/", "span/ends"  # see `filter/span_rewards.py`
 
@@ -86,3 +91,35 @@ def set_turn_advantages(rollout: Rollout, advantages: Sequence[float]) -> None:
     """Give every token of a turn the turn's advantage."""
     lengths = [len(turn.tokens) for turn in rollout.turns]
     rollout.advantages = np.repeat(np.array(advantages, dtype=np.float32), lengths)
+
+
+# Turns in packed batches: which turn a token belongs to, and sums over the tokens of one turn.
+
+
+def turn_numbers(batch: Batch) -> Tensor:
+    """Which turn of its rollout each written token belongs to, from 0; -1 elsewhere: [T]."""
+    opens, so_far = _opened(batch)
+    sizes = batch.rollouts.bincount()
+    starts = sizes.cumsum(0) - sizes
+    earlier = (so_far - opens)[starts]  # [A], turns of the rollouts before
+    return torch.where(batch.trainable, so_far - earlier[batch.rollouts] - 1, -1)
+
+
+def over_turns(values: Tensor, batch: Batch) -> Tensor:
+    """At each written token the sum of `values` over its turn, with gradient; 0 elsewhere: [T]."""
+    _, so_far = _opened(batch)
+    turns = (so_far - 1).clamp(min=0)  # [T], over the whole batch
+    kept = values.where(batch.trainable, values.new_zeros(()))
+    sums = values.new_zeros(int(so_far.max()) + 1).index_add(0, turns, kept)
+    return sums[turns].where(batch.trainable, values.new_zeros(()))
+
+
+def _opened(batch: Batch) -> tuple[Tensor, Tensor]:
+    """1 where a turn begins, and how many have begun so far: [T], [T]."""
+    written = batch.trainable
+    before = torch.roll(written, 1)
+    before[0] = False
+    is_first = torch.roll(batch.rollouts, 1) != batch.rollouts
+    is_first[0] = True
+    opens = (written & (~before | is_first)).to(torch.int64)
+    return opens, opens.cumsum(0)

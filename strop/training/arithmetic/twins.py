@@ -1,5 +1,5 @@
 """Rollouts that were made, and their twins: copies behind other messages
-(`generate/strategies/support/rollout_twins.py`).
+(`generate/strategies/support/prompt_swap.py`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from strop.roles import Loss
-from strop.training.arithmetic.ratios import FROZEN, check_policy, needed
-from strop.training.arithmetic.surrogate import clipped
+from strop.training.arithmetic.ratios import FROZEN, check_policy, clipped, needed
 from strop.training.batch import Batch, Output
 from strop.training.requirements import Need
 from strop.types import Metrics

@@ -18,8 +18,7 @@ from strop.cli.commands.attack import rewards_of as attacks_on
 from strop.environments.bundled.programs import Programs
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.environments import bundled_envs

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from strop.cli.commands.simulate import maker_of, scenarios_of, simulate
-from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import Counts, TaskCounts
 from strop.control.samplers.few import Few
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError

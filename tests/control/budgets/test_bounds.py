@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.errors import ConfigurationError
 from strop.recipes.rollout.brorl import Broadened
 from strop.recipes.select.cures import ByDeviation

@@ -9,7 +9,7 @@ from math import exp, log, pi, sqrt
 import numpy as np
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.alp_gmm import LearningProgress, places_of
 from strop.control.samplers.support.gaussian_mixture import Gaussians, fitted
 from strop.environments.bundled.arithmetic import Arithmetic

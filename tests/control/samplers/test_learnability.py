@@ -8,8 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import Counts, TaskCounts
 from strop.control.samplers.learnability import Learnability, learnability
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.nearest_to_target import Nearest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from strop.capabilities import Observes, inside
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.permuted_control import Permuted, circle
 from strop.control.samplers.support.bandit_arms import Shelves
 from strop.control.samplers.support.task_pool import Pool

@@ -8,7 +8,7 @@ from math import sqrt
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.prioritized_level_replay import LevelReplay
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
 from strop.roles import Environment, Episode

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import MOST, WithWritten
 from strop.environments.bundled.arithmetic import Arithmetic

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.roles import Environment, PassRateEstimator, Sampler
 from strop.types import FloatArray, Group, Message, Task
 from tests.building import make_group

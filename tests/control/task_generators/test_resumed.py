@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named

@@ -10,7 +10,7 @@ import pytest
 
 from strop.environments.bundled.crop import INVALID, Crop, box_in, cut_out, in_original, is_valid
 from strop.errors import ConfigurationError
-from strop.filter.rewards.valid_action_bonus import CarriedOut
+from strop.filter.rewards.from_environment import CarriedOut
 from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.building import turn
 from tests.environments.playing import demonstrated, replied

@@ -15,11 +15,10 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError, DataError
 from strop.filter.judges.arithmetic_steps import holds
 from strop.filter.scoring import Scorer
-from strop.generate.llm_clients.canned import Canned
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.recipes.reward.rlpt import Continued, rlpt
 from strop.recipes.setting import Setting
-from strop.standins.judges.continuation import continued
+from strop.standins.judges.steps import continued
 from strop.types import Group, Message, Outcome, Rollout, Task
 from tests.building import turn
 

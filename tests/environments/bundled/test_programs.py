@@ -16,7 +16,7 @@ from strop.launch.checks.preflight import check
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Message
 

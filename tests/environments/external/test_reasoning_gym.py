@@ -9,7 +9,7 @@ import pytest
 
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError, DataError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.filter.scoring import Scorer
 from strop.types import Group, Message, Outcome, Rollout
 from tests.filter.test_scoring import _turn

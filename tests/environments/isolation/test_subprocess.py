@@ -23,7 +23,7 @@ from strop.generate.policy import Policy
 from strop.generate.rollout import play
 from strop.pipeline import train
 from strop.roles import Environment
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group, Outcome, Rollout, Sampling, Start
 from tests.environments.foul import Foul, Unloadable
 from tests.filter.test_scoring import worker_processes

@@ -14,7 +14,7 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.table import Table
 from strop.environments.judging.easier_question import behind, key_of
 from strop.environments.judging.multiple_choice import Choice
-from strop.environments.judging.true_false import Judged
+from strop.environments.judging.verdict_questions import Judged
 from strop.errors import ConfigurationError
 from strop.roles import Environment
 from strop.types import Task

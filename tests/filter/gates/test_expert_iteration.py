@@ -15,7 +15,7 @@ from strop.recipes.objective.expert_iteration import Distinct, calculations
 from strop.roles import Gate
 from strop.training.losses.likelihood import Likelihood
 from strop.training.pack import pack
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message
 from tests.building import Said, make_group, turn
 

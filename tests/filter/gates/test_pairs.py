@@ -42,7 +42,7 @@ def test_binary_rewards_split_by_correctness_and_equals_make_no_pair() -> None:
     assert kept(DiversePair()(group).group) == ["0-2", "0-3"]
     assert DiversePair()(make_group([1.0, 1.0])).reason == "all rewards are 1"
     assert DiversePair()(make_group([1.0, 0.0], failed=[0, 1])).group is None
-    with pytest.raises(ConfigurationError, match=r"share < 0.5, or good meets bad; got 0.5"):
+    with pytest.raises(ConfigurationError, match=r"share < 0.5, so that good and bad do not overlap, got 0.5"):
         DiversePair(0.5)
 
 

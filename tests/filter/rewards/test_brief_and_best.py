@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.best_of_group import BestSibling
-from strop.filter.rewards.random_control import Coin
+from strop.filter.rewards.controls import BestSibling, Coin
 from strop.recipes.objective.gdpo import Brief
 from tests.building import make_group
 

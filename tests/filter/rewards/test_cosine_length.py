@@ -10,7 +10,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.cosine_length import CosineLength
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.reward.demystifying_long_cot import RepetitionPaid, repeated_tokens
 from strop.training.advantages.constant import Constant
 from strop.types import Group, Outcome, Rollout

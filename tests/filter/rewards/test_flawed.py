@@ -14,12 +14,12 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located, numbered_in, question_about, steps_of
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.scoring import Scorer
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Procedural
 from strop.recipes.llm_clients import KEY_VARIABLE, parse_judge
 from strop.recipes.reward.fapo import fapo
 from strop.recipes.reward.fapo_genrm import ErrorDistance, fapo_genrm
@@ -29,8 +29,8 @@ from strop.recipes.reward.rlsp import rlsp
 from strop.recipes.reward.spct_votes import spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient
-from strop.standins.judges.first_error import first_error
-from strop.training.advantages.group_standard import GroupStandard
+from strop.standins.judges.steps import first_error
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Task
 from tests.building import advantages_of, turn
 

@@ -12,8 +12,8 @@ import strop.filter.rewards
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.filter.rewards.decaying import Decaying
-from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.fewest_calls import FewestCalls
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.from_strategy import Noted
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.rewards.parallel_bonus import ParallelBonus

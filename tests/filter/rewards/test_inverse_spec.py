@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.recipes.reward.inverse_spec import Commission, InverseSpecification, QualityGained, agreement, brief_in
 from strop.roles import Reward
-from strop.standins.judges.inverse_spec import guessed, told
+from strop.standins.judges.outcomes import guessed, told
 from strop.text.llm_prompt import question
 from strop.types import Group, IntArray, Message, Outcome, Rollout
 from tests.building import TASK, turn

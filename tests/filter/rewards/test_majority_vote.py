@@ -16,8 +16,7 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.environments.isolation.subprocess import Apart
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.majority_vote import Majority
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
@@ -27,7 +26,7 @@ from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.setting import Setting
 from strop.roles import Environment
 from strop.run import Run
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Outcome, Rollout
 from tests.building import turn
 from tests.clock import run_virtually

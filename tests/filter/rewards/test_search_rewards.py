@@ -8,7 +8,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.search_answer_f1 import Refined
 from strop.recipes.agent.sem import SearchOrAnswer
-from strop.text.token_f1 import contains, token_f1
+from strop.text.overlap import contains, token_f1
 from strop.types import Group, Message, Outcome, Rollout, Task, ToolCall, Turn
 
 CALL = ToolCall("search", '{"query": "x"}')

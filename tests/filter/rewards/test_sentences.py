@@ -24,7 +24,7 @@ from strop.recipes.reward.trm import (
     verdicts_in,
 )
 from strop.roles import Reward
-from strop.standins.judges.sentences import judged_sentences
+from strop.standins.judges.steps import judged_sentences
 from strop.text.llm_prompt import question
 from strop.types import Group, IntArray, Message, Outcome, Rollout
 from tests.building import TASK, turn

@@ -21,7 +21,7 @@ from strop.recipes.reward.spct import spct
 from strop.recipes.reward.spct_votes import ShuffledVotes, spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient
-from strop.standins.judges.listwise import scored_list
+from strop.standins.judges.comparisons import scored_list
 from strop.types import Group, Message, Outcome, Rollout, Sampling
 from tests.building import turn
 

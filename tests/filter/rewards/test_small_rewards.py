@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.controls import Flat
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.overlong_penalty import Overlong
 from tests.building import make_group
 

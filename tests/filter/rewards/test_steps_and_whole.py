@@ -10,8 +10,8 @@ import pytest
 from strop.environments.bundled.notebook import METRICS, Notebook, table
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.tools.cosine_shift import CosineShift
 from strop.filter.rewards.tools.steps_and_whole import StepsAndWhole
 from strop.types import Group, Message, Outcome, Rollout, Task, ToolCall, Turn

@@ -14,7 +14,7 @@ from strop.capabilities import learners_in
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.thought_blind import ThoughtBlind, response_of
 from strop.filter.scoring import Scorer

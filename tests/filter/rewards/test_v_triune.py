@@ -13,10 +13,9 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.final_check import LastCompletion
+from strop.filter.rewards.controls import AnyThreshold, Flat
+from strop.filter.rewards.from_environment import LastCompletion
 from strop.filter.rewards.overlap import Overlap, number_in
-from strop.filter.rewards.random_threshold_control import AnyThreshold
 from strop.filter.rewards.tightening import Tightening
 from strop.filter.scoring import is_inline
 from strop.generate.engines.scripted import Scripted

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
+from strop.filter.rewards.from_environment import Earned
 from strop.recipes.system.rl_scaling_vlm import ForeignScript, Reflects, WholeOrLess
 from strop.training.advantages.token_returns import TokenReturns
 from strop.types import Group, Origin, Outcome

@@ -14,9 +14,9 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
 from strop.generate.rollout import play
 from strop.roles import Environment
-from strop.training.advantages.per_role import PerRole
+from strop.training.advantages.per_turn import PerRole
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.types import Group, IntArray, Outcome, Rollout, Start, Task
 from tests.generate.talking import TASK, VOCABULARY, Recording, ids, policy_of, run, save_folder
 

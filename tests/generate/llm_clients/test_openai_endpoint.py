@@ -13,7 +13,7 @@ import pytest
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.recipes.llm_clients import KEY_VARIABLE, parse_llm_client
-from strop.standins.rewrite.rewriting import Rewriting
+from strop.standins.rewrite.dispatch import Rewriting
 from strop.text.llm_prompt import question
 from strop.types import Message, Sampling
 from tests.generate.llm_clients.serving import Server, serving

@@ -13,7 +13,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, reminded, topic, useful, with_help
 from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
-from strop.text.ngram_similarity import Similar, overlap, pieces
+from strop.text.overlap import Similar, overlap, pieces
 from strop.types import Group, Message, Origin, Start, Task
 
 TASK = Task((Message("system", "be brief"), Message("user", "2+2=?")), "4", "test")

@@ -19,7 +19,7 @@ from strop.generate.policy import Policy
 from strop.pipeline import train
 from strop.roles import Environment, Episode, Strategy
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.types import Group, IntArray, Message, Metrics, Observation, Rollout, Sampling, Task
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened

@@ -14,8 +14,8 @@ import pytest
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.filter.calls import LEAST
-from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.fewest_calls import FewestCalls
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.memory.store import Library
 from strop.recipes.replay.lightsearcher import BAD, GOOD, MEMORY, ExperientialMemory
 from strop.types import Group, Message, Origin, Rollout, Task

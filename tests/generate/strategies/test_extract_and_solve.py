@@ -13,12 +13,12 @@ from strop.control.budgets.fixed import Fixed
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.policy import rollout_key
 from strop.recipes.replay.evolving_rl import ComparisonGroupWeighted, ExtractAndSolve, RoleEntropy, related
 from strop.roles import Episode
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.comparison_groups import comparison_groups
 from strop.types import Message, Observation, Origin, Outcome, Rollout, Task
 from tests.building import make_batch, make_group, say, written

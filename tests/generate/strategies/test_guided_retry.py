@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError, LLMClientError

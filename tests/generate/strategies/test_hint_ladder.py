@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.budgets.in_waves import InWaves
+from strop.control.budgets.waves import InWaves
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strop.backends import Completion
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue

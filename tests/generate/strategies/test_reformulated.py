@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.control.budgets.in_waves import InWaves
+from strop.control.budgets.waves import InWaves
 from strop.control.samplers.few import Few
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.format.hints import beginnings

@@ -12,13 +12,12 @@ from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.llm_clients.canned import Canned
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ruscarl import SCAFFOLD, RubricPoints, Scaffolded
-from strop.standins.judges.rubric import judged_rubric, written_rubric
+from strop.standins.judges.outcomes import judged_rubric, written_rubric
 from strop.storage.ledger.ledger import Ledger
 from strop.types import Origin, Rollout
 from tests.clock import run_virtually

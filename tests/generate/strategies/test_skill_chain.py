@@ -13,13 +13,13 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.policy import rollout_key
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
 from strop.recipes.replay.sage_skills import SkillChain
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.comparison_groups import comparison_groups
 from strop.types import Group, Message, Origin
 from tests.building import make_group

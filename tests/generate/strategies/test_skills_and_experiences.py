@@ -12,7 +12,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.memory.store import Library, add
 from strop.recipes.replay.xskill import EXPERIENCES, FRAGMENTS, SKILL, SkillsAndExperiences
-from strop.text.ngram_similarity import overlap
+from strop.text.overlap import overlap
 from strop.types import Group, Message, Origin, Task
 from tests.generate.asking import Speaking, player_of
 from tests.generate.critic import Critic

@@ -12,9 +12,8 @@ from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.thinktuning import FEEDBACK, WithFeedback

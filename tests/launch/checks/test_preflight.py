@@ -20,7 +20,7 @@ from strop.errors import ConfigurationError, DataError, ModelError
 from strop.evaluation import Evaluation
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.controls import Flat
 from strop.generate.agents import external_program
 from strop.launch.checks.preflight import check
 from strop.launch.checks.warnings import advice
@@ -37,9 +37,9 @@ from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
-from strop.training.advantages.batch_standard import BatchStandard
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.corrections.truncated import Truncated
+from strop.training.advantages.batch_relative import BatchStandard
+from strop.training.advantages.group_relative import GroupMean
+from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.cispo import Cispo
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy

@@ -14,7 +14,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, StarvationError
-from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.from_environment import Checked
 from strop.generate.templates.chat_template import Template
 from strop.launch.checks.prompt_lengths import leave_out_long
 from strop.launch.running.launch import launch, relaunch

@@ -11,7 +11,7 @@ from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
 from strop.launch.checks.preflight import check
 from strop.recipes.classics.rloo import rloo
-from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.objective.missing_old_logits import MismatchMask
 from strop.recipes.objective.vcpo import MinimumVariance
 from strop.recipes.setting import Setting
 from strop.recipes.system.areal import Decoupled
@@ -19,12 +19,8 @@ from strop.recipes.system.ring_1t import IcePop
 from strop.recipes.system.tba import TrajectoryBalance
 from strop.roles import Correction, Loss
 from strop.run import Run
-from strop.training.corrections.clamped import Clamped
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.masked import Masked
-from strop.training.corrections.sequence_truncated import SequenceTruncated
-from strop.training.corrections.truncated import Truncated
-from strop.training.corrections.veto import Veto
+from strop.training.corrections.importance_weights import Clamped, Masked, SequenceTruncated, Truncated, Veto
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.among import Among
 from strop.training.losses.cispo import Cispo
@@ -55,8 +51,8 @@ def run_with(loss: Loss, correction: Correction | None, window: int = 0) -> Run:
         (Clip(anchor="proximal"), Masked(target="proximal"), 0),
         (Clip(anchor="proximal"), Veto(Truncated(target="proximal"), target="proximal"), 0),
         (Clip(anchor="old"), IcePop(), 0),
-        (Clip(anchor="old"), Separated(), 0),
-        (Clip(anchor="averaged"), Separated(target="averaged"), 4),
+        (Clip(anchor="old"), MismatchMask(), 0),
+        (Clip(anchor="averaged"), MismatchMask(target="averaged"), 4),
         (Decoupled(), None, 0),
         (Decoupled(anchor="averaged"), None, 4),
         (Decoupled(anchor="interpolated"), None, 0),

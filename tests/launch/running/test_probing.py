@@ -16,11 +16,9 @@ from strop.capabilities import Remembers
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant_control import Flat
-from strop.filter.rewards.env_check import Checked
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.controls import Coin, Flat
+from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.python_function import PythonFunction
-from strop.filter.rewards.random_control import Coin
 from strop.generate.llm_clients.local_model import Local
 from strop.launch.running.launch import launch
 from strop.launch.running.probing import probe_rewards

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from strop.observe.metrics.busy_clock import BusyClock
-from strop.observe.metrics.step_timer import Laps
+from strop.observe.metrics.step_timer import BusyClock, Laps
 
 
 class Clock:

@@ -12,10 +12,10 @@ import pytest
 from strop.environments.bundled.pages import TextPages, answered, links_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
-from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.llm_clients.scripted import Procedural
 from strop.recipes.agent.openwebvoyager import SuccessVerdict, UntilSuccess, verdict_in
 from strop.roles import LLMClient
-from strop.standins.judges.web_success import judged_pages
+from strop.standins.judges.outcomes import judged_pages
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Task
 from tests.building import make_group, turn
 from tests.environments.playing import demonstrated, replied

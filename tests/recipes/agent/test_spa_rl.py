@@ -12,7 +12,7 @@ import pytest
 
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
-from strop.filter.rewards.final_check import LastCompletion
+from strop.filter.rewards.from_environment import LastCompletion
 from strop.generate.agents.chat import Chat
 from strop.recipes.agent.spa_rl import Contributions, Grounded, ProgressReturns, turns_paid
 from strop.roles import Episode, ValueModel

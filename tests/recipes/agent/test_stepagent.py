@@ -19,7 +19,7 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.rollout import play
 from strop.generate.turn_ops import as_prefix
 from strop.pocket.tokenizer import END
-from strop.recipes.agent.stepagent import Discriminated, ExpertSteps, OneStep, features
+from strop.recipes.agent.stepagent import DiscriminatorAdvantage, ExpertStepPairs, OneStep, features
 from strop.roles import Agent, Episode
 from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 from tests.building import TASK, turn
@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def brought(
-    model: Path, script: dict[str, str], strategy: ExpertSteps, count: int = 3
+    model: Path, script: dict[str, str], strategy: ExpertStepPairs, count: int = 3
 ) -> tuple[list[Rollout], GroupPlayer]:
     engine = Scripted(script)
     engine.open(model)
@@ -56,7 +56,7 @@ SCRIPT = {"sum red blue": "<call>get red</call> ", f"3{END}": "<call>get teal</c
 
 
 def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
-    made, player = brought(model, SCRIPT, ExpertSteps(Demonstrate()))
+    made, player = brought(model, SCRIPT, ExpertStepPairs(Demonstrate()))
     told = [(each.origin, each.facts["noted"], each.completion, len(each.turns)) for each in made]
     assert told == [
         (Origin.TEACHER, 1.0, "<call>get red</call>", 1),
@@ -84,7 +84,7 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
 
 
 def test_as_many_steps_are_compared_as_there_are_starts(model: Path) -> None:
-    made, _ = brought(model, SCRIPT, ExpertSteps(Demonstrate()), count=2)
+    made, _ = brought(model, SCRIPT, ExpertStepPairs(Demonstrate()), count=2)
     assert [each.facts["noted"] for each in made] == [1.0, 0.0, 1.0, 0.0] and len(
         {each.comparison_group for each in made}
     ) == 2
@@ -110,7 +110,7 @@ class Silent(Agent):
 
 
 def test_an_expert_who_says_nothing_has_no_steps(model: Path) -> None:
-    made, _ = brought(model, SCRIPT, ExpertSteps(Silent()))
+    made, _ = brought(model, SCRIPT, ExpertStepPairs(Silent()))
     assert len(made) == 1 and not made[0].turns
 
 
@@ -138,7 +138,7 @@ def advantages(group: Group) -> list[float]:
 
 def test_one_step_of_descent_by_hand() -> None:
     """At D = 1/2 everywhere, rate 1: slopes = mean of (y - 1/2) x, level = mean of y - 1/2, over three steps."""
-    part, group = Discriminated(rate=1.0, steps=1), draw([0.6, 0.8])
+    part, group = DiscriminatorAdvantage(rate=1.0, steps=1), draw([0.6, 0.8])
     part([group])
     assert advantages(group) == [0.0, 0.0, 0.0], "nobody is told apart yet"
     told = part.learn([group])
@@ -158,12 +158,12 @@ def test_one_step_of_descent_by_hand() -> None:
 
 def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
     """Agent = expert: D stays 1/2. Agent far from expert: D goes to its bounds, and stays within them."""
-    part = Discriminated(rate=1.0, steps=2000)
+    part = DiscriminatorAdvantage(rate=1.0, steps=2000)
     same = Group(0, TASK, [step("e", [1.0, 1.0], Origin.TEACHER), step("a", [2.0, 2.0], Origin.BRANCHED)])
     part.learn([same])
     assert part.told(same.rollouts[0]) == pytest.approx(0.5)
     far = Group(1, TASK, [step("e", [1.0, 0.0], Origin.TEACHER), step("a", [-1.0, 0.0], Origin.BRANCHED)])
-    sharp = Discriminated(rate=50.0, steps=2000)
+    sharp = DiscriminatorAdvantage(rate=50.0, steps=2000)
     sharp.learn([far])
     assert [sharp.told(each) for each in far.rollouts] == pytest.approx([0.999, 0.001])
     assert sharp.learn([far]) == {"discriminated": 1.0, "imitation": pytest.approx(0.001)}
@@ -171,7 +171,7 @@ def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
 
 
 def test_what_was_learned_is_restored() -> None:
-    part, again = Discriminated(), Discriminated()
+    part, again = DiscriminatorAdvantage(), DiscriminatorAdvantage()
     part.learn([draw([0.6, 0.8])])
     again.restore(json.loads(json.dumps(part.state())))
     later = draw([0.1, 0.9])
@@ -183,4 +183,4 @@ def test_what_was_learned_is_restored() -> None:
     assert "imitation" not in part.learn([only])
     for rate, steps in ((0.0, 5), (1.0, 0)):
         with pytest.raises(ConfigurationError, match="rate > 0 and steps >= 1"):
-            Discriminated(rate, steps)
+            DiscriminatorAdvantage(rate, steps)

@@ -11,11 +11,11 @@ import torch
 from strop.errors import CheckpointError, ConfigurationError
 from strop.recipes import build, recipe_named
 from strop.recipes.distill.octothinker import StableThenDecay
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from tests.building import make_group
 from tests.tiny_models import save_pocket_like

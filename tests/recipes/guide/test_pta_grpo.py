@@ -12,7 +12,7 @@ from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.plan_quality import PlanQuality
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
@@ -20,7 +20,7 @@ from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.pta_grpo import DemonstratePlan, InParts, Plans, plan_of, planned
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Origin
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -9,7 +9,7 @@ from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import is_met, items_in, rubric_of
 from strop.filter.scoring import Scorer
 from strop.recipes.guide.ruscarl import RubricPoints
-from strop.standins.judges.rubric import judged_rubric, written_rubric
+from strop.standins.judges.outcomes import judged_rubric, written_rubric
 from strop.text.llm_prompt import question
 from strop.types import Outcome
 from tests.building import TASK

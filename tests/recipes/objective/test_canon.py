@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.canon import Conditional
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.requirements import ENTROPY
 from strop.types import Group
 from tests.building import advantages_of, make_group

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strop.recipes.objective.conciser import BrevityWhenAllRight
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupMean, GroupStandard
 from tests.building import advantages_of, make_group
 
 LENGTHS = [100, 200, 300]

@@ -15,7 +15,7 @@ from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from tests.building import Said, make_batch, say

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.objective.effective_rank import HiddenRank, growth_and_change, rank_metrics, shaped
 from strop.recipes.objective.effective_rank import effective_rank_of_gram as effective_rank
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.requirements import HIDDEN_AFTER
 from strop.types import Group
 from tests.building import advantages_of, make_group

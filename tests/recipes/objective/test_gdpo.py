@@ -9,7 +9,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.gdpo import DecoupledStandard
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

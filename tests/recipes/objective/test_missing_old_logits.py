@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
-from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.objective.missing_old_logits import MismatchMask
 from strop.training.arithmetic.ratios import log_weights, with_sampler
 from strop.training.losses.clip import Clip
 from tests.building import lay_out, make_batch, say, written
@@ -40,18 +40,18 @@ def test_mask_by_mismatch_clip_by_staleness(target: str) -> None:
     batch = make_batch([[log(p) for p in behavior]])
     batch.fill(target, lay_out([[log(p) for p in old]], float("nan")))
     output = say([[log(p) for p in policy]])
-    weights = Separated(2.0, target)(output.logprobs, batch)
+    weights = MismatchMask(2.0, target)(output.logprobs, batch)
     assert written(batch, weights) == pytest.approx([1.0, 1.5, 0.0, 0.0, 0.6])
     (weights * Clip(anchor=target)(output, batch)[0]).sum().backward()
     assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -1.5 * 1.1, 0.0, 0.0, -0.6])
 
 
 def test_misuse_is_refused() -> None:
-    assert Separated(limit=1.0).limit == 1.0
+    assert MismatchMask(limit=1.0).limit == 1.0
     with pytest.raises(ConfigurationError, match="limit >= 1"):
-        Separated(limit=0.5)
+        MismatchMask(limit=0.5)
     with pytest.raises(ConfigurationError, match="knows no policy 'proximal'"):
-        Separated(target="proximal")
+        MismatchMask(target="proximal")
 
 
 def test_what_nobody_sampled_has_the_ratio_one_and_a_gradient() -> None:

@@ -88,7 +88,7 @@ def test_credit_is_centred_and_the_kl_is_the_mean_over_tokens() -> None:
 )
 def test_rules_of_forgetting(rule: str, at_nothing: float, at_target: float, beyond: float) -> None:
     advantage = BetaBaseline(rule=rule)
-    assert [advantage.keeping(kl) for kl in (0.0, 0.01, 0.010001)] == pytest.approx([at_nothing, at_target, beyond])
+    assert [advantage.decay(kl) for kl in (0.0, 0.01, 0.010001)] == pytest.approx([at_nothing, at_target, beyond])
 
 
 def test_the_kl_is_measured_on_the_draw() -> None:

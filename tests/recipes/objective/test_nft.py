@@ -7,7 +7,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.nft import Nft
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from tests.building import make_batch, make_group, say, written

@@ -9,7 +9,7 @@ from strop.errors import ConfigurationError
 from strop.evaluation import pass_at_k
 from strop.recipes.objective.nsr_psr import OneSided, Signed
 from strop.training.losses.clip import Clip
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from tests.building import Said, advantages_of, make_batch, make_group
 
 

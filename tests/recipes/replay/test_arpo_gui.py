@@ -10,7 +10,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.replay.arpo_gui import BorrowedSuccess
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Origin, Task
 from tests.building import TASK, advantages_of, make_group, turn
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.recipes.replay.core import FailureWeighted

@@ -18,7 +18,7 @@ from strop.generate.strategies.independent import Independent
 from strop.pipeline import train
 from strop.recipes.replay.recap import BySource, Reweighted
 from strop.storage.ledger.ledger import Ledger
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.requirements import LOGPROBS
 from strop.types import Group, Origin, Task
 from tests.building import make_group

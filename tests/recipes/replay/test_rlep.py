@@ -24,7 +24,7 @@ from strop.recipes.replay.rlep import ReplayedSuccesses
 from strop.roles import Reward, Strategy
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.training.objective import Objective
 from strop.types import Group, Metrics, Origin, Rollout, Start
 from tests.building import make_batch, make_group, say, written

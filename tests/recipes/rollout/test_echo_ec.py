@@ -12,7 +12,7 @@ import torch
 from strop.errors import ConfigurationError
 from strop.recipes.rollout.echo_ec.advantage import HybridShaped
 from strop.recipes.rollout.echo_ec.loss import ConfidentClip, _is_tail
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.top_k_stats import confidence, confidences, entropies, likeliest
 from tests.building import Said, lay_out, make_batch, make_group, written

@@ -13,7 +13,7 @@ from strop.recipes import build, recipe_named
 from strop.recipes.rollout.nudgerl import ByContext
 from strop.training.batch import ORIGINS
 from strop.training.objective import Objective
-from strop.training.reductions.with_twins import WithTwins
+from strop.training.reductions.means import WithTwins
 from strop.types import Group, Origin, Outcome
 from tests.building import advantages_of, make_batch, make_group, say, written
 

@@ -13,7 +13,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.parallel_format import in_parallel, num_valid_blocks
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.parallel_bonus import ParallelBonus, spoken
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.rollout import play

@@ -12,9 +12,9 @@ from strop.control.budgets.fixed import Fixed
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.guess import Guess
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.scripted import Canned
 from strop.generate.policy import rollout_key
 from strop.pipeline import train
 from strop.recipes import build, recipe_named

@@ -14,7 +14,7 @@ import pytest
 from strop.control.samplers.few import Few
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection

@@ -10,7 +10,7 @@ import pytest
 from strop.recipes.rollout.v_star import SiblingTokens, forks
 from strop.recipes.rollout.v_star import advantages_of_sibling_tokens as advantages
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group, Rollout
 from tests.building import make_group
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from strop.capabilities import learners_in
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.few import Few
 from strop.control.samplers.fixed_mixture import Mixture
 from strop.environments.bundled.arithmetic import Arithmetic

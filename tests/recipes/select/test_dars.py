@@ -14,7 +14,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.select.dars import Rebalanced
 from strop.roles import Reward
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.recipes.select.dots_rr import NearTarget
@@ -57,9 +57,9 @@ def test_a_choice_is_for_so_many_versions() -> None:
     assert len(first) == 4 and {sampler.next(2, Knows()).id for _ in range(4)} == first, (
         "the same pass-rate estimator, chosen anew"
     )
-    assert sampler._hand.choices == 2
+    assert sampler._pending.choices == 2
     sampler.next(4, Knows())
-    assert sampler._hand.choices == 3
+    assert sampler._pending.choices == 3
 
 
 def test_a_restored_sampler_makes_the_same_choices() -> None:

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.recipes.select.dps import Dynamics

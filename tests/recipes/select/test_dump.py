@@ -8,7 +8,7 @@ from math import log, sqrt
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError

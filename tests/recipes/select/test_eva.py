@@ -12,7 +12,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.recipes.select.eva import Evolved, regret
 from strop.run_state import Flow
-from strop.standins.rewrite.rewriting import Rewriting
+from strop.standins.rewrite.dispatch import Rewriting
 from strop.stats.task_lineage import ancestor
 from strop.types import Origin
 from tests.building import make_group

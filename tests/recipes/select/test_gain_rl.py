@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_counts import Counts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.models.layers.hidden_states import states_of
+from strop.models.layers.prompt_states import states_of
 from strop.models.loading.load_weights import read_model
 from strop.models.model import load_model
 from strop.recipes.select.gain_rl import AngleRanked, between, differing, shared, within

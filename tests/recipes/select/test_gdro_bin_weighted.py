@@ -10,7 +10,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.select.gdro import BinWeighted
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group, Origin
 from tests.building import advantages_of, make_group
 

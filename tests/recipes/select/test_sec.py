@@ -8,8 +8,8 @@ from math import exp, sqrt
 
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.control.samplers.support.reward_spread import contrasts
+from strop.control.estimators.pass_rate_counts import Counts
+from strop.control.samplers.support.bandit_metrics import contrasts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError

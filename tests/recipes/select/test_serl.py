@@ -10,7 +10,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.recipes.select.serl import SelfInstruct
 from strop.run_state import Flow
-from strop.text.rouge_l import rouge_l
+from strop.text.overlap import rouge_l
 from strop.types import Message, Task
 from tests.control.asking import Told, a_flow, group_of, written
 

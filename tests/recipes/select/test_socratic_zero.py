@@ -11,7 +11,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.recipes.select.socratic_zero import FromFailures
 from strop.run_state import Flow
-from strop.standins.rewrite.rewriting import Rewriting
+from strop.standins.rewrite.dispatch import Rewriting
 from strop.stats.task_lineage import ancestor
 from strop.types import Group, Message, Origin, Task
 from tests.control.asking import Told, a_flow, group_of

@@ -11,7 +11,7 @@ from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from strop.recipes.select.teams_rl import HORIZON, OPERATIONS, Operations
 from strop.run_state import Flow
-from strop.standins.rewrite.rewriting import Rewriting
+from strop.standins.rewrite.dispatch import Rewriting
 from strop.types import Task
 from tests.control.asking import Told, a_flow, group_of, written
 

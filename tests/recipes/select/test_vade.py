@@ -8,8 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.control.estimators.pass_rate_counts import Counts, TaskCounts
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.recipes.select.vade import Thompson, beta

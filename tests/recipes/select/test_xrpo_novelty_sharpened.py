@@ -10,7 +10,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.select.xrpo import NoveltySharpened
-from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

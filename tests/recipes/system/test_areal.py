@@ -9,7 +9,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.recipes.system.areal import Decoupled
 from strop.training.batch import Batch
-from strop.training.corrections.masked import Masked
+from strop.training.corrections.importance_weights import Masked
 from strop.training.losses.clip import Clip
 from strop.training.requirements import Logprobs
 from tests.building import lay_out, make_batch, say, written

@@ -9,8 +9,8 @@ from strop.capabilities import inside
 from strop.errors import ConfigurationError
 from strop.recipes.system.dart import HighEntropySteps
 from strop.roles import Advantage
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.residual import Residual
+from strop.training.advantages.constant import Residual
+from strop.training.advantages.group_relative import GroupMean
 from strop.training.requirements import ENTROPY
 from strop.types import Group
 from tests.building import make_group, turn

@@ -18,10 +18,10 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.rollout import play
 from strop.recipes.system.rlinf_vla import TurnClip, rlinf_vla
 from strop.roles import Episode
-from strop.training.arithmetic.turns import over_turns
+from strop.training.arithmetic.turn_returns import over_turns
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
-from strop.training.reductions.equal_turns import EqualTurns
+from strop.training.reductions.means import EqualTurns
 from strop.types import Group, IntArray, Message, Observation, Outcome, Rollout, Sampling, Start, Task
 from tests.building import TASK, make_batch, make_group, say, turn, written
 from tests.clock import run_virtually

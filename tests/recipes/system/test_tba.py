@@ -8,7 +8,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.recipes.system.tba import TrajectoryBalance
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from tests.building import Said, make_batch, make_group, say, written
 from tests.training.tiny_policy import REWARDS, SEQUENCES, parameters, token_logprobs
 

@@ -10,7 +10,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.recipes.value.poise import Probe, poise
-from strop.training.advantages.residual import Residual
+from strop.training.advantages.constant import Residual
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

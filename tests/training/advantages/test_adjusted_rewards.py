@@ -12,8 +12,7 @@ from strop.recipes.objective.alp import AdaptiveLength
 from strop.recipes.objective.canon import Conditional
 from strop.recipes.reward.dra_grpo import DiversityAdjusted
 from strop.recipes.setting import Setting
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupMean, GroupStandard
 from strop.training.policy_stats import statistics_needed
 from strop.training.requirements import ENTROPY
 from strop.types import Group

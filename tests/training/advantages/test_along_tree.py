@@ -20,8 +20,7 @@ from strop.recipes.objective.nsr_psr import Signed
 from strop.recipes.rollout.ettrl import EntropyReshaped
 from strop.roles import Advantage
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupMean, GroupStandard
 from strop.training.arithmetic.tree_lineage import lines
 from strop.training.learners import teach
 from strop.types import Group, Outcome, Rollout

@@ -9,8 +9,8 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.recipes.objective.seeupo import SequenceStandard
 from strop.recipes.objective.tricks_or_traps import SharedSpread
-from strop.training.advantages.baseline_standard import BaselineStandard
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.batch_relative import BaselineStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

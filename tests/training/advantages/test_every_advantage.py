@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError
 from strop.generate.turn_ops import noted
 from strop.recipes.objective.mc_grpo import WithoutMedian
 from strop.roles import Advantage
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group
 from tests.building import make_group
 from tests.rooms import kinds_of

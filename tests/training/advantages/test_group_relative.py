@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strop.roles import Advantage
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.leave_one_out import LeaveOneOut
+from strop.training.advantages.group_relative import GroupMean, GroupStandard, LeaveOneOut
 from tests.building import advantages_of, make_group
 
 GROUP_RELATIVE: list[Advantage] = [GroupStandard(), GroupMean(), LeaveOneOut()]

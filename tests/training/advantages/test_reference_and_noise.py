@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.noisy_prompt import Noisy
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.policy_names import REFERENCE
+from strop.generate.rollout_limits import REFERENCE
 from strop.recipes.objective.aapo import PairedWithReference, ReferenceMomentum, WithReferenceRollouts
 from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior
 from strop.roles import Agent

@@ -12,8 +12,8 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.recipes.replay.spear import CovarianceClip, Recalibrated, SeparateReplayMean
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.reductions.constant_length import ConstantLength
+from strop.training.advantages.group_relative import GroupMean
+from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import LOGPROBS
 from strop.types import Group
 from tests.building import advantages_of, make_group

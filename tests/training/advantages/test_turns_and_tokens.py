@@ -11,11 +11,9 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.training.advantages.gae import Gae
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.maximum_likelihood import MaximumLikelihood
-from strop.training.advantages.per_role import PerRole
+from strop.training.advantages.group_relative import GroupMean, MaximumLikelihood
+from strop.training.advantages.per_turn import PerRole, TurnMean
 from strop.training.advantages.token_returns import TokenReturns
-from strop.training.advantages.turn_mean import TurnMean
 from strop.types import Group, Sampling
 from tests.building import advantages_of, make_group, turn
 

@@ -10,17 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
-from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.objective.missing_old_logits import MismatchMask
 from strop.recipes.system.ring_1t import IcePop
 from strop.roles import Correction
 from strop.training.batch import Batch
-from strop.training.corrections.clamped import Clamped
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.masked import Masked
-from strop.training.corrections.sequence_masked import SequenceMasked
-from strop.training.corrections.sequence_truncated import SequenceTruncated
-from strop.training.corrections.truncated import Truncated
-from strop.training.corrections.veto import Veto
+from strop.training.corrections.importance_weights import (
+    Clamped,
+    Masked,
+    SequenceMasked,
+    SequenceTruncated,
+    Truncated,
+    Veto,
+)
 from tests.building import make_batch, say, written
 
 CORRECTIONS: list[Correction] = [
@@ -33,7 +35,7 @@ CORRECTIONS: list[Correction] = [
     Geometric(inner=Truncated()),
     Veto(Truncated()),
     IcePop(),
-    Separated(),
+    MismatchMask(),
 ]
 every_correction = pytest.mark.parametrize("correction", CORRECTIONS, ids=repr)
 

@@ -9,10 +9,7 @@ import pytest
 
 from strop.roles import Correction
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.sequence_masked import SequenceMasked
-from strop.training.corrections.sequence_truncated import SequenceTruncated
-from strop.training.corrections.truncated import Truncated
-from strop.training.corrections.veto import Veto
+from strop.training.corrections.importance_weights import SequenceMasked, SequenceTruncated, Truncated, Veto
 from strop.training.requirements import Logprobs
 from tests.building import make_batch, say, written
 

@@ -8,9 +8,7 @@ import pytest
 import torch
 
 from strop.roles import Correction
-from strop.training.corrections.clamped import Clamped
-from strop.training.corrections.masked import Masked
-from strop.training.corrections.truncated import Truncated
+from strop.training.corrections.importance_weights import Clamped, Masked, Truncated
 from strop.training.requirements import Logprobs
 from tests.building import lay_out, make_batch, say, written
 

@@ -5,7 +5,7 @@ from math import log
 import pytest
 import torch
 
-from strop.training.corrections.truncated import Truncated
+from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.reinforce import Reinforce
 from tests.building import make_batch, say, written

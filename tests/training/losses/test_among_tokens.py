@@ -14,7 +14,7 @@ from strop.training.batch import Batch
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.types import Origin
 from tests.building import lay_out, make_batch, say, written
 

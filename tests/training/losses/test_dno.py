@@ -6,7 +6,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.dno import Dno, win_rates
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from tests.building import Said, lay_out, make_batch, say, written
 
 OLD = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)

@@ -5,8 +5,8 @@ from math import exp, log
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.training.losses.pairs.dpo import Dpo
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.losses.preference_pairs import Dpo
+from strop.training.reductions.means import SequenceMean
 from tests.building import make_batch, make_group, say, written
 
 

@@ -21,7 +21,7 @@ from strop.training.losses.entropy import Entropy
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.training.losses.reinforce import Reinforce
 from tests.building import make_batch, say, written
 

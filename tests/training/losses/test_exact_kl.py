@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.training.losses.entropy_clamp import EntropyClamp
+from strop.training.losses.entropy import EntropyClamp
 from strop.training.losses.exact_kl import ExactKl
 from strop.training.losses.reinforce import Reinforce
 from strop.training.losses.sapo import Sapo

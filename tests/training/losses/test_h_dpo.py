@@ -8,7 +8,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.h_dpo import HDpo
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from tests.building import Said, make_batch, say, written
 
 REFERENCE = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)

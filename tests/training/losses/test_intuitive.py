@@ -11,7 +11,7 @@ from strop.recipes.distill.ift import Intuitive
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import SequenceMean
 from strop.training.trainers.torch import TorchTrainer
 from tests.building import make_batch, say, written
 from tests.training.tiny import random_groups, save_llama

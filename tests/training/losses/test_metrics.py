@@ -28,15 +28,12 @@ from strop.training.batch import Batch
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.cispo import Cispo
 from strop.training.losses.clip import Clip
-from strop.training.losses.entropy import Entropy
-from strop.training.losses.entropy_clamp import EntropyClamp
+from strop.training.losses.entropy import Entropy, EntropyClamp
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
 from strop.training.losses.kto import Kto
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.ipo import Ipo
-from strop.training.losses.pairs.orpo import Orpo
-from strop.training.losses.pairs.simpo import SimPo
+from strop.training.losses.preference_pairs import Ipo, Orpo, SimPo
 from strop.training.losses.reinforce import Reinforce
 from strop.training.losses.sapo import Sapo
 from tests.building import Said, lay_out, make_batch, say

@@ -18,22 +18,22 @@ def scene(logits: Tensor, tokens: list[int]) -> tuple[Said, object]:
     return Said(*[torch.zeros(len(tokens), dtype=torch.float64)] * 2, logits, batch.tokens), batch
 
 
-def test_the_loss_of_given_draws_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    # pi = (.25, .5, .125, .125), y = 0, draws y, a, b, y: 2 / 4 * 1.386294 = 0.693147; b = -0.1 adds
+def test_the_loss_of_fixed_samples_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    # pi = (.25, .5, .125, .125), y = 0, samples y, a, b, y: 2 / 4 * 1.386294 = 0.693147; b = -0.1 adds
     # -(-0.1 / 4) (log .5 + log .125) = -0.0693147.
     probabilities = torch.tensor([[0.1, 0.5, 0.8, 0.2]], dtype=torch.float64)
     monkeypatch.setattr("strop.recipes.objective.otr.uniforms", lambda keys, count: probabilities)
     logits = torch.tensor([[0.25, 0.5, 0.125, 0.125]], dtype=torch.float64).log()
     tokens, keys = torch.tensor([0]), torch.tensor([7])
-    assert OneToken(4, 0.0)._draw(logits, tokens, keys).tolist() == [pytest.approx([0.6931472, 0.5])]
-    assert OneToken(4)._draw(logits, tokens, keys)[0, 0] == pytest.approx(0.6931472 - 0.0693147)
+    assert OneToken(4, 0.0)._sampled(logits, tokens, keys).tolist() == [pytest.approx([0.6931472, 0.5])]
+    assert OneToken(4)._sampled(logits, tokens, keys)[0, 0] == pytest.approx(0.6931472 - 0.0693147)
     assert log(4) == pytest.approx(1.3862944)
 
 
 def test_in_expectation_it_is_imitation_times_the_probability() -> None:
     logits = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     output, batch = scene(logits, [0, 2, 1])
-    OneToken(draws=200_000, miss=0.0)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
+    OneToken(samples=200_000, miss=0.0)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
     assert logits.grad is not None
     scores = logits.log_softmax(-1)
     right = torch.stack([scores[1, 2], scores[2, 1]])
@@ -53,7 +53,7 @@ def test_what_is_wrongly_said_is_pushed_down() -> None:
     # Token 0 has 3/4 and is wrong: the expected gradient on its logit is -miss * (3/4 * 1/4) + that of the hits.
     logits = torch.tensor([[0.0, 0.0], [3.0, 1.0]], dtype=torch.float64).log().requires_grad_()
     output, batch = scene(logits, [0, 1])
-    OneToken(draws=100_000)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
+    OneToken(samples=100_000)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
     hits, misses = 0.25 * 0.75, 0.1 * 0.75 * 0.25
     assert logits.grad is not None
     assert logits.grad[1].tolist() == pytest.approx([hits + misses, -hits - misses], abs=3e-3)
@@ -65,7 +65,7 @@ def test_random_numbers_are_splitmix64() -> None:
     assert uniforms(torch.tensor([0]), 3).tolist() == [[(number >> 11) / 2**53 for number in published]]
 
 
-def test_draws_depend_on_seed_step_rollout_and_place_only() -> None:
+def test_samples_depend_on_seed_step_rollout_and_position_only() -> None:
     keys = torch.arange(5)
     assert torch.equal(uniforms(keys, 9)[2:4], uniforms(keys[2:4], 9))
     drawn = uniforms(torch.arange(2000), 50)
@@ -81,5 +81,5 @@ def test_draws_depend_on_seed_step_rollout_and_place_only() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="draws >= 1, got 0"):
-        OneToken(draws=0)
+    with pytest.raises(ConfigurationError, match="samples >= 1, got 0"):
+        OneToken(samples=0)

@@ -11,9 +11,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.objective.direct_preference import DirectPreference
 from strop.roles import Loss
 from strop.training.losses.kto import Kto
-from strop.training.losses.pairs.ipo import Ipo
-from strop.training.losses.pairs.orpo import Orpo
-from strop.training.losses.pairs.simpo import SimPo
+from strop.training.losses.preference_pairs import Ipo, Orpo, SimPo
 from tests.building import make_batch, say, written
 
 

@@ -27,7 +27,7 @@ from strop.recipes.system.areal import Decoupled
 from strop.training.batch import Batch, Frozen
 from strop.training.losses.clip import Clip
 from strop.training.losses.exact_kl import ExactKl
-from strop.training.losses.pairs.ipo import Ipo
+from strop.training.losses.preference_pairs import Ipo
 from strop.training.objective import Objective
 from strop.training.split_batch import split
 from strop.types import Origin
@@ -46,7 +46,7 @@ VARIANTS = [
     Dno(margin=0.5, against="proximal"),
     Dno(is_rated=True, against="reference"),
     ExactKl("forward", "proximal"),
-    OneToken(draws=3, miss=-0.5),
+    OneToken(samples=3, miss=-0.5),
     Intuitive(decay=1.0, is_detached=True),
     NucleusClip(top_p=1.0),
     Calibrated(slope=1.0),

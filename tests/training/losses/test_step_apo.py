@@ -6,7 +6,7 @@ from math import exp, log
 
 import pytest
 
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from tests.building import make_batch, say, written
 
 REFERENCE = [[-1.0, -1.0], [-2.0]]

@@ -20,7 +20,7 @@ from strop.training.machine.full_weights import choose
 from strop.training.machine.memory import Room
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.fingerprint import fingerprint

@@ -18,7 +18,7 @@ from strop.training.losses.kl import Kl
 from strop.training.machine.thread_parallel import AtOnce
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
 from tests.training.tiny import random_groups, save_llama

@@ -8,11 +8,7 @@ import pytest
 from strop.capabilities import Weighs
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
-from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.group_wise import GroupWise
-from strop.training.reductions.own_token_mean import OwnTokenMean
-from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import ConstantLength, GroupWise, OwnTokenMean, SequenceMean, TokenMean
 from strop.types import Group, Origin
 from tests.building import make_group
 

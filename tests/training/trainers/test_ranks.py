@@ -25,11 +25,10 @@ from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
-from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.preference_pairs import Dpo
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import SequenceMean, TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.ranks import Ranks

@@ -18,7 +18,7 @@ from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
 from strop.training.losses.clip import Clip
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import LOGPROBS, PROMPT_HIDDEN, Logits, Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.trainer_per_policy import TrainerPerPolicy

@@ -13,16 +13,15 @@ import torch
 from strop.backends import Trainer
 from strop.errors import ConfigurationError
 from strop.recipes.objective.seeupo import TurnByTurn, reweighed
-from strop.training.advantages.group_mean import GroupMean
-from strop.training.arithmetic.turns import turn_numbers
+from strop.training.advantages.group_relative import GroupMean
+from strop.training.arithmetic.turn_returns import turn_numbers
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.group_wise import GroupWise
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.means import GroupWise, SequenceMean
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logits, Logprobs, Need
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer

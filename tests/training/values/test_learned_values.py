@@ -18,7 +18,7 @@ from strop.recipes.value.stop_regressing import BinnedCritic
 from strop.recipes.value.vas import Vas
 from strop.roles import ValueModel
 from strop.training.advantages.gae import Gae
-from strop.training.advantages.turn_advantage import TurnAdvantage
+from strop.training.advantages.per_turn import TurnAdvantage
 from strop.training.arithmetic.turn_returns import on_written, turn_payments, turn_returns
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.training.values.critic import Critic

@@ -29,11 +29,10 @@ from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack
-from strop.training.reductions.token_mean import TokenMean
+from strop.training.reductions.means import TokenMean
 from strop.training.requirements import HIDDEN_AFTER, Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.corrupted import Corrupted
-from strop.training.views.in_order import InOrder
+from strop.training.views.masked_views import Corrupted, InOrder
 from strop.types import Group, Turn
 from tests.generate.engines.mutual import mutual_logprobs
 from tests.tiny_models import END, load_reference, save_tiny_model

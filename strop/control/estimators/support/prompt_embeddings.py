@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
-from strop.models.layers.prompt_passes import last_states
+from strop.models.layers.prompt_states import last_states
 from strop.models.model import load_model
 from strop.types import FloatArray, IntArray, Task
 

@@ -1,10 +1,38 @@
-"""Tasks that were chosen together and wait to be tried."""
+"""Choices of a sampler that wait for outcomes: sampled tasks, and updates until the next version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from strop.types import Group
+
+# Evidence that waits until a sampler chooses again.
+
+
+@dataclass
+class Filed:
+    """Rows of numbers; taken in the order of version and admission, whichever group was done first."""
+
+    rows: list[list[float]] = field(default_factory=list)  # version, number, then what was seen
+
+    def add(self, group: Group, *seen: float) -> None:
+        self.rows.append([group.version, group.number, *seen])
+
+    def take(self) -> list[list[float]]:
+        """All of them, once."""
+        rows, self.rows = sorted(self.rows), []
+        return rows
+
+    def state(self) -> list[list[float]]:
+        return [list(row) for row in self.rows]
+
+    def restore(self, rows: Iterable[Iterable[float]]) -> None:
+        self.rows = [list(row) for row in rows]
+
+
+# Tasks that were chosen together and wait to be tried.
 
 
 @dataclass

@@ -16,9 +16,8 @@ import numpy as np
 
 from strop.backends import Completion
 from strop.errors import ConfigurationError
-from strop.generate.engines.wrappers.chunk_sampling import InPieces
-from strop.generate.engines.wrappers.concat import joined
-from strop.generate.policy_names import ANNEALED
+from strop.generate.engines.wrappers.chunked import InPieces, joined
+from strop.generate.rollout_limits import ANNEALED
 from strop.types import IntArray, Sampling
 
 TEMPERATURE = "temperature"  # in `Turn.aux`: of each sampled token

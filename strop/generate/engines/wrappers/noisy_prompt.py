@@ -14,7 +14,7 @@ import numpy as np
 
 from strop.backends import Completion, Engine, WeightVersion
 from strop.errors import ConfigurationError
-from strop.generate.policy_names import NOISE
+from strop.generate.rollout_limits import NOISE
 from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.types import IntArray, Sampling
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from strop.backends import Completion, Engine, WeightVersion
-from strop.generate.policy_names import REFERENCE
+from strop.generate.rollout_limits import REFERENCE
 from strop.generate.turn_ops import NOBODY
 from strop.training.machine.tokenizers import check_same_words
 from strop.types import FilePath, IntArray, Sampling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.judging.verdict import ASKED
+from strop.environments.judging.verdict_questions import ASKED
 from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Episode
 from strop.types import Message, Origin, Task
@@ -16,7 +16,7 @@ class Saying(Agent):
     """Says `word` and is paid what its speaker knows; the environment is not asked.
 
     Where it says `before` first, be it nothing, it is asked for the word afterwards, as
-    `environments/judging/verdict.py` has it.
+    `environments/judging/verdict_questions.py` has it.
     """
 
     word: str

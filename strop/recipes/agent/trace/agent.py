@@ -1,7 +1,7 @@
-"""TRACE's router (2604.05336): who speaks in a rollout is chosen by descriptions, before its first word.
+"""TRACE's router (2604.05336): an LLM selects a rollout's adapter by skill descriptions, before the first turn.
 
-Reading: whoever answers with none of the names, or not at all, means the first weights; adapters are never mixed. One
-that was not trained yet is the first weights too.
+Reading: an invalid name or a failed router call selects the initial weights; adapters are never mixed. An adapter that
+has not been trained yet equals the initial weights.
 Papers: trace
 """
 
@@ -24,34 +24,35 @@ _ANSWER = Sampling(temperature=0.0, max_tokens=64)
 
 
 @dataclass(frozen=True)
-class PicksPolicy(Agent):
-    """The policy name that was chosen speaks with the environment, at most `max_turns` times."""
+class PolicyRouter(Agent):
+    """Agent that asks a router for a policy name and plays the episode with it, at most `max_turns` turns."""
 
     policy_names: tuple[str, ...]
-    described: str  # what each is good at, one `name: ...` per line
-    router: LLMClient | None = None  # who chooses; None: the first weights
-    max_turns: int = 8  # of one rollout
+    described: str  # skill of each policy name, one `name: ...` per line
+    router: LLMClient | None = None  # None: the initial weights
+    max_turns: int = 8  # maximum number of turns of a rollout
 
     origin: ClassVar[Origin] = Origin.POLICY
 
     def __post_init__(self) -> None:
-        told = [line.partition(":")[0] for line in self.described.splitlines()]
-        if not self.policy_names or told != list(self.policy_names) or self.max_turns < 1:
+        names = [line.partition(":")[0] for line in self.described.splitlines()]
+        if not self.policy_names or names != list(self.policy_names) or self.max_turns < 1:
             raise ConfigurationError(
-                f"PicksPolicy needs policy names, a line `name: ...` for each and max_turns >= 1, got "
-                f"{list(self.policy_names)}, "
-                f"lines for {told} and {self.max_turns}"
+                f"PolicyRouter needs policy names, a line `name: ...` for each and max_turns >= 1, got "
+                f"{list(self.policy_names)}, lines for {names} and {self.max_turns}"
             )
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("PicksPolicy chooses at the beginning: use a strategy that begins there")
+            raise ConfigurationError(
+                "PolicyRouter cannot continue a prefix: use a strategy that starts from the prompt"
+            )
         await episode.reset(task)
         asked = Message("user", question(_ASKED, wanted="chosen", task=prompt_of(task), requirements=self.described))
         picked = (await self._answer(asked, dialogue)).strip()
-        num_asides = len(dialogue.turns)
+        num_routing = len(dialogue.turns)
         dialogue.restart(task.messages, picked if picked in self.policy_names else "")
-        return payments(await acted(dialogue, episode, self.max_turns), num_asides)
+        return payments(await acted(dialogue, episode, self.max_turns), num_routing)
 
     async def _answer(self, asked: Message, dialogue: Dialogue) -> str:
         if self.router is not None:

@@ -1,12 +1,11 @@
-"""TRACE's curriculum (2604.05336): what failed rollouts lack and successful ones do not is practised in its own
-environment.
+"""TRACE's curriculum (2604.05336): practice tasks for the skills that failed rollouts lack and successful ones have.
 
-Reading: a rollout lacks a skill if more than half of `passes` independent labels say so; labels are blind to whether
-it succeeded. A skill ranks by the share of failed rollouts that lack it, less the share of successful ones. Of those
-above 0 the `most` highest are practised, each where the first weights succeed within the `band`: an environment that is
-too
-easy or too hard is exchanged for the next level of it, until that would be a way back. Skills are ranked once, as soon
-as `after` rollouts were labelled, in the order in which groups come; from then on a task follows from every group.
+Reading: a rollout lacks a skill if more than half of `passes` independent labels list it; the labelling prompt does not
+contain the outcome. The score of a skill is the share of failed rollouts that lack it minus that of successful ones.
+The `most` skills with the highest positive scores are practised, each at a level where the initial weights' success
+rate is within `band`. The search moves one level up where the rate is too high and down where it is too low, and gives
+up when it would turn back. Skills are ranked once, after `after` labelled rollouts in the order of groups; from then on
+each group is followed by one practice task.
 Papers: trace
 """
 
@@ -25,7 +24,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.multi_agent.skill_practice import Practice
 from strop.environments.multi_agent.store_skills import described
 from strop.errors import ConfigurationError
-from strop.recipes.agent.trace.shortfalls import Shortfalls
+from strop.recipes.agent.trace.strategy import SkillGaps
 from strop.roles import LLMClient, TaskGenerator
 from strop.success import is_right, success
 from strop.text.llm_prompt import question
@@ -39,23 +38,22 @@ _ROUNDING = 1e-9
 
 
 @dataclass
-class Lacking(TaskGenerator):
-    """Labels rollouts of all environments but those of practice, ranks what is lacking, probes, and writes tasks to
-    practise.
+class SkillCurriculum(TaskGenerator):
+    """Task generator that labels rollouts of the target environments, ranks skills, probes levels and adds tasks.
 
-    With the policy's own policy name the first weights speak: skills are practised by others (`PolicyPerEnvironment`).
+    The default policy name has the initial weights; skills are practised by others (`PolicyPerEnvironment`).
     """
 
-    llm_client: LLMClient | None  # who labels rollouts; None: the policy itself
-    practice: tuple[Practice, ...]  # environments of each skill, one for each level
-    passes: int = 10  # labels of each rollout
-    after: int = 64  # rollouts that are labelled before skills are ranked
-    most: int = 3  # skills that are practised
-    band: tuple[float, float] = (0.2, 0.6)  # success of the first weights where a skill is practised
-    probes: int = 16  # rollouts of theirs at each environment that is considered
-    _known: Shortfalls = field(default_factory=Shortfalls, init=False, repr=False, compare=False)
+    llm_client: LLMClient | None  # labels rollouts; None: the policy itself
+    practice: tuple[Practice, ...]  # one environment per skill and level
+    passes: int = 10  # labels per rollout
+    after: int = 64  # labelled rollouts before skills are ranked
+    most: int = 3  # maximum number of practised skills
+    band: tuple[float, float] = (0.2, 0.6)  # success rate of the initial weights at a skill's level
+    probes: int = 16  # rollouts of the initial weights at each candidate level
+    _known: SkillGaps = field(default_factory=SkillGaps, init=False, repr=False, compare=False)
     _taken: dict[str, tuple[int, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    # of groups that were not observed yet
+    # by number of groups that were not observed yet
     _labels: dict[int, list[tuple[bool, list[str]]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -65,9 +63,8 @@ class Lacking(TaskGenerator):
         low, high = self.band
         if not self.practice or min(self.passes, self.after, self.most, self.probes) < 1 or not 0 <= low <= high <= 1:
             raise ConfigurationError(
-                "Lacking needs environments of practice, at least 1 of passes, after, most and probes, and a band "
-                "within "
-                f"0..1, the lower end first; got {len(self.practice)} environments, {self.passes}, {self.after}, "
+                "SkillCurriculum needs practice environments, passes, after, most and probes >= 1, and a band "
+                f"0 <= low <= high <= 1; got {len(self.practice)} environments, {self.passes}, {self.after}, "
                 f"{self.most}, {self.probes} and {self.band}"
             )
 
@@ -84,7 +81,7 @@ class Lacking(TaskGenerator):
         return []
 
     async def _lacks(self, rollout: Rollout, play: Player) -> list[str]:
-        """What most labels say."""
+        """The skills in more than half of the labels."""
         steps = [
             f"{turn.message.content} -> {' ; '.join(message.content for message in after.told)}"
             for turn, after in pairwise(rollout.turns)
@@ -101,44 +98,44 @@ class Lacking(TaskGenerator):
         votes = Counter(name for label in labels for name in {line.strip() for line in label.splitlines()})
         return [skill for skill in self.skills if 2 * votes[skill] > self.passes]
 
-    async def _chosen(self, known: Shortfalls, level: int, play: Player) -> dict[str, tuple[int, float]]:
-        """The skills to practise, each with a level and the first weights' success there."""
+    async def _chosen(self, known: SkillGaps, level: int, play: Player) -> dict[str, tuple[int, float]]:
+        """The skills to practise, each with a level and the initial weights' success rate there."""
         ranked = known.ranked()[: self.most]
         found = {skill: await self._fitting(skill, level, play) for skill in ranked}
         if taken := {skill: each for skill, each in found.items() if each is not None}:
             return taken
         raise ConfigurationError(
-            f"there is nothing to practise: of {sum(known.seen)} rollouts {known.seen[0]} failed, what they lack more "
-            f"often than others is {ranked or 'nothing'}, and at no level of it do {self.probes} rollouts succeed in "
-            f"{self.band[0]:.0%} to {self.band[1]:.0%}: take another level of the environment, or a wider band"
+            f"no skill to practise: {known.seen[0]} of {sum(known.seen)} rollouts failed, they lack "
+            f"{ranked or 'nothing'} more often than successful ones, and at no level is the success rate of "
+            f"{self.probes} rollouts within {self.band[0]:.0%} to {self.band[1]:.0%}: set another level or a wider band"
         )
 
     async def _fitting(self, skill: str, level: int, play: Player) -> tuple[int, float] | None:
-        """The first level within the band, from this one on: up where it is too easy, down where it is too hard."""
+        """The first level within the band, going up where it is too easy and down where it is too hard."""
         levels = sorted(env.level for env in self.practice if env.skill == skill)
-        level, way = min(max(level, levels[0]), levels[-1]), 0
+        level, direction = min(max(level, levels[0]), levels[-1]), 0
         while level in levels:
             share = await self._success(self._env(skill, level), play)
             step = (share > self.band[1] + _ROUNDING) - (share < self.band[0] - _ROUNDING)
             if step == 0:
                 return level, share
-            if step == -way:
+            if step == -direction:
                 return None
-            level, way = level + step, step
+            level, direction = level + step, step
         return None
 
     async def _success(self, env: Practice, play: Player) -> float:
-        marks = await asyncio.gather(*(probed(env.task(index), 1, play) for index in range(self.probes)))
-        return sum(mark or 0.0 for mark in marks) / self.probes
+        scores = await asyncio.gather(*(probed(env.task(index), 1, play) for index in range(self.probes)))
+        return sum(score or 0.0 for score in scores) / self.probes
 
     def observe(self, group: Group) -> None:
-        """Keep what was found out about a group, once it counts."""
+        """Add the labels of a group, in the order in which groups are observed."""
         labels, found = self._labels.pop(group.number, []), self._found.pop(group.number, {})
-        if not self._taken:  # what comes later was asked for before that was known
+        if not self._taken:  # later groups started before the ranking
             self._known, self._taken = self._known.joined(labels), found
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what is lacking how much, where it is practised, and how the first weights do there."""
+        """Metrics only: the gap of each skill, the practised levels, and the initial weights' success rates there."""
         metrics: Metrics = {"practised": float(len(self._taken))}
         for skill in self.skills:
             metrics[f"lacking/{skill}"] = self._known.gap(skill)
@@ -157,5 +154,5 @@ class Lacking(TaskGenerator):
         return {"known": self._known.state(), "taken": {skill: list(each) for skill, each in self._taken.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._known = Shortfalls(**state["known"])
+        self._known = SkillGaps(**state["known"])
         self._taken = {skill: (int(level), float(share)) for skill, (level, share) in state["taken"].items()}

@@ -15,14 +15,14 @@ Acts: share/branched > 0 and shaped > 0 and clip_width < 0.2
 from __future__ import annotations
 
 from strop.filter.rewards.majority_vote import Majority
-from strop.recipes.environment_metric import measured
+from strop.recipes.environment_specs import measured
 from strop.recipes.rollout.echo_ec.advantage import HybridShaped
 from strop.recipes.rollout.echo_ec.loss import ConfidentClip
 from strop.recipes.rollout.echo_ec.strategy import ConfidentTree
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_relative import GroupStandard
 
 
 def echo_ec(

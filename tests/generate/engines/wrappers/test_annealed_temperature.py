@@ -15,7 +15,7 @@ from strop.backends import Completion, Stop
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.annealed_temperature import TEMPERATURE, AnnealedTemperature
-from strop.generate.policy_names import ANNEALED
+from strop.generate.rollout_limits import ANNEALED
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
 from strop.recipes.rollout.ead import Annealed

@@ -1,0 +1,62 @@
+"""Budgets that are spent in waves: fixed waves, or another wave where all failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.roles import Budget
+from strop.success import is_lost
+from strop.types import Group
+
+# A task is tried in waves of equal size, again and again or only while the last wave failed (GHPO, SEELE).
+#
+# Reading: lost is a wave whose rollouts were all paid 0, one of which at least ended by itself; what that wave read
+# does not matter. Rollouts that the environment failed never count.
+
+_TOLERANCE = 0.001  # of a reward of 0
+
+
+@dataclass(frozen=True)
+class InWaves(Budget):
+    """`size` rollouts in each of up to `waves` waves; what later ones are is the strategy's affair."""
+
+    size: int = 8  # rollouts of one wave
+    waves: int = 4  # of one task, at most
+    only_when_lost: bool = False  # the next wave comes only where the whole last one failed
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.waves < 1:
+            raise ConfigurationError(f"InWaves needs size >= 1 and waves >= 1, got {self.size} and {self.waves}")
+
+    def rollouts(self, group: Group) -> int:
+        made = len(group.rollouts)
+        if made >= self.size * self.waves:
+            return 0
+        is_over = made and self.only_when_lost and not is_lost(group.rollouts[-self.size :], _TOLERANCE)
+        return 0 if is_over else self.size
+
+
+# A second wave of rollouts where the whole first one failed (Guide, 2506.13923; ReLIFT, 2506.07527).
+#
+# Reading: lost is a task whose own rollouts were all paid 0, within `tolerance`. Rollouts that were paid less (a wrong
+# format) or only cut off say nothing about how hard it is, and those that the environment failed never count.
+
+
+@dataclass(frozen=True)
+class AgainWhenLost(Budget):
+    """`size` rollouts of every task, and `more` at one that nobody solved; what those are is the strategy's affair."""
+
+    size: int = 8  # rollouts of every task
+    more: int = 8  # rollouts more, where all failed
+    tolerance: float = 0.001  # of a reward of 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.more < 1:
+            raise ConfigurationError(f"AgainWhenLost needs size >= 1 and more >= 1, got {self.size} and {self.more}")
+
+    def rollouts(self, group: Group) -> int:
+        if not group.rollouts:
+            return self.size
+        is_first = len(group.rollouts) <= self.size
+        return self.more if is_first and is_lost(group.own, self.tolerance) else 0

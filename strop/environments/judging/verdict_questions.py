@@ -1,0 +1,46 @@
+"""Questions with a verdict as their answer: true or false, and how verdicts are written."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strop.environments.format.think_tags import final_answer
+from strop.environments.judging.easier_question import Easier, asked, wrong_answers
+from strop.types import Message, Task
+
+# Any environment as yes or no: Curr-ReFT's first stage (2503.07065) shows an answer and asks whether it is right.
+#
+# Reading: a wrong answer is that of another task of the same environment; half of all are right, so that guessing earns
+# 1/2.
+
+
+@dataclass(frozen=True)
+class Judged(Easier):
+    """`47+12=? is it 59?`, and the completion is yes or no."""
+
+    @property
+    def name(self) -> str:
+        return f"judged-{self.env.name}"
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        inner = self.env.task(index, heldout)
+        is_right = random.Random(f"judged/{inner.id}").random() < 0.5
+        shown = inner.answer if is_right else next(wrong_answers(self.env, index, heldout))
+        return asked(inner, f"is it {shown}?", "yes" if is_right else "no", self.name)
+
+    def answer(self, completion: str) -> str:
+        said = final_answer(completion)
+        return said if said in ("yes", "no") else ""
+
+
+# A verdict in one token: how a model is asked about a completion to a task, and the two words it answers with.
+
+GOOD, BAD = "+", "-"
+ASKED = "good or bad?"
+
+
+def about(messages: Sequence[Message], completion: str) -> tuple[Message, ...]:
+    """What is read before a verdict: the task, the completion to it, and the question."""
+    return (*messages, Message("assistant", completion, is_completion=True), Message("user", ASKED))

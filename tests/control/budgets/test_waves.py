@@ -1,0 +1,63 @@
+"""Who gets a second wave: by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from strop.control.budgets.waves import AgainWhenLost
+from strop.errors import ConfigurationError
+from strop.types import Group, Origin, Outcome
+from tests.building import TASK, make_group
+
+BUDGET = AgainWhenLost(2, 3)
+
+
+def test_every_task_has_a_first_wave() -> None:
+    assert BUDGET.rollouts(Group(0, TASK, [])) == 2
+
+
+@pytest.mark.parametrize(
+    ("rewards", "more"),
+    [((0.0, 0.0), 3), ((1.0, 0.0), 0), ((1.0, 1.0), 0), ((-1.0, -1.0), 0), ((-1.0, 0.0), 0), ((0.001, 0.0), 3)],
+)
+def test_a_second_only_where_all_failed_and_not_by_their_format(rewards: tuple[float, ...], more: int) -> None:
+    assert BUDGET.rollouts(make_group(rewards)) == more
+
+
+@pytest.mark.parametrize("name", ["outcome", "checked"])
+def test_what_the_env_paid_decides_whatever_was_added(name: str) -> None:
+    group = make_group([-0.3, -0.1])
+    for rollout in group.rollouts:
+        rollout.rewards = {name: 0.0, "overlong": rollout.reward}
+    assert BUDGET.rollouts(group) == 3
+    group.rollouts[0].rewards[name] = 1.0
+    assert BUDGET.rollouts(group) == 0
+
+
+def test_what_failed_or_was_cut_off_makes_no_task_hard() -> None:
+    assert BUDGET.rollouts(make_group([0.0, 0.0], failed=[0, 1])) == 0
+    assert BUDGET.rollouts(make_group([0.0, 0.0], failed=[0])) == 3, "one rollout that counts failed by itself"
+    cut = make_group([0.0, 0.0])
+    for rollout in cut.rollouts:
+        rollout.outcome = Outcome.TRUNCATED
+    assert BUDGET.rollouts(cut) == 0
+    cut.rollouts[0].outcome = Outcome.FINISHED
+    assert BUDGET.rollouts(cut) == 3
+
+
+def test_there_is_no_third_wave() -> None:
+    group = make_group([0.0] * 5)
+    for rollout in group.rollouts[2:]:
+        rollout.origin = Origin.GUIDED
+    assert BUDGET.rollouts(group) == 0
+
+
+def test_it_refuses_waves_of_nothing() -> None:
+    with pytest.raises(ConfigurationError, match="got 2 and 0"):
+        AgainWhenLost(2, 0)
+    assert AgainWhenLost(1, 1).rollouts(make_group([0.0])) == 1
+
+
+def test_lost_is_what_was_paid_a_thousandth_at_most() -> None:
+    found = [AgainWhenLost(2, 3).rollouts(make_group([0.0, paid])) for paid in (0.0, 0.001, 0.0011, -0.001, -0.0011)]
+    assert found == [3, 3, 0, 3, 0]
