@@ -283,7 +283,7 @@ def test_both_skills_in_turn_and_practice_is_no_evidence() -> None:
 def test_bounds_of_the_task_generator_are_checked() -> None:
     bad: list[dict[str, Any]] = [{"practice": ()}, {"passes": 0}, {"after": 0}, {"most": 0}, {"probes": 0}]
     for fields in (*bad, {"band": (0.6, 0.2)}, {"band": (-0.1, 0.2)}, {"band": (0.5, 1.1)}):
-        with pytest.raises(ConfigurationError, match="SkillCurriculum needs environments of practice"):
+        with pytest.raises(ConfigurationError, match="SkillCurriculum needs practice environments"):
             SkillCurriculum(**{"llm_client": None, "practice": PRACTICE, **fields})
 
 
@@ -361,5 +361,5 @@ def test_trace_trains_the_skill_that_is_lacking_and_goes_on(tmp_path: Path) -> N
     run.rewards = (LongerIsBetter(), Earned(weight=0.0))
     rows = acts_and_goes_on(run, tmp_path, {"practised": 0.0, "lacking/lookup": 0.0, "grad_norm/lookup": 0.0})
     assert all("grad_norm/add" not in row and "grad_norm/base" not in row for row in rows)
-    with pytest.raises(ConfigurationError, match="skills of stores alone"):
+    with pytest.raises(ConfigurationError, match="those of stores"):
         trace(Setting(env="arithmetic:1"))

@@ -227,7 +227,7 @@ def rollout(*paid: float, reward: float = 0.0, lengths: tuple[int, ...] = ()) ->
 def test_the_cards_returns() -> None:
     assert step_returns(rollout(1.0, 1.0, 1.0), 0.5) == [1.75, 1.5, 1.0]
     assert step_returns(rollout(1.0, 0.5, 1.0), 0.5) == [1.0, 0.5, 1.0]
-    with pytest.raises(ConfigurationError, match="pay for each turn"):
+    with pytest.raises(ConfigurationError, match="reward for each turn"):
         step_returns(Rollout("0", TASK, (turn(1),), Outcome.FINISHED), 0.5)
 
 

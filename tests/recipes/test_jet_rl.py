@@ -18,8 +18,8 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.vllm.vllm_engine import VllmEngine
 from strop.generate.engines.wrappers.load_balanced import Several
+from strop.launch.checks.matmul_precision import problems
 from strop.launch.checks.preflight import check
-from strop.launch.checks.preflight_all import problems
 from strop.models.layers.eight_bit_linear import EightBitLinear, in_eight_bits, rounding
 from strop.models.loading.model_names import model_folder
 from strop.models.model import load_model, parameters

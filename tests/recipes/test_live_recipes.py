@@ -42,7 +42,7 @@ from strop.recipes.agent.openclaw_rl import (
     with_hint,
 )
 from strop.recipes.agent.playpen import Played, playpen
-from strop.recipes.agent.vsc_rl import AlsoBest
+from strop.recipes.agent.vsc_rl import WithBestCloned
 from strop.roles import LLMClient
 from strop.standins.judges.outcomes import judged_next_state
 from strop.standins.world_model import dreamt
@@ -507,24 +507,26 @@ def test_a_goal_of_one_part_pays_what_it_pays_by_itself(tmp_path: Path) -> None:
 
 def test_the_best_rollouts_are_cloned_beside_other_credit() -> None:
     group = make_group([0.2, 0.9, 0.5, 0.9, 1.0], failed=[4])
-    AlsoBest(Constant(), share=0.5, weight=2.0)([group])
+    WithBestCloned(Constant(), share=0.5, weight=2.0)([group])
     assert [None if a.advantages is None else float(a.advantages[0]) for a in group.rollouts] == [1, 3, 1, 3, None]
-    assert AlsoBest(Constant(), weight=2.0).learn([group]) == {"cloned_share": 0.5, "stepwise_share": 1.0}
+    assert WithBestCloned(Constant(), weight=2.0).learn([group]) == {"cloned_share": 0.5, "stepwise_share": 1.0}
     whole = make_group([1.0] * 29)
-    AlsoBest(Constant(), share=7 / 29 - 1e-12)([whole])
-    assert AlsoBest(Constant()).learn([whole])["cloned_share"] == pytest.approx(7 / 29), "a rounding error less than 7"
+    WithBestCloned(Constant(), share=7 / 29 - 1e-12)([whole])
+    assert WithBestCloned(Constant()).learn([whole])["cloned_share"] == pytest.approx(7 / 29), (
+        "a rounding error less than 7"
+    )
     alone = make_group([1.0])
-    AlsoBest(Constant())([alone])
-    assert AlsoBest(Constant()).learn([alone]) == {"cloned_share": 1.0, "stepwise_share": 1.0}
-    assert AlsoBest(Constant()).learn([]) == {"cloned_share": 0.0, "stepwise_share": 0.0}
+    WithBestCloned(Constant())([alone])
+    assert WithBestCloned(Constant()).learn([alone]) == {"cloned_share": 1.0, "stepwise_share": 1.0}
+    assert WithBestCloned(Constant()).learn([]) == {"cloned_share": 0.0, "stepwise_share": 0.0}
     group.rollouts[1].set_advantage(2.0)
     group.rollouts[0].set_advantage(0.0)
-    assert AlsoBest(Constant(), weight=2.0).learn([group])["stepwise_share"] == 0.5
+    assert WithBestCloned(Constant(), weight=2.0).learn([group])["stepwise_share"] == 0.5
     group = make_group([0.2, 0.1])
-    AlsoBest(Constant(), share=0.1)([group])
+    WithBestCloned(Constant(), share=0.1)([group])
     assert [float(a.advantages[0]) for a in group.scored if a.advantages is not None] == [2, 1], "at least one"
     with pytest.raises(ConfigurationError, match="share above 0"):
-        AlsoBest(Constant(), share=0.0)
+        WithBestCloned(Constant(), share=0.0)
 
 
 def test_what_stands_in_two_places_of_a_run_learns_once() -> None:

@@ -1,39 +1,13 @@
-"""All checks of a run before it has a folder, called once."""
+"""Everything that can be refused before a run has a folder: its settings, its model folder, its prompts."""
 
 from __future__ import annotations
 
-from strop.backends import Engine, Trainer
-from strop.capabilities import Multiplies, inside
 from strop.generate.templates.chat_template import Template
 from strop.launch.checks.preflight import check
 from strop.launch.checks.prompt_lengths import LeftOut, leave_out_long
 from strop.models.loading.check_folder import check_context, check_model_folder
 from strop.models.loading.model_names import model_folder
 from strop.run import Run
-
-# Whether what is sampled and what is trained are multiplied alike.
-
-
-def problems(run: Run) -> list[str]:
-    """What is sampled and what is trained are rounded alike before they are multiplied, or not at all."""
-    engines = [each for each in inside(run.engine, Engine) if each.has_weights and len(inside(each, Engine)) == 1]
-    trainers = [each for each in inside(run.trainer, Trainer) if len(inside(each, Trainer)) == 1]
-    kinds = [sorted({_multiplied(each) for each in some}) for some in (engines, trainers)]
-    if not engines or kinds[0] == kinds[1]:
-        return []
-    without = sorted({type(each).__name__ for each in (*engines, *trainers) if not isinstance(each, Multiplies)})
-    return [
-        f"the engine's products are {' and '.join(kinds[0])}, the trainer's {' and '.join(kinds[1])}: what is trained "
-        "would not be what was sampled; set engine.products and trainer.products alike"
-        + (f" ({' and '.join(without)} can only multiply plain numbers)" if without else "")
-    ]
-
-
-def _multiplied(part: Engine | Trainer) -> str:
-    return part.products if isinstance(part, Multiplies) else "plain"
-
-
-# Everything that can be refused before a run has a folder: its settings, its model folder, its prompts.
 
 
 def make_ready(run: Run) -> list[LeftOut]:

@@ -1,12 +1,13 @@
-"""After a wrong answer comes `wrong, try again`, nothing more; earlier right answers and different tries earn more.
+"""UFO: multi-turn PPO with "try again" as the only feedback, a decaying reward for later answers, repetition penalty.
 
 Title: A Simple "Try Again" Can Elicit Multi-Turn LLM Reasoning
 Paper: arXiv 2507.14295 (2025)
 Claim: Trained with feedback that never says more than that, models are up to 14 % more accurate over several turns.
-Reading: The release: half the worth with each try before, up to half a point off for repeated answers, PPO without a
-    discount from token to token. Answers are the same where the environment spells them alike, so another layout is no
-    other answer. A completion without an answer is no try; three such are borne.
-Left out: What the release says after the last failure, which is that it was correct.
+Reading: As released: the reward of a right answer is halved with each earlier answer, up to 0.5 is subtracted for
+    repeated answers, PPO without a discount per token. Answers are equal if the environment normalizes them to the
+    same text, so another format is not another answer. A completion without an answer is not counted; at most three
+    of them are tolerated.
+Left out: The release's message after the last failure, which is that the answer was correct.
 Acts: turns > 1 and reward/tries != 0 and value_grad_norm > 0
 """
 
@@ -29,21 +30,21 @@ from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
 from strop.types import Group, Rollout
 
-# UFO's reward (2507.14295): a right answer is worth less with every try before it, and the same answer again costs.
+# UFO's reward (2507.14295): a right answer earns less with every earlier answer; repeated answers are penalized.
 
 
 @dataclass(frozen=True)
 class Tries(Reward):
-    """decay ** (answers before) * what a try was paid, summed, less price * (1 - distinct answers / answers).
+    """Sum of decay ** (earlier answers) * turn reward, minus price * (1 - distinct answers / answers).
 
-    Completions without an answer count nowhere. Answers are one where the environment spells them alike.
+    Completions without an answer do not count. Answers are equal if the environment normalizes them to the same text.
     """
 
     envs: tuple[Environment, ...]
-    decay: float = 0.5  # of a right answer's worth, with each answer before it
-    price: float = 0.5  # of a rollout that gives one answer again and again, in the limit
+    decay: float = 0.5  # factor on a right answer's reward for each earlier answer
+    price: float = 0.5  # penalty in the limit of one answer repeated forever
 
-    is_inline: ClassVar[bool] = True  # environments are only asked how they spell answers
+    is_inline: ClassVar[bool] = True  # environments only normalize answers
 
     def __post_init__(self) -> None:
         if not 0 <= self.decay <= 1 or self.price < 0:
@@ -54,23 +55,23 @@ class Tries(Reward):
         return [self._of(rollout, env) for rollout in group.rollouts]
 
     def _of(self, rollout: Rollout, env: Environment) -> float:
-        given = [env.answer(turn.message.content) for turn in rollout.turns]
-        paid = zip(given, rollout.turn_rewards, strict=False)
+        found = [env.answer(turn.message.content) for turn in rollout.turns]
+        paid = zip(found, rollout.turn_rewards, strict=False)
         tries = [pay for answer, pay in paid if answer]
-        answers = [answer for answer in given if answer]
+        answers = [answer for answer in found if answer]
         repeated = 1 - len(set(answers)) / len(answers) if answers else 0.0
         return sum(self.decay**before * pay for before, pay in enumerate(tries)) - self.price * repeated
 
 
 def ufo(
     setting: Setting = Setting(env="countdown:3"),
-    tries: int = 5,  # answers of one rollout
-    decay: float = 0.5,  # of a right answer's worth, with each answer before it
-    price: float = 0.5,  # of a rollout that gives one answer again and again
+    tries: int = 5,  # maximum number of answers of a rollout
+    decay: float = 0.5,  # factor on a right answer's reward for each earlier answer
+    price: float = 0.5,  # penalty of a rollout that repeats one answer
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
-    minibatches: int = 2,
+    minibatches: int = 2,  # optimizer steps per training batch
 ) -> Run:
-    """PPO over conversations in which the environment says only that an answer was wrong."""
+    """PPO on episodes whose only feedback is that an answer was wrong."""
     run = setting.run(
         "ufo",
         Gae(trace=1.0),

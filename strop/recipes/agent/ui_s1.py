@@ -1,13 +1,13 @@
-"""Rollouts are compared with an expert step by step, and put back on its path twice; steps and rollouts earn advantage.
+"""UI-S1: semi-online GRPO, with expert steps patched in after mismatches and both step-level and episode advantages.
 
 Title: UI-S1: Advancing GUI Automation via Semi-online Reinforcement Learning
 Paper: arXiv 2509.11543 (2025)
 Claim: At 7B 12 points more on AndroidWorld and 23.8 more on AITW than the model training began with.
-Reading: The release's step reward and returns; the expert is the environment itself, asked where the rollout stands, so
-    a mended rollout goes on in a live environment and not on a recording. A rollout's score is the sum of its steps,
-    each rollout counted once; the release averages over rows of steps. Groups whose rollouts all scored alike are
-    replaced. What an expert put in is read and never trained.
-Left out: Screens; thoughts that another model writes for patches: the environment's own demonstration has its working.
+Reading: Step rewards and returns are the release's. The expert is the environment itself, queried in the rollout's
+    state, so a patched rollout continues in a live environment, not on a recording. A rollout's score is the sum of
+    its step rewards and each rollout counts once; the release averages over rows of steps. Groups of equal scores are
+    replaced. Tokens of the expert are context without loss.
+Left out: Screens; chains of thought that another model writes for patches: the environment's demonstration has one.
 Acts: steps_mended > 0 and credit_within > 0
 """
 
@@ -32,25 +32,23 @@ from strop.training.arithmetic.turn_returns import set_turn_advantages
 from strop.training.losses.clip import Clip
 from strop.types import Group, Message, Metrics, Origin, Rollout, Task
 
-# UI-S1's semi-online rollouts (2509.11543): where a completion leaves the expert's path, the expert's own takes its
-# place.
+# UI-S1's semi-online rollouts (2509.11543): an expert step replaces a completion that differs from it.
 
-_FORM, _ACTION = 0.1, 0.9  # what format and action are worth
-_KIND, _READ = 0.5, 0.1  # of the action's worth: the right kind, any other that can be read
+_FORM, _ACTION = 0.1, 0.9  # rewards for the format and for the action
+_KIND, _READ = 0.5, 0.1  # share of the action's reward for the right kind, and for any other valid action
 
 
 @dataclass(frozen=True)
 class Patched(Agent):
-    """Every completion is paid by how it compares with what the environment would do; the first `patches` mismatches
-    are mended.
+    """Agent that rewards each completion by its match with the expert's and patches the first `patches` mismatches.
 
-    From a mended step on the policy reads its own completions with the expert's in place of the wrong one, in a context
-    of its own: what was wrong is trained, what was put there never. The next mismatch ends the rollout.
+    After a patch the rollout continues in a new context with the expert's step in place of the wrong completion. The
+    wrong completion is trained on, the expert's step is not. The next mismatch ends the rollout.
     """
 
-    patches: int = 2  # mismatches that do not end a rollout
-    repairs: bool = True  # False: the wrong completion stays and the environment is told of it, for a control
-    max_turns: int = 16  # of one rollout
+    patches: int = 2  # mismatches that are patched; the next one ends the rollout
+    repairs: bool = True  # False: the wrong completion is executed (control)
+    max_turns: int = 16  # maximum number of turns of a rollout
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -75,43 +73,43 @@ class Patched(Agent):
             heard += [taken, *answer.messages]
             is_open = not answer.done
             if is_open:
-                _tell(dialogue, answer.messages, heard, is_mended=taken is not completion)
+                _continue(dialogue, answer.messages, heard, is_patched=taken is not completion)
         return tuple(paid)
 
 
-def _tell(dialogue: Dialogue, answer: Sequence[Message], heard: Sequence[Message], is_mended: bool) -> None:
-    """The next completion reads the answer, behind another past where that was mended."""
-    if is_mended:
+def _continue(dialogue: Dialogue, answer: Sequence[Message], heard: Sequence[Message], is_patched: bool) -> None:
+    """Append the environment's messages, in a new context after a patch."""
+    if is_patched:
         dialogue.restart(heard)
     else:
         dialogue.hear(answer)
 
 
 def step_reward(completion: Message, wanted: Message) -> float:
-    """A tenth for the format; nine for the action, half of them for its kind, a tenth for any other; 1 is a match."""
+    """0.1 for the format, plus 0.9 for the same action, 0.45 for the same kind or 0.09 for any other action."""
     own, right = action_in(completion), action_in(wanted)
     if not own.is_formed:
         return 0.0
     return _FORM + _ACTION * (1.0 if own == right else _KIND if own.kind == right.kind else _READ)
 
 
-# UI-S1's advantage (2509.11543): a step against the same step of siblings, plus the rollout against its siblings.
+# UI-S1's advantage (2509.11543): step-level plus episode-level group-relative terms.
 
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class StepAndEpisode(Advantage):
-    """A of turn k = step * standardised return of turn k + episode * standardised reward of the rollout.
+    """A of turn k = step * standardized return of turn k + episode * standardized reward of the rollout.
 
-    The return of a turn with its full pay (1: the expert's action) reaches on to the next one's, discounted; that of
-    any other is its own pay, and nothing of it or of what follows reaches back. Steps are compared with those of the
-    same number; one that nobody else has gets 0. Each rollout counts once in the mean of rewards.
+    The return of a turn that matches the expert (reward 1) is its reward plus the discounted return of the next turn;
+    returns of other turns are their reward only and are not added to earlier ones. Turn k is compared with turn k of
+    siblings, and gets 0 if no sibling has one. Each rollout counts once in the mean reward.
     """
 
-    discount: float = 0.5  # from turn to turn
-    step: float = 1.0  # weight of step advantage
-    episode: float = 1.0  # weight of the rollout's
+    discount: float = 0.5  # discount per turn
+    step: float = 1.0  # weight of the step-level term
+    episode: float = 1.0  # weight of the episode-level term
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True
@@ -132,18 +130,20 @@ class StepAndEpisode(Advantage):
                 set_turn_advantages(rollout, advantages)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many steps of a rollout were the expert's, and after how many it was put back on the path."""
+        """Metrics only: steps per rollout that match the expert, and patched steps per rollout."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         matched = sum(_is_match(paid) for rollout in rollouts for paid in rollout.turn_rewards)
-        mended = sum(turn.fresh for rollout in rollouts for turn in rollout.turns)
+        patched = sum(turn.fresh for rollout in rollouts for turn in rollout.turns)
         count = max(len(rollouts), 1)
-        return {"steps_matched": matched / count, "steps_mended": mended / count}
+        return {"steps_matched": matched / count, "steps_mended": patched / count}
 
 
 def step_returns(rollout: Rollout, discount: float) -> list[float]:
-    """What each turn and those after it were paid, as far as the expert was followed."""
+    """The return of each turn: discounted rewards up to the first turn that differs from the expert."""
     if len(rollout.turn_rewards) != len(rollout.turns):
-        raise ConfigurationError(f"StepAndEpisode needs pay for each turn of rollout {rollout.id}: use an agent's")
+        raise ConfigurationError(
+            f"StepAndEpisode needs a reward for each turn of rollout {rollout.id}: use the agent Patched"
+        )
     later, found = 0.0, list[float]()
     for paid in reversed(rollout.turn_rewards):
         found.append(paid + discount * later if _is_match(paid) else paid)
@@ -156,7 +156,7 @@ def _is_match(paid: float) -> bool:
 
 
 def _standardised(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """In units of the sample spread; zeros where all are equal or there is one."""
+    """(value - mean) / sample std; zeros where all are equal or there is one."""
     centred = np.asarray(values, dtype=np.float64)
     centred = centred - centred.mean() if len(centred) else centred
     spread = centred.std(ddof=1) if len(centred) > 1 else 0.0
@@ -165,14 +165,14 @@ def _standardised(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.f
 
 def ui_s1(
     setting: Setting = Setting(env="keyvalue:5"),
-    patches: int = 2,  # mismatches that do not end a rollout
-    repairs: bool = True,  # False: a wrong completion stays, for a control
-    discount: float = 0.5,  # from step to step
-    episode: float = 1.0,  # weight of a rollout's advantage beside that of its steps
+    patches: int = 2,  # mismatches that are patched; the next one ends the rollout
+    repairs: bool = True,  # False: wrong completions are executed instead (control)
+    discount: float = 0.5,  # discount per step
+    episode: float = 1.0,  # weight of the episode-level advantage relative to the step-level one
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
-    minibatches: int = 2,
+    minibatches: int = 2,  # optimizer steps per training batch
 ) -> Run:
-    """GRPO on steps and rollouts along an expert's path."""
+    """GRPO on patched rollouts, with advantages of steps and of whole rollouts."""
     return setting.run(
         "ui_s1",
         StepAndEpisode(discount, episode=episode),

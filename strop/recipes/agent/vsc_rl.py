@@ -1,13 +1,13 @@
-"""A goal is split into subgoals that are told and paid one by one; helpful steps and the best rollouts are imitated.
+"""VSC-RL: DigiRL's filtered step imitation on episodes split into subgoals, plus cloning of the best rollouts.
 
 Title: VSC-RL: Advancing Autonomous Vision-Language Agents with Variational Subgoal-Conditioned Reinforcement Learning
 Paper: arXiv 2502.07949 (2025)
 Claim: Better and more quickly learned than earlier agents in two benchmarks of device control with long tasks.
-Reading: The release: the return of subgoals by DigiRL's hard-filtered update, and in place of the divergence to a
-    reference the cloning of the best 10 % of rollouts. Both are one optimizer step here, a sum, where the release makes
-    two. Rules split goals and judge parts where the paper asks a vision-language model; each part pays 1 / parts, and
-    the classifier learns the share that was met. A first stage shows how parts are told, since the bundled model has
-    read none.
+Reading: As released: the return of subgoals by DigiRL's hard-filtered update, and cloning of the best 10 % of rollouts
+    in place of the divergence to a reference policy. Both are one optimizer step here, a sum, where the release makes
+    two. Rules split goals and judge subgoals, where the paper asks a vision-language model. Each subgoal has reward
+    1 / subgoals, and the value model predicts the share of reached subgoals. The bundled model has never read a
+    subgoal, so supervised steps on demonstrations come first.
 Left out: Pixels, and the offline first phase.
 Acts: stepwise_share > 0 and stepwise_share < 1 and cloned_share > 0 and reward/outcome > 0 with share=0.5, warmup=3
 """
@@ -32,23 +32,23 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Metrics
 
-# VSC-RL's second term (2502.07949): the best rollouts of a batch are imitated as a whole, beside another advantage.
+# VSC-RL's second term (2502.07949): cloning of the best rollouts of a batch, added to another advantage.
 
 
 @dataclass(frozen=True)
-class AlsoBest(Advantage):
-    """`weight` more for every token of the `share` of the batch's rollouts with the largest rewards, at least of one.
+class WithBestCloned(Advantage):
+    """Advantage of `inner`, plus `weight` on all tokens of the `share` of rollouts with the largest rewards.
 
-    Earlier ones go first among equals.
+    At least one rollout is cloned; ties are broken by the order in the batch.
     """
 
     inner: Advantage
-    share: float = 0.1  # of the rollouts of a batch
-    weight: float = 1.0  # of imitation beside the inner advantage
+    share: float = 0.1  # share of a training batch's rollouts that are cloned
+    weight: float = 1.0  # advantage added for cloning
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise ConfigurationError(f"AlsoBest needs a share above 0 and up to 1, got {self.share}")
+            raise ConfigurationError(f"WithBestCloned needs a share above 0 and up to 1, got {self.share}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
@@ -60,7 +60,7 @@ class AlsoBest(Advantage):
                 rollout.facts["cloned"] = 1.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many rollouts were imitated as a whole, and how many have inner advantage somewhere."""
+        """Metrics only: shares of rollouts that are cloned, and that have an inner advantage at any token."""
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.advantages is not None]
         cloned = [rollout.facts.get("cloned", 0.0) for rollout in rollouts]
         inner = [
@@ -72,15 +72,15 @@ class AlsoBest(Advantage):
 
 def vsc_rl(
     setting: Setting = Setting(env="keyvalue:3", groups_per_step=16, group_size=4),
-    share: float = 0.1,  # of the rollouts of a batch whose helpful steps are imitated
-    cost: float = 0.05,  # of a step
-    discount: float = 0.5,  # of the outcome, from turn to turn
-    best: float = 0.1,  # share of rollouts that are cloned as a whole
-    cloning: float = 1.0,  # weight of cloning
-    warmup: int = 10,  # steps in which demonstrations show how subgoals are told
+    share: float = 0.1,  # share of a batch's rollouts whose positive steps are imitated
+    cost: float = 0.05,  # subtracted from each step's advantage
+    discount: float = 0.5,  # discount of the outcome per turn
+    best: float = 0.1,  # share of a batch's rollouts that are cloned as a whole
+    cloning: float = 1.0,  # advantage added for cloning
+    warmup: int = 10,  # supervised steps on demonstrations with subgoals before RL
 ) -> Run:
-    """Imitation whose advantage is 0 or 1 for steps, and 1 more for the best rollouts."""
-    advantage = AlsoBest(HardFiltered(share, "instruction", cost, discount), best, cloning)
+    """Imitation with advantage 0 or 1 for steps, and `cloning` more for the best rollouts."""
+    advantage = WithBestCloned(HardFiltered(share, "instruction", cost, discount), best, cloning)
     values = TurnSuccess(steps=5, device=setting.device)
     run = setting.run("vsc_rl", advantage, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup))
     wrap_envs(run, lambda env: (Subgoals(env),))

@@ -1,16 +1,15 @@
-"""New tasks from failed ones, those within reach tried; the policy is regressed onto advantage, near its last phase.
+"""WebRL: a curriculum of tasks written from failures, regression of log-ratios onto turn advantages, and replay.
 
 Title: WebRL: Training LLM Web Agents via Self-Evolving Online Curriculum Reinforcement Learning
 Paper: arXiv 2411.02337 (2024)
 Claim: On WebArena-Lite Llama-3.1-8B goes from 4.8 to 42.4 % and GLM-4-9B from 6.1 to 43 % (GPT-4-Turbo: 17.6 %).
-Reading: The paper's loss and advantage of each turn, with one beta; its release splits beta by how sure the reference
-    was, keeps the sign of advantage alone and masks what is negative. Rollouts count the same here, and turns within
-    one;
-    there every turn does. Phases are `phase` versions: the reference is the policy of the phase before. Which written
-    tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the paper its critic does. The
-    environment
-    judges where the paper has a learned outcome model. Past successes come back by the perplexity they were written
-    with. Rules of the bundled environments write tasks in place of GPT-4o.
+Reading: The paper's loss and per-turn advantage, with one beta. Its release splits beta by the reference's confidence,
+    keeps only the sign of the advantage and masks negative ones. Here rollouts have equal weight, and turns within a
+    rollout; in the release every turn has. A phase is `phase` versions: the reference is the policy of the previous
+    phase. A value model of prompts (`pcl`) decides which generated tasks are sampled, within the paper's band; in the
+    paper its critic decides. The environment decides about success, where the paper has a learned outcome model. Past
+    successes are replayed by the perplexity at sampling time. Rules of the bundled environments write tasks in place
+    of GPT-4o.
 Left out: A judge of whether a task is feasible at all, the supervised first phase, two heads of the critic.
 Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and reference_version > 0
     with phase=2, sure=1
@@ -51,20 +50,19 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# WebRL's curriculum (2411.02337): tasks that nobody solved are the seeds of new ones.
+# WebRL's curriculum (2411.02337): unsolved tasks are the seeds of new ones.
 #
-# Which of those are within reach is the critic's to say: `WithWritten(band=...)` asks the run's pass-rate estimator
-# before a batch.
+# `WithWritten(band=...)` selects those within reach by the run's pass-rate estimator.
 
 _WANTED = ("similar", "easier")
 
 
 @dataclass(frozen=True)
 class FromFailed(TaskGenerator):
-    """`tasks` new ones from each task that no rollout solved: as hard as it, or with a step less."""
+    """Task generator that writes `tasks` tasks from each unsolved one: equally hard, or one step easier."""
 
-    llm_client: LLMClient | None = None  # who writes; None: the policy itself
-    tasks: int = 2  # that follow from one failure
+    llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
+    tasks: int = 2  # new tasks per unsolved task
 
     def __post_init__(self) -> None:
         if self.tasks < 1:
@@ -79,25 +77,25 @@ class FromFailed(TaskGenerator):
         return [await rewritten(self.llm_client, each, group.task, play) for each in wanted]
 
 
-# WebRL's replay (2411.02337): past successes that the policy is neither sure of nor surprised by, beside what is new.
+# WebRL's replay (2411.02337): past successes of medium perplexity, in addition to new groups.
 #
-# Reading: how likely a rollout was is taken from when it was written; the release asks the newest policy again.
+# Reading: the perplexity is that of sampling time; the release computes it with the newest policy.
 
-_RIGHT = 0.5  # a reward above is a success
-_KEPT = 1000  # old groups, those trained last
+_RIGHT = 0.5  # larger rewards are successes
+_KEPT = 1000  # old groups, the last trained ones
 
 
 @dataclass
 class ConfidentSuccesses(Replaying):
-    """New groups once, the oldest first; on top at most `most` times as many old ones, trimmed to such successes.
+    """Buffer of new groups, each trained once, plus up to `most` times as many old ones with their successes.
 
-    Kept are rollouts with low < exp(mean log-probability) <= high: a perplexity of at least 1 / high and below 1 / low.
+    Replayed successes have low < exp(mean logprob) <= high: a perplexity of at least 1 / high and below 1 / low.
     """
 
-    low: float = 0.5  # probability of a token, in the geometric mean
+    low: float = 0.5  # bounds of the geometric mean token probability
     high: float = 0.95
-    most: float = 2.0  # old groups for each new one
-    seed: int = 0  # of the choice of old ones
+    most: float = 2.0  # old groups per new group
+    seed: int = 0  # for the choice of old groups
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1 or self.most < 0:
@@ -127,16 +125,16 @@ class ConfidentSuccesses(Replaying):
         return len(logprobs) > 0 and self.low < math.exp(float(logprobs.mean())) <= self.high
 
 
-# WebRL's advantage (2411.02337): how much a turn brought the end nearer, half by the critic, half by the outcome.
+# WebRL's advantage (2411.02337): one-step TD error and Monte Carlo advantage of a turn, mixed half and half.
 #
-# Reading: the paper's form; its release adds both, takes 0.05 off, cuts at 1 and keeps the sign.
+# Reading: the paper's form; its release adds both, subtracts 0.05, clips at 1 and keeps the sign.
 
 
 @dataclass(frozen=True)
 class TurnProgress(Advantage):
     """A_t = trace * (r_t + V_(t+1) - V_t) + (1 - trace) * (sum of r from t on - V_t); V before a turn's first token."""
 
-    trace: float = 0.5  # 1 trusts the critic from turn to turn, 0 what was paid in the end
+    trace: float = 0.5  # 1: one-step TD errors, 0: Monte Carlo returns
 
     needs_values: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
@@ -163,17 +161,17 @@ class TurnProgress(Advantage):
 
 # WebRL's loss (2411.02337): beta * log(policy / reference) is regressed onto the advantage.
 #
-# It is 0 at policy ~ reference * exp(A / beta), whoever wrote the rollout, so that old successes may be trained on
-# again; the reference is the policy of the phase before. An action is a turn, with an advantage of its own. Reading:
-# the paper's square with one beta; log-ratios are means over an action's tokens as in the release, which further weighs
-# by how sure the reference was, and drops what is negative.
+# It is 0 at policy ~ reference * exp(A / beta), whichever policy sampled the rollout, so old successes can be replayed;
+# the reference is the policy of the previous phase. An action is a turn, with its own advantage. Reading: the paper's
+# square with one beta; log-ratios are means over an action's tokens as in the release, which also weights by the
+# reference's confidence and drops negative advantages.
 
 
 @dataclass(frozen=True)
 class AdvantageRegression(Loss):
-    """(beta * mean log(policy / reference) - mean A)^2 of each turn; every token of it carries that."""
+    """(beta * mean log(policy / reference) - mean A)^2 of a turn, at each of its tokens."""
 
-    beta: float = 1.0  # the policy goes to reference * exp(A / beta)
+    beta: float = 1.0  # the optimum is reference * exp(A / beta)
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
@@ -185,28 +183,28 @@ class AdvantageRegression(Loss):
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         sizes = over_turns(torch.ones_like(output.logprobs), batch).clamp(min=1)  # [T], tokens of a token's turn
-        moved = over_turns(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")), batch) / sizes  # [T]
+        log_ratio = over_turns(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")), batch) / sizes  # [T]
         wanted = over_turns(batch.advantages.to(moved.dtype), batch) / sizes  # [T]
-        loss = torch.where(batch.trainable, (self.beta * moved - wanted).square(), 0.0)
-        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(moved.abs())}
+        loss = torch.where(batch.trainable, (self.beta * log_ratio - wanted).square(), 0.0)
+        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(log_ratio.abs())}
 
 
 def webrl(
     setting: Setting = Setting(env="keyvalue:3+keyvalue:5", group_size=4),
-    llm_client: str = "rules",  # who writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    share: float = 0.5,  # of the batches that written tasks may have
-    tasks: int = 2,  # that follow from a task nobody solved
-    low: float = 0.05,  # success to predict of a written task that is tried
-    high: float = 0.75,  # success to predict beyond which it is not tried
-    beta: float = 1.0,  # the policy goes to reference * exp(advantage / beta)
-    trace: float = 0.5,  # of advantage that the critic gives from turn to turn; the rest is what was paid in the end
-    phase: int = 20,  # versions after which the reference is the policy of then
-    again: float = 2.0,  # old groups with successes for each new one
-    unsure: float = 0.5,  # probability of a token, in the geometric mean, above which a success comes back
-    sure: float = 0.95,  # and up to which
-    value_learning_rate: float = 1e-4,  # of the critic
+    llm_client: str = "rules",  # writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    share: float = 0.5,  # largest share of generated tasks
+    tasks: int = 2,  # new tasks per unsolved task
+    low: float = 0.05,  # least predicted success rate of a sampled generated task
+    high: float = 0.75,  # largest predicted success rate of a sampled generated task
+    beta: float = 1.0,  # the optimum is reference * exp(advantage / beta)
+    trace: float = 0.5,  # weight of the one-step TD error in the advantage; the rest is the Monte Carlo return
+    phase: int = 20,  # versions between updates of the reference policy
+    again: float = 2.0,  # replayed groups per new group
+    unsure: float = 0.5,  # replayed successes have a larger geometric mean token probability
+    sure: float = 0.95,  # replayed successes have at most this geometric mean token probability
+    value_learning_rate: float = 1e-4,  # learning rate of the critic
 ) -> Run:
-    """An agent's curriculum that grows out of its failures."""
+    """Advantage regression with replay, on a curriculum generated from failures."""
     policy, reference = (TorchTrainer(learning_rate=setting.learning_rate, device=setting.device) for _ in range(2))
     run = setting.run(
         "webrl",

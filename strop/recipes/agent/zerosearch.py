@@ -1,13 +1,13 @@
-"""Learn to search without a search engine: a simulator answers, at first usefully, then with more and more noise.
+"""ZeroSearch: GRPO on search episodes with a simulated search engine whose answers get noisier over the run.
 
 Title: ZeroSearch: Incentivize the Search Capability of LLMs without Searching
 Paper: arXiv 2505.04588 (2025)
 Claim: With a simulator of 7B parameters a policy does as well as with a real engine, with one of 14B better.
-Reading: Noise grows from 0 to a half over the run, by the released curve with base 4; a coin for each query; at most 5
-    turns; the reward is the answer's F1, nothing for layout, as released. The simulator is told question and answer.
-    Rules stand for it by default and write one fact for each query (five texts of 30 words there), a noisy one about
-    another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Held-out tasks are measured with the noise of the
-    start, none. The bundled model has never searched, so a short supervised run shows it how.
+Reading: The noise probability rises from 0 to 0.5 over the run, by the released curve with base 4, sampled for each
+    query; at most 5 turns; the reward is the answer's F1 without a format reward, as released. The simulator reads
+    question and answer. By default rules replace it and write one fact for each query (five texts of 30 words in the
+    paper), a noisy one about another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Evaluation is without
+    noise. The bundled model has never searched, so a short supervised run on demonstrations comes first.
 Left out: The simulator's own fine-tuning; PPO and REINFORCE, which the paper also tries.
 Acts: search_noise > 0 and turns > 1 with warmup_steps=10
 """
@@ -35,20 +35,20 @@ from strop.training.losses.kl import Kl
 
 def zerosearch(
     setting: Setting = Setting(env="search:1", group_size=5),
-    simulator: str = "rules",  # who writes what is found: rules, itself, a model's folder, or http://HOST:PORT/v1#MODEL
-    start: float = 0.0,  # probability of noise at first
-    end: float = 0.5,  # probability of noise at last
-    base: float = 4.0,  # of the curve: 1 is a line, more begins later
+    simulator: str = "rules",  # writes search results: rules, itself, a model folder, or http://HOST:PORT/v1#MODEL
+    start: float = 0.0,  # noise probability at the start of the run
+    end: float = 0.5,  # noise probability at the end of the run
+    base: float = 4.0,  # base of the noise curve: 1 is linear, larger ones rise later
     turns: int = 5,  # maximum number of turns of a rollout
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
     warmup_steps: int = 14,  # supervised steps on demonstrations before RL
 ) -> Run:
-    """Noise reaches its end with the last step."""
+    """GRPO with a noise curriculum, which ends at the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
-    who, seconds = parse_judge(simulator, found), judge_seconds(simulator)
-    wrap_envs(run, lambda env: (SimulatedSearch(_search(env), who, setting.steps, start, end, base, seconds),))
+    client, seconds = parse_judge(simulator, found), judge_seconds(simulator)
+    wrap_envs(run, lambda env: (SimulatedSearch(_search(env), client, setting.steps, start, end, base, seconds),))
     run.rewards = (Refined(found=0.0),)
-    run.warmup = shown(setting, "zerosearch", warmup_steps)  # by real searches: a demonstration believes what it finds
+    run.warmup = shown(setting, "zerosearch", warmup_steps)  # with real searches: demonstrations rely on the results
     run.env_seconds = max(run.env_seconds, seconds)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
@@ -56,5 +56,5 @@ def zerosearch(
 
 def _search(env: Environment) -> Search:
     if not isinstance(env, Search):
-        raise ConfigurationError(f"a search is simulated where there is one: env=search:1, got {env.name}")
+        raise ConfigurationError(f"zerosearch needs a search environment, such as env=search:1, got {env.name}")
     return env

@@ -60,8 +60,7 @@ _SCALES = ("median_mad", "median_std", "none")
 
 @dataclass(frozen=True)
 class MedianCentred(Advantage):
-    """A = (r - median) / (scale + epsilon), median and scale of the whole group, as the gate `WithoutMedian` stores
-    them.
+    """A = (r - median) / (scale + epsilon), median and scale of the whole group from the gate `WithoutMedian`.
 
     The paper's scale is the median absolute deviation, which is 0 in most groups of 0/1 rewards: the one deviating
     rollout would get +-1000. `none` does not divide. `rescale` multiplies by group size / rollouts with a nonzero

@@ -29,9 +29,8 @@ from strop.training.requirements import Need
 from strop.training.trainers.torch import TorchTrainer
 
 # policy / behaviour = r_d * r_s (2605.12070). The mismatch r_d = old / behaviour compares the same weights in trainer
-# and
-# engine. It has no preferred direction, so its band is symmetric and it is a correction. The staleness r_s = policy /
-# old is clipped by the sign of the advantage, in a loss with the same anchor: Clip(anchor=...).
+# and engine. It has no preferred direction, so its band is symmetric and it is a correction. The staleness
+# r_s = policy / old is clipped by the sign of the advantage, in a loss with the same anchor: Clip(anchor=...).
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class OneToken(Loss):
-    """-(1 / samples) * sum over sampled tokens of R log policy; R is 1 for the demonstration's token, `miss` for
-    others.
+    """-(1 / samples) * sum over sampled tokens of R log policy; R is 1 for the demonstration's token, else `miss`.
 
     `miss` below 0 pushes wrong samples down. With miss = 0 the expected gradient is that of supervised learning times
     the policy's probability of the right token, so tokens of probability 0 are not learned. The sampled tokens depend

@@ -44,7 +44,7 @@ _PASSED = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class RubricWins(Reward):
-    """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; no reward without any."""
+    """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; NaN without any."""
 
     judge: LLMClient  # compares two completions, in both orders
     check: Reward | None = None  # programmed check: a rollout that alone reaches 1 wins

@@ -1,12 +1,13 @@
-"""Q has the policy's own logits as its shape: a value is learned for it, then the logits, backed up conservatively.
+"""B-Coder: value-based RL; the policy's logits parametrize Q, with a pretrained V and a conservative Bellman backup.
 
 Title: B-Coder: Value-Based Deep Reinforcement Learning for Program Synthesis
 Paper: arXiv 2310.03173 (2023)
 Claim: Better than policy-based methods in program synthesis, with little reward engineering.
-Reading: Run it twice: the value learns while the policy rests, then `values`, its `checkpoints/step-N/values`, stands
-    still and the logits learn. Half of each group are demonstrations. The text read prints no discount; 1 is taken.
-Left out: Programs and compilers, and with them rewards between a wrong answer and none. A second value head that learns
-    beside the logits, and ranking candidates by the reward that Q implies.
+Reading: Run it twice: the first run trains the value model with the policy frozen; in the second, with
+    values=RUN/checkpoints/step-N/values, the value model is frozen and the logits learn. Half of each group are
+    demonstrations. No discount was found; it is 1.
+Left out: Programs and compilers, and with them rewards between a wrong answer and no answer. A second value head that
+    is trained with the logits, and ranking of candidates by the reward that Q implies.
 Acts: share/teacher > 0 and value_grad_norm > 0
 """
 
@@ -41,71 +42,71 @@ from strop.training.machine.value_model import Bodied
 from strop.training.requirements import Logits, Need
 from strop.types import FilePath, Group, Metrics
 
-# B-Coder's second stage (2310.03173): the policy's own logits learn to be the shape of Q.
+# B-Coder's second stage (2310.03173): the policy's logits are trained as the advantage part of Q.
 #
-# Q(s, a) = alpha * (z(s, a) - max z(s, .)) + V(s), z the policy's logits and V the frozen value of the first stage. It
-# is backed up with the action that the first policy, the reference, likes best; on demonstrations the first term, which
-# is never positive, is pulled to 0, beside plain imitation. Reading: the paper's second value head, which begins at 0
-# and learns with z, is left out.
+# Q(s, a) = alpha * (z(s, a) - max z(s, .)) + V(s), with z the policy's logits and V the frozen value of the first
+# stage. The Bellman backup takes the likeliest action of the reference. On demonstrations the first term, which is
+# never positive, is pushed to 0, in addition to imitation. Reading: the paper's second value head, which starts at 0
+# and is trained with z, is left out.
 
 
 @dataclass(frozen=True)
 class ConservativeQ(Loss):
-    """(r_t + discount * sg Q(s_(t+1), the reference's favourite) - Q(s_t, a_t))^2, nothing after the end.
+    """(r_t + discount * sg Q(s_(t+1), the reference's likeliest action) - Q(s_t, a_t))^2, with Q = 0 after the end.
 
-    The rollout's reward stands on its last token. Demonstrations add `advantage` * alpha * (max z - z) and `imitation`
-    * -log policy per token.
+    The reward is paid at the last token. Demonstrations add, per token, `advantage` * alpha * (max z - z) and
+    `imitation` * -log policy.
     """
 
     alpha: float = 1.0  # scale of the logits in Q
     discount: float = 1.0  # from token to token
-    advantage: float = 0.1  # weight of what demonstrated tokens lack to the likeliest
-    imitation: float = 0.5  # weight of demonstrations' cross-entropy
+    advantage: float = 0.1  # weight of the logit gap of demonstrated tokens to the likeliest token
+    imitation: float = 0.5  # weight of the cross-entropy on demonstrations
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logits("reference")})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if batch.values is None:
-            raise ConfigurationError("ConservativeQ needs the values of its first stage: set values=Conservative(...)")
+            raise ConfigurationError("ConservativeQ needs values from the first stage: set values=Conservative(...)")
         gaps = self.alpha * output.over_both(_gaps, "reference", batch.temperature)  # [T, 2]
-        own, favourite = gaps.select(1, 0), gaps.select(1, 1)
-        goals = _paid(batch) + self.discount * following((favourite + batch.values).detach(), batch)
+        own, greedy = gaps.select(1, 0), gaps.select(1, 1)
+        goals = _final_rewards(batch) + self.discount * following((greedy + batch.values).detach(), batch)
         errors = (goals - own - batch.values).square()
-        taught = batch.on_tokens(is_taught(batch)) & batch.trainable
-        shown = torch.where(taught, -self.advantage * own - self.imitation * output.logprobs, 0.0)
+        demonstrated = batch.on_tokens(is_taught(batch)) & batch.trainable
+        shown = torch.where(demonstrated, -self.advantage * own - self.imitation * output.logprobs, 0.0)
         loss = torch.where(batch.trainable, errors + shown, 0.0)
         return loss, {"q_error": batch.metric(errors), "q_gap": batch.metric(own)}
 
 
 def _gaps(policy: Tensor, reference: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
-    """z - max z of the token and of the reference's favourite, before division by the temperature: [C, 2]."""
+    """z - max z of the token and of the reference's greedy, before division by the temperature: [C, 2]."""
     raw = policy * temperature.unsqueeze(1).to(policy.dtype)
     asked = torch.stack([tokens, reference.argmax(1)], 1)
     return raw.gather(1, asked) - raw.max(1, keepdim=True).values
 
 
-def _paid(batch: Batch) -> Tensor:
-    """The rollout's reward at its last written token, 0 elsewhere: [T]."""
+def _final_rewards(batch: Batch) -> Tensor:
+    """The rollout's reward at its last sampled token, 0 elsewhere: [T]."""
     goes_on = following(torch.ones_like(batch.share), batch)
     return torch.where(batch.trainable & (goes_on == 0), batch.on_tokens(batch.rewards).to(batch.share.dtype), 0.0)
 
 
-# B-Coder's value (2310.03173): the language model's logits are the shape of Q, and only its level is learned.
+# B-Coder's value (2310.03173): Q with the frozen model's logits, in which only V is learned.
 #
-# Q(s, a) = alpha * (z(s, a) - max z(s, .)) + V(s), z the frozen model's logits; backed up with the action that model
-# likes best, for which the first term is 0. This is the paper's first stage; in its second the policy's own logits
-# learn (`ConservativeQ`). Where rewards are high V nears its bound, because it makes up for the gaps: it is no
-# baseline. Reading: ln 2 is taken off softabs, so that V can reach 1.
+# Q(s, a) = alpha * (z(s, a) - max z(s, .)) + V(s), with z the frozen model's logits; the backup takes that model's
+# likeliest action, for which the first term is 0. This is the paper's first stage; in the second the policy's logits
+# learn (`ConservativeQ`). Where rewards are high V approaches its bound, because it compensates for the logit gaps:
+# it is not a baseline. Reading: ln 2 is subtracted from softabs, so that V can reach 1.
 
-_ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expected before anything was seen
+_ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that V starts at 0
 
 
 @dataclass
 class Conservative(Bodied):
-    """Minimizes (r_t + discount * sg V(s_(t+1)) - Q(s_t, a_t))^2; V <= 1 by V = 1 - softabs(v), and 0 after the end.
+    """V <= 1 (by V = 1 - softabs(v), and 0 after the end) that minimizes (r_t + discount * sg V(s_(t+1)) - Q_t)^2.
 
-    The rollout's reward stands on its last token. With `folder` V is what another run saved, and learns no more.
+    The reward is paid at the last token. With `folder`, V is loaded from another run and not trained.
     """
 
     alpha: float = 1.0  # scale of the frozen model's logits in Q
@@ -126,9 +127,9 @@ class Conservative(Bodied):
 
     def predict(self, groups: Sequence[Group]) -> None:
         rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._ready().told(rollouts)
+        found = self._ready().told(rollouts)
         for rollout in rollouts:
-            raw = told.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
+            raw = found.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
             rollout.values = bounded(torch.from_numpy(raw)).numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
@@ -156,7 +157,7 @@ class Conservative(Bodied):
 
     @torch.no_grad()
     def _gaps(self, part: Part) -> Tensor:
-        """z(s, a) - max z(s, .) of the frozen model at the written tokens: [R], never positive."""
+        """z(s, a) - max z(s, .) of the frozen model at the sampled tokens: [R], never positive."""
         hidden = part.sequences.hidden_states(self._model).index_select(0, part.rows - 1)
         scores = logits(self._model, hidden).float()
         chosen = torch.from_numpy(np.concatenate([t.tokens for a in part.rollouts for t in a.turns])).to(scores.device)
@@ -165,18 +166,18 @@ class Conservative(Bodied):
 
 def bounded(raw: Tensor) -> Tensor:
     """1 - softabs(raw + c), softabs(x) = (softplus(x) + softplus(-x)) / 2 - ln 2: at most 1, and 0 at 0."""
-    moved = raw + _ZERO
-    soft = (torch.nn.functional.softplus(moved) + torch.nn.functional.softplus(-moved)) / 2
+    shifted = raw + _ZERO
+    soft = (torch.nn.functional.softplus(shifted) + torch.nn.functional.softplus(-shifted)) / 2
     return 1 - (soft - math.log(2))
 
 
 def action_values(gaps: Tensor, values: Tensor, alpha: float) -> Tensor:
-    """Q of the chosen actions: its softmax over actions at alpha is the frozen model's distribution, whatever V is."""
+    """Q of the chosen actions; softmax(Q / alpha) over actions is the frozen model's distribution for any V."""
     return alpha * gaps + values
 
 
 def backed_up(values: NDArray[Any], reward: float, discount: float) -> NDArray[np.float64]:
-    """r_t + discount * V(s_(t+1)) of one rollout, for the frozen model's favourite next action: [N]."""
+    """r_t + discount * V(s_(t+1)) of one rollout, for the frozen model's greedy next action: [N]."""
     targets = discount * np.append(values[1:].astype(np.float64), 0.0)[: len(values)]
     targets[-1:] += reward
     return targets
@@ -189,12 +190,12 @@ def _split(values: Tensor, part: Part) -> list[NDArray[np.float32]]:
 
 def b_coder(
     setting: Setting = Setting(),
-    values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
+    values: str = "",  # checkpoints/step-N/values of the first run; empty: train the value model
     alpha: float = 1.0,  # scale of the logits in Q
-    advantage: float = 0.1,  # weight of what demonstrated tokens lack to the likeliest
-    imitation: float = 0.5,  # weight of demonstrations' cross-entropy
+    advantage: float = 0.1,  # weight of the logit gap of demonstrated tokens to the likeliest token
+    imitation: float = 0.5,  # weight of the cross-entropy on demonstrations
 ) -> Run:
-    """Without `values` the value model learns and the policy rests."""
+    """Two runs: without `values` the value model is trained; with `values` the policy."""
     loss = ConservativeQ(alpha, advantage=advantage, imitation=imitation) if values else Reinforce(weight=0.0)
     parts = {
         "values": Conservative(alpha, folder=values, device=setting.device),

@@ -1,16 +1,15 @@
-"""Learn which tokens lead to completions that end wrong, then decode with those tokens capped.
+"""Dead-end analysis: a value model of undesired endings caps the next-token probabilities at decoding.
 
 Title: Systematic Rectification of Language Models via Dead-end Analysis
 Paper: arXiv 2302.14003 (2023)
 Claim: Less toxic text than other controlled decoding, by a small value model that needs only the output distribution.
-Reading: Undesired is a wrong answer. Run it twice: the policy rests while the value learns, then `values`, its
-    `checkpoints/step-N/values`, caps the next token's probability at 1 + Q - margin. As released: three passes over
-    what was sampled, a slow copy that follows by 0.1, a margin of 0.1. The value is that of the completions that were
-    seen,
-    so where most of them are wrong every cap is low: after 4 steps of learning on arithmetic:4, 0 of 8 held-out tasks
-    were solved with caps and 2 without. It is for environments in which most completions end well, as most texts are
-    not toxic.
-Left out: A value model that is smaller than the policy.
+Reading: An undesired ending is a wrong answer. Run it twice: the first run trains the value model with the policy
+    frozen; the second, with values=RUN/checkpoints/step-N/values, caps the next token's probability at 1 + Q - margin.
+    As in the release: three passes over each batch, a target network with rate 0.1, a margin of 0.1. The value is that
+    of the sampled completions, so if most of them are wrong every cap is low: after 4 steps of training on
+    arithmetic:4, 0 of 8 held-out tasks were solved with caps and 2 without. The method suits environments in which most
+    completions end well, as most texts are not toxic.
+Left out: A value model smaller than the policy.
 Acts: value_grad_norm > 0
 """
 
@@ -39,23 +38,22 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.value_body import AFTER, Part, ValueBody
 from strop.types import Group, Metrics, Rollout
 
-# Dead-end analysis's rectified policy (2302.14003): no token is likelier than the probability that it leads to no dead
-# end.
+# The rectified policy (2302.14003): a token's probability is at most its probability of avoiding a dead end.
 #
-# Reading: the cap holds after probabilities add up to 1 again, as the paper's bound has it; the release caps twice and
-# ends above it. Tokens under their cap keep their proportions to each other.
+# Reading: the cap holds after renormalization, as in the paper's bound; the release caps twice and ends above it.
+# Tokens below their cap keep their proportions to each other.
 
-_LEAST = 1e-7  # of a cap
+_LEAST = 1e-7  # smallest cap
 
 
 @dataclass(frozen=True)
 class Capped(Guidance):
-    """min(s * p, cap) with the one s for which they add up to 1; cap = 1 + Q - margin of a candidate, 1 of others.
+    """min(s * p, cap), s such that probabilities add up to 1; cap = 1 + Q - margin for candidates, 1 for other tokens.
 
-    Where even all caps together are less than 1, candidates have their caps in proportion.
+    If all caps add up to less than 1, probabilities are proportional to the caps.
     """
 
-    margin: float = 0.1  # below what the value allows
+    margin: float = 0.1  # subtracted from the cap 1 + Q
 
     file: ClassVar[str] = "dead_end_weights.safetensors"
 
@@ -70,41 +68,39 @@ class Capped(Guidance):
 
 
 def capped(probabilities: Tensor, caps: Tensor) -> Tensor:
-    """The distribution with every probability at its cap or at s times what it was: [V].
+    """The distribution in which every probability is at its cap or s times its old value: [V].
 
-    Tokens reach their caps in the order of cap / p; s is found by going through them once.
+    Tokens reach their caps in the order of cap / p; one pass in that order finds s.
     """
     if float(caps.sum()) <= 1:
         return caps / caps.sum()
     order = torch.argsort(caps / probabilities)
-    taken = caps[order].cumsum(0)  # if the first k + 1 are at their caps
-    left = 1 - torch.cat([taken.new_zeros(1), taken[:-1]])  # for those that are not, if the first k are
-    rest = probabilities[order].flip(0).cumsum(0).flip(0)  # [V], of those from k on
+    taken = caps[order].cumsum(0)  # mass if the first k + 1 tokens are at their caps
+    left = 1 - torch.cat([taken.new_zeros(1), taken[:-1]])  # mass for the others if the first k are
+    rest = probabilities[order].flip(0).cumsum(0).flip(0)  # [V], old mass of tokens from k on
     scale = left / rest
-    free = int(
-        (scale * probabilities[order] <= caps[order]).to(torch.int8).argmax()
-    )  # the first that stays below its cap
+    free = int((scale * probabilities[order] <= caps[order]).to(torch.int8).argmax())  # first token below its cap
     return torch.minimum(probabilities * scale[free], caps)
 
 
-# Dead-end analysis (2302.14003): how certain it is that a completion goes wrong whatever follows, learned by SARSA.
+# Dead-end analysis (2302.14003): value of an undesired ending, learned by SARSA.
 #
-# Reading: undesired is a rollout whose reward is below one half; the paper's are toxic texts. As released, the value
-# is that of the completions that were seen, and not of the best ones.
+# Reading: a reward below 0.5 is undesired; in the paper, toxic text. As in the release, the value is that of the
+# sampled completions, not of the best ones.
 
 _NAME, _SLOW = "dead_end", "dead_end_slow"
 
 
 @dataclass
 class DeadEnd(ValueModel):
-    """Q of each token, from -1 (the completion ends undesired) to 0: mean of (Q - y)^2 over all tokens.
+    """Q of each token from -1 (undesired ending) to 0, trained with the mean of (Q - y)^2 over all tokens.
 
-    y is -1 or 0 at a rollout's last token and a slow copy's Q of the next token before it, held within -1 and 0; the
-    copy follows by `rate` after every step. `values` are 1 + Q, the probability that it ends well.
+    y is -1 or 0 at a rollout's last token, and before it the target network's Q of the next token, clamped to [-1, 0].
+    The target network follows by `rate` after every step. `values` are 1 + Q, the probability of a good ending.
     """
 
     learning_rate: float = 3e-4  # of Adam
-    rate: float = 0.1  # at which the slow copy follows
+    rate: float = 0.1  # of the target network's moving average
     steps: int = 3  # per batch
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
@@ -121,10 +117,10 @@ class DeadEnd(ValueModel):
 
     def predict(self, groups: Sequence[Group]) -> None:
         rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._ready()[0].told(rollouts)
+        found = self._ready()[0].told(rollouts)
         for rollout in rollouts:
-            found = told.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, AFTER, 0]
-            rollout.values = 1 + found.clip(-1, 0)
+            own = found.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, AFTER, 0]
+            rollout.values = 1 + own.clip(-1, 0)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body, slow = self._ready()
@@ -162,12 +158,12 @@ class DeadEnd(ValueModel):
 
 
 def ending(rollout: Rollout) -> float:
-    """-1 where a rollout went wrong, else 0."""
+    """-1 for an undesired rollout, else 0."""
     return -1.0 if rollout.reward < 0.5 else 0.0
 
 
 def targets(later: NDArray[np.float32], end: float) -> NDArray[np.float64]:
-    """Of each token: what the slow copy says of the next one, and of the last one how it ended: [N]."""
+    """Target of each token: the target network's Q of the next token; `end` for the last one: [N]."""
     return np.asarray(np.append(later[1:].astype(np.float64), end).clip(-1, 0))
 
 
@@ -178,12 +174,12 @@ def _loss(outputs: Tensor, part: Part, later: dict[str, NDArray[np.float32]], co
 
 def dead_end(
     setting: Setting = Setting(),
-    values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
-    margin: float = 0.1,  # below the cap that the value allows
+    values: str = "",  # checkpoints/step-N/values of the first run; empty: train the value model
+    margin: float = 0.1,  # subtracted from the cap 1 + Q
 ) -> Run:
-    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, rollouts are capped by it."""
-    resting = (Reinforce(weight=0.0),)
+    """Trains a value model; with `values`, decodes with its caps. The policy stays frozen."""
+    frozen_policy = (Reinforce(weight=0.0),)
     if values:
         engine = Guided(values, Capped(margin), device=setting.device)
-        return setting.run("dead_end", Constant(), resting, engine=engine, rescore_every=0)
-    return setting.run("dead_end", Residual(), resting, values=DeadEnd(device=setting.device))
+        return setting.run("dead_end", Constant(), frozen_policy, engine=engine, rescore_every=0)
+    return setting.run("dead_end", Residual(), frozen_policy, values=DeadEnd(device=setting.device))

@@ -1,13 +1,14 @@
-"""A value model learned first, then frozen, and a policy that learns from it alone.
+"""DVPO: PPO with advantages from a pretrained, frozen global value model alone; no reward in the policy's training.
 
 Title: Lean and Mean: Decoupled Value Policy Optimization with Global Value Guidance
 Paper: arXiv 2502.16944 (2025)
 Claim: 40 % less GPU memory and 35 % less time than PPO at its quality.
-Reading: Values are whitened first and tokens pay the KL, as released. The state after the last token is given the last
-    value, so that advantage telescopes; the release puts 0 there.
-    The value model reads task and answer, as released. Run it twice: without `critic` the value model learns and the
-    policy rests, then with its `checkpoints/step-N/values`.
-Left out: A weight of the KL that adapts to a target of 6 nats; a value model that sees trajectories of the policy.
+Reading: Values are whitened first, and the KL penalty is a per-token reward, as in the release. The state after the
+    last token gets the last value, so that advantages telescope; the release uses 0. The value model reads task and
+    answer, as in the release. Run it twice: first without `critic`, which trains the value model with the policy
+    frozen, then with critic=RUN/checkpoints/step-N/values.
+Left out: An adaptive KL coefficient with a target of 6 nats; a value model that reads earlier trajectories of the
+    policy.
 Acts: credit_within > 0 and value_grad_norm > 0
 """
 
@@ -35,23 +36,23 @@ from strop.training.requirements import PolicyStatistic
 from strop.training.values.critic import Critic
 from strop.types import FilePath, Group, Metrics, Rollout
 
-# DVPO's advantage (2502.16944): what a frozen value model says, and no reward at all.
+# DVPO's advantage (2502.16944): differences of a frozen value model's values, without any reward.
 #
-# Reading: the state after the last token is given the last value, so that advantage telescopes; taken literally the
-# release puts 0 there, and every advantage is minus the value.
+# Reading: the state after the last token gets the last value, so that advantages telescope. The release uses 0 there,
+# which makes every advantage minus the value.
 
 
 @dataclass(frozen=True)
 class ValueGuided(Advantage):
-    """Generalized advantages of the values alone, V after the end as at the end; whitened over the batch's tokens.
+    """GAE on the values alone, with V after the end equal to the last V; whitened over the batch's tokens.
 
-    With trace and discount 1, and no KL: A_t = V_end - V_t.
+    With trace and discount 1, and no KL penalty: A_t = V_end - V_t.
     """
 
     discount: float = 1.0  # from token to token
-    trace: float = 0.95  # lambda: 1 looks to the end, 0 one token ahead
-    kl: float = 0.0  # weight of log(policy / reference), which each token pays
-    whiten_values: bool = False  # over the tokens of the batch, before anything else
+    trace: float = 0.95  # lambda of GAE
+    kl: float = 0.0  # weight of the per-token KL penalty, log(policy / reference)
+    whiten_values: bool = False  # whiten the values over the tokens of the batch first
 
     needs_values: ClassVar[bool] = True
 
@@ -69,7 +70,7 @@ class ValueGuided(Advantage):
             rollout.advantages = own.astype(np.float32)
 
     def _advantage(self, rollout: Rollout, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Before it is whitened: [N]."""
+        """Advantage before whitening: [N]."""
         end = float(values[-1]) if len(values) else 0.0
         return traced(kl_payments(rollout, self.kl), values, end, self.discount, self.trace)
 
@@ -81,17 +82,18 @@ def _values(rollout: Rollout) -> NDArray[np.float64]:
     return rollout.values.astype(np.float64)
 
 
-# A global value model (DVPO, 2502.16944): learned beforehand, frozen while the policy learns from it.
+# A global value model (DVPO, 2502.16944): trained beforehand, frozen while the policy learns.
 #
-# Reading: the value model reads task and answer, as in the release; the paper also shows it trajectories of the policy.
+# Reading: the value model reads task and answer, as in the release; in the paper it also reads trajectories of the
+# policy.
 
 
 @dataclass
 class FrozenCritic(ValueModel):
-    """Values of a critic that a run saved (`checkpoints/step-N/values`); it sees new rewards only to be judged."""
+    """A saved critic (`checkpoints/step-N/values` of another run) that is not trained; it reports its calibration."""
 
     folder: FilePath  # checkpoints/step-N/values of another run
-    max_tokens: int = 4096  # of one pass
+    max_tokens: int = 4096  # of one forward pass
     device: str = "cpu"
 
     _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
@@ -104,12 +106,12 @@ class FrozenCritic(ValueModel):
         if self._body is None:
             raise ConfigurationError("FrozenCritic has no model yet: call open(model, seed) first")
         rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._body.told(rollouts)
+        found = self._body.told(rollouts)
         for rollout in rollouts:
-            rollout.values = told[rollout.id][:, BEFORE, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
+            rollout.values = found[rollout.id][:, BEFORE, 0] if rollout.id in found else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing is learned; how well the rewards were predicted is still said."""
+        """Learns nothing; reports how well the values predicted the rewards."""
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
         values = [rollout.values for rollout in rollouts if rollout.values is not None]
         rewards = [np.full(len(own), rollout.reward) for own, rollout in zip(values, rollouts, strict=True)]
@@ -118,14 +120,14 @@ class FrozenCritic(ValueModel):
 
 def dvpo(
     setting: Setting = Setting(),
-    critic: str = "",  # checkpoints/step-N/values of the first run; empty: learn it
-    trace: float = 0.95,  # lambda of generalized advantage estimation
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.2,  # weight of log(policy / reference), which each token pays
+    critic: str = "",  # checkpoints/step-N/values of the first run; empty: train the critic
+    trace: float = 0.95,  # lambda of GAE
+    clip: float = 0.2,  # PPO clip range of the importance ratio
+    kl: float = 0.2,  # weight of the per-token KL penalty, log(policy / reference)
 ) -> Run:
-    """Without `critic` the value model learns and the policy rests; then give its `checkpoints/step-N/values`."""
+    """Two runs: without `critic` the value model is trained; with `critic` the policy."""
     if not critic:
-        resting, learning = (Reinforce(weight=0.0),), Critic(device=setting.device)
-        return setting.run("dvpo", Gae(trace=trace, whiten=False), resting, values=learning)
+        frozen_policy, learning = (Reinforce(weight=0.0),), Critic(device=setting.device)
+        return setting.run("dvpo", Gae(trace=trace, whiten=False), frozen_policy, values=learning)
     advantage, frozen = ValueGuided(trace=trace, kl=kl, whiten_values=True), FrozenCritic(critic, device=setting.device)
     return setting.run("dvpo", advantage, (Clip(clip, clip),), values=frozen)

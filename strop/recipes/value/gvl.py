@@ -1,13 +1,13 @@
-"""An LLM client sees the steps of a rollout out of order and says how far each is; what rises with time is imitated.
+"""GVL: an LLM scores the progress of shuffled steps; rollouts with rising progress are imitated, weighted by it.
 
 Title: Vision Language Models are In-Context Value Learners
 Paper: arXiv 2411.04549 (2024)
-Claim: Progress of more than 300 real robot tasks is told without training, and serves to choose data and weigh it.
-Reading: Steps of a dialogue stand for frames of a video. Rollouts are the policy's own, where the paper has collected
-    ones: those of a value-order correlation of at least 0.5 are kept, and each step is imitated with the weight
-    exp(sharpness * its progress). Both constants are from memory of the paper. The environment's own pay is measured
-    alone.
-Left out: Images. Solved examples in the LLM client's context.
+Claim: Progress of more than 300 real robot tasks is predicted without training, and serves to select and weight data.
+Reading: Steps of a dialogue replace frames of a video. Rollouts are the policy's own; the paper uses collected ones.
+    Rollouts with a value-order correlation of at least 0.5 are kept, and each step is imitated with the weight
+    exp(sharpness * its progress). Both constants are not verified against the paper. The environment's own reward is
+    logged with weight 0.
+Left out: Images. Solved examples in the LLM's context.
 Acts: reward/in_context_progress != 0 and progress_weight_spread > 0
 """
 
@@ -41,12 +41,12 @@ from strop.standins.judges.progress import guessing
 from strop.training.losses.reinforce import Reinforce
 from strop.types import GateResult, Group, Metrics, Rollout, Sampling
 
-# GVL's choice of data (2411.04549): rollouts whose predicted progress rises with time.
+# GVL's data selection (2411.04549): rollouts whose predicted progress rises with time.
 
 
 @dataclass(frozen=True)
 class Ordered(Gate):
-    """Keep rollouts whose value-order correlation is at least `least`; those that were never judged leave, too."""
+    """Keeps rollouts with a value-order correlation of at least `least`; unscored rollouts are dropped."""
 
     least: float = 0.5  # from -1 to 1
 
@@ -61,21 +61,20 @@ class Ordered(Gate):
         return GateResult(replace(group, rollouts=kept), f"kept {len(kept)} rollouts that made progress")
 
 
-# GVL's progress (2411.04549): an LLM client sees a rollout's steps out of order and says how far along each one is.
+# GVL's progress (2411.04549): an LLM reads a rollout's steps in shuffled order and estimates the progress of each.
 #
-# Put back in order, the numbers should rise: their rank correlation with time says how much of a rollout was progress.
-# Readings: steps of a dialogue stand for frames of a video. An answer that leaves a step out, or calls all of them
-# equally far, is no score; one step alone has nothing to order, which is a score of 0.
+# The score is the rank correlation of the estimates with time. Readings: steps of a dialogue replace frames of a video.
+# An answer that misses a step, or gives all steps the same number, is no score; a single step scores 0.
 
 
 @dataclass(frozen=True)
 class InContextProgress(Reward):
-    """The value-order correlation of each rollout, from -1 to 1; 0 for one step alone."""
+    """The value-order correlation of each rollout, from -1 to 1; 0 for a single step."""
 
     llm_client: LLMClient
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM client does the work
+    is_inline: ClassVar[bool] = True  # it only waits for its LLM client
 
     async def __call__(self, group: Group) -> list[float]:
         return list(await asyncio.gather(*(self._score(rollout) for rollout in group.rollouts)))
@@ -88,11 +87,11 @@ class InContextProgress(Reward):
         order = np.random.default_rng(key).permutation(len(others))
         asked = question(rollout.task.messages[-1].content, first, [others[place] for place in order])
         own = await verdict(self.llm_client, asked, PERCENTAGES, Sampling(temperature=0.0), key)
-        said = percentages(own, len(others))
-        if said is None:
+        estimates = percentages(own, len(others))
+        if estimates is None:
             return math.nan
         values = [0.0] * (len(others) + 1)
-        for place, value in zip(order.tolist(), said, strict=True):
+        for place, value in zip(order.tolist(), estimates, strict=True):
             values[place + 1] = value
         if (found := order_correlation(values)) is None:
             return math.nan
@@ -100,14 +99,14 @@ class InContextProgress(Reward):
         return found
 
 
-# GVL's advantage-weighted regression (2411.04549): a turn counts by how much progress it made.
+# GVL's advantage-weighted regression (2411.04549): a turn is weighted by its progress.
 
 
 @dataclass(frozen=True)
 class ProgressWeighted(Advantage):
-    """exp(sharpness * (progress after the turn - progress before it)) for all tokens of a turn; 1 where none was told.
+    """exp(sharpness * (progress after the turn - progress before it)) for all tokens of a turn; 1 if unknown.
 
-    Progress before the first turn is 0, as is that of the first turn itself, with which all others are compared.
+    Progress is 0 before the first turn and after it: the first turn is the reference for all others.
     """
 
     sharpness: float = 1.0  # 0: plain imitation
@@ -124,16 +123,16 @@ class ProgressWeighted(Advantage):
             rollout.advantages = np.repeat(np.array(weights, np.float32), sizes)
 
     def weights(self, rollout: Rollout) -> list[float]:
-        """One per turn."""
-        told = [rollout.facts.get(f"{PROGRESS}{turn}") for turn in range(len(rollout.turns))]
+        """One weight per turn."""
+        progress = [rollout.facts.get(f"{PROGRESS}{turn}") for turn in range(len(rollout.turns))]
         made = [
             0.0 if now is None or before is None else now - before
-            for before, now in zip([0.0, *told], told, strict=False)
+            for before, now in zip([0.0, *progress], progress, strict=False)
         ]
         return [math.exp(self.sharpness * each) for each in made]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how unevenly turns count."""
+        """Learns nothing; reports the standard deviation of the turns' weights."""
         weights = [each for group in groups for rollout in group.scored for each in self.weights(rollout)]
         return {"progress_weight_spread": float(np.std(weights)) if weights else 0.0}
 

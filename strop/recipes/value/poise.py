@@ -1,11 +1,11 @@
-"""Two rollouts per task, and a baseline that one's hidden states give the other.
+"""POISE: groups of two with a cross-rollout baseline, a ridge regression on the policy's own hidden states.
 
 Title: Your Language Model is Its Own Critic: Reinforcement Learning with Value Estimation from Actor's Internal
     States
 Paper: arXiv 2605.07579 (2026)
 Claim: As good as DAPO for less computation.
-Reading: The last layer's states stand for those of layer 19; the three entropy metrics are mean, spread and largest.
-    The paper's ridge of 0.01 is for draws of over 1000 rollouts: 64 it learns by heart.
+Reading: States of the last layer replace those of layer 19; the three entropy features are mean, standard deviation and
+    maximum. The paper's ridge of 0.01 is for batches of over 1000 rollouts and overfits batches of 64.
 Acts: explained_variance != 0
 """
 
@@ -30,24 +30,24 @@ from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, PolicyStatistic
 from strop.types import Group, Metrics, Rollout
 
-# POISE (2605.07579): the policy's own hidden states and entropies foretell the reward, through a ridge regression.
+# POISE (2605.07579): a ridge regression predicts the reward from the policy's own hidden states and entropies.
 #
 # A rollout's baseline comes from its siblings' states and never from its own, so that the gradient stays unbiased.
-# Reading: the last layer's states stand for those of layer 19; the three entropy metrics are mean, spread and largest;
-# with more than two rollouts the baseline is the mean of what the others foretell, the target the mean of their
-# rewards.
+# Reading: states of the last layer replace those of layer 19; the three entropy features are mean, standard deviation
+# and maximum; with more than two rollouts the baseline is the mean prediction from the siblings, and the target is
+# their mean reward.
 
 _FILE = "probe.safetensors"
 
 
 @dataclass
 class Probe(ValueModel):
-    """Fills `values` with one number per rollout; refitted after every step on the last `window` draws."""
+    """Reward probe with one value per rollout, refitted after every step on the last `window` training batches."""
 
     ridge: float = 0.01  # of the regression
-    tokens: int = 10  # at the end of the prompt, and of what was written, whose states are averaged
-    window: int = 8  # draws
-    low: float = 0.0  # rewards lie between
+    tokens: int = 10  # last tokens of the prompt, and of the completion, whose states are averaged
+    window: int = 8  # training batches
+    low: float = 0.0  # smallest prediction
     high: float = 1.0  # largest prediction
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY, HIDDEN, PROMPT_HIDDEN})
@@ -61,14 +61,14 @@ class Probe(ValueModel):
 
     def problems(self, run: Any) -> list[str]:
         size = run.budget.size
-        return [f"a baseline from siblings needs >= 2 rollouts per group, got {size}"] if size and size < 2 else []
+        return [f"a baseline from siblings needs group_size >= 2, got {size}"] if size and size < 2 else []
 
     def open(self, model: Path, seed: int) -> None:
         self._fit, self._batches = None, []
 
     def predict(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            predicted = {rollout.id: self.foretell(rollout) for rollout in group.scored if rollout.num_tokens}
+            predicted = {rollout.id: self.expected_reward(rollout) for rollout in group.scored if rollout.num_tokens}
             for rollout in group.scored:
                 others = [value for name, value in predicted.items() if name != rollout.id]
                 rollout.values = np.full(rollout.num_tokens, np.mean(others) if others else 0.0, dtype=np.float32)
@@ -87,8 +87,8 @@ class Probe(ValueModel):
             self._fit = fitted(self._batches, self.ridge)
         return calibration(np.array(expected), np.array(rewards))
 
-    def foretell(self, rollout: Rollout) -> float:
-        """The reward a rollout's states promise; the lowest one while nothing was learned."""
+    def expected_reward(self, rollout: Rollout) -> float:
+        """The predicted reward of a rollout; `low` before the first fit."""
         if self._fit is None:
             return self.low
         return float(np.clip(self._fit(self._features(rollout)), self.low, self.high))
@@ -113,11 +113,11 @@ class Probe(ValueModel):
 
 def poise(
     setting: Setting = Setting(group_size=2, groups_per_step=32),
-    low: float = 0.2,
-    high: float = 0.28,  # the upper bound of a ratio is 1 + high
-    ridge: float = 300.0,  # the paper's 0.01 is for draws of over 1000 rollouts: 64 it learns by heart
-    window: int = 32,
+    low: float = 0.2,  # the lower clip bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper clip bound of a ratio is 1 + high
+    ridge: float = 300.0,  # the paper's 0.01 is for batches of over 1000 rollouts and overfits 64
+    window: int = 32,  # training batches that the regression is fitted on
 ) -> Run:
-    """No critic, no spread: a ridge regression on the policy's own hidden states."""
+    """A ridge regression on the policy's own hidden states as the baseline; no critic, no standard deviation."""
     values = Probe(ridge=ridge, window=window)
     return setting.run("poise", Residual(), (Clip(low, high),), values=values, reduction=SequenceMean())

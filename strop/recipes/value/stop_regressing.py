@@ -1,9 +1,9 @@
-"""PPO with a critic that classifies: returns as distributions over bins, learned by cross-entropy.
+"""PPO with a classification critic (HL-Gauss): values as distributions over bins, trained by cross-entropy.
 
 Title: Stop Regressing: Training Value Functions via Classification for Scalable Deep RL
 Paper: arXiv 2403.03950 (2024)
 Claim: Values learned by cross-entropy scale better than by regression, from Atari to a language agent.
-Reading: The target is HL-Gauss with the paper's 0.75 bins; rewards from 0 to 1 have a margin on both sides.
+Reading: The target is HL-Gauss with the paper's width of 0.75 bins; the range has a margin around rewards from 0 to 1.
 Acts: value_cross_entropy > 0 and credit_within > 0
 """
 
@@ -28,22 +28,22 @@ from strop.training.machine.value_body import BEFORE, Part, ValueBody
 from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics
 
-# A critic that classifies (2403.03950): values as a distribution over bins, learned by cross-entropy.
+# A classification critic (2403.03950): values as a distribution over bins, trained by cross-entropy.
 #
-# The target is a Gaussian around the return, cut into the bins (HL-Gauss). Bootstrapping uses the decoded number.
+# The target is a Gaussian around the return, integrated over the bins (HL-Gauss). Bootstrapping uses the expectation.
 
 
 @dataclass
 class BinnedCritic(Bodied):
-    """V = sum_k softmax(logits)_k * centre_k; loss -sum_k q_k log softmax(logits)_k, q the target's bins.
+    """Critic V = sum_k softmax(logits)_k * centre_k with loss -sum_k q_k log softmax(logits)_k, q the target's bins.
 
-    `smoothing` is the Gaussian's width in bins: the paper's 0.75 lights about six of them. Near the ends of the range
-    the cut Gaussian biases the mean, so leave a margin of two bins.
+    `smoothing` is the Gaussian's width in bins: the paper's 0.75 spreads it over about six bins. Near the ends of the
+    range the truncated Gaussian biases the mean, so leave a margin of two bins.
     """
 
-    low: float = -0.2  # end of the range
-    high: float = 1.2  # end of the range
-    bins: int = 51  # of the distribution
+    low: float = -0.2  # lower end of the range
+    high: float = 1.2  # upper end of the range
+    bins: int = 51  # number of bins
     smoothing: float = 0.75  # the Gaussian's width in bins
     learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
@@ -57,12 +57,12 @@ class BinnedCritic(Bodied):
 
     @property
     def edges(self) -> Tensor:
-        """[K + 1]."""
+        """Bounds of the bins: [K + 1]."""
         return torch.linspace(self.low, self.high, self.bins + 1, device=self.device)
 
     @property
     def centres(self) -> Tensor:
-        """[K]."""
+        """Centres of the bins: [K]."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def open(self, model: Path, seed: int) -> None:
@@ -70,9 +70,9 @@ class BinnedCritic(Bodied):
 
     def predict(self, groups: Sequence[Group]) -> None:
         rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._ready().told(rollouts)
+        found = self._ready().told(rollouts)
         for rollout in rollouts:
-            logits = torch.from_numpy(told.get(rollout.id, np.zeros((0, 2, self.bins), np.float32))[:, BEFORE])
+            logits = torch.from_numpy(found.get(rollout.id, np.zeros((0, 2, self.bins), np.float32))[:, BEFORE])
             rollout.values = self.decoded(logits.to(self.device)).cpu().numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
@@ -94,7 +94,7 @@ class BinnedCritic(Bodied):
         return {**calibration(values, returns), "value_cross_entropy": sum(entropies), "value_grad_norm": norm}
 
     def target(self, returns: Tensor) -> Tensor:
-        """Bins of a Gaussian around each return, held within the range: [R] -> [R, K]."""
+        """Bin probabilities of a Gaussian around each return, clamped to the range: [R] -> [R, K]."""
         width = self.smoothing * (self.high - self.low) / self.bins
         held = returns.clamp(self.low, self.high).unsqueeze(1)
         mass = torch.special.ndtr((self.edges - held).double() / width)  # [R, K + 1]
@@ -102,7 +102,7 @@ class BinnedCritic(Bodied):
         return shares.to(returns.dtype)
 
     def decoded(self, logits: Tensor) -> Tensor:
-        """[R, K] -> [R]."""
+        """Expectation over the bins: [R, K] -> [R]."""
         return logits.softmax(-1) @ self.centres
 
 
@@ -114,10 +114,10 @@ def _array(found: np.ndarray[tuple[int], np.dtype[np.float32]] | None) -> np.nda
 
 def stop_regressing(
     setting: Setting = Setting(),
-    bins: int = 51,  # of the distribution of returns
-    trace: float = 0.95,  # lambda of generalized advantage estimation
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    bins: int = 51,  # bins of the value distribution
+    trace: float = 0.95,  # lambda of GAE
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """Rewards from 0 to 1, with a margin on both sides."""
+    """PPO with a binned critic, for rewards from 0 to 1."""
     critic = BinnedCritic(bins=bins, device=setting.device)
     return setting.run("stop_regressing", Gae(trace=trace), (Clip(clip, clip),), values=critic)

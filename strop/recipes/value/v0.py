@@ -1,12 +1,12 @@
-"""What a policy did at other tasks foretells a new one, and rollouts go where they will teach most.
+"""V0: GRPO with pass rates predicted in context from other tasks' outcomes, and a rollout budget allocated by them.
 
 Title: V0: A Generalist Value Model for Any Policy at State Zero
 Paper: arXiv 2602.03584 (2026)
-Claim: One model foretells the success of any policy at a prompt, from a context of pairs and without any update.
-Reading: Features are the first model's own states and the head is the closed form of a Gaussian process, see the
-    mechanism. The paper has 256 pairs in its context, all of the current policy; 64 here, which are 8 steps. The
-    allotment's solver is not published; at a price, every task takes its best number of rollouts. GRPO as in its own
-    recipe, around `group_size` rollouts a task.
+Claim: One model predicts the success of any policy at a prompt, from a context of pairs and without any update.
+Reading: Features are the initial model's hidden states and the head is a closed-form Gaussian process (see
+    `Generalist`). The paper has 256 pairs in its context, all of the current policy; this recipe 64, from 8 steps. The
+    allocation's solver is not published: every task takes its best number of rollouts at a common price per rollout.
+    GRPO as in its own recipe, with `group_size` rollouts per task on average.
 Left out: Pretraining of features and head over many policies, with its ranking loss of weight 1/4. Routing between
     models by their values.
 Acts: estimator_spread > 0 and rollouts_spread > 0
@@ -33,26 +33,24 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics
 
-# V0's allotment (2602.03584): rollouts go where most wrong ones will have a right sibling to learn from.
+# V0's rollout allocation (2602.03584): maximize the expected number of wrong rollouts that have a right sibling.
 #
-# With B rollouts of a task that is solved with probability p, U = B (1 - p) (1 - (1 - p)^(B - 1)) of them are expected
-# to be
-# wrong beside a right one. U is convex in B while p is small, so that giving the next rollout where it gains most is
-# wrong: at p = 0.1 the second one gains 0.18 and the fifth 0.57. Reading: the paper's solver was not found. Here every
-# task takes the B from `least` to `most` that has the largest U - price * B, tried one by one, which no other allotment
-# of the same rollouts beats; the price moves so that the mean is kept (`control/budgets/support/resource_price.py`),
-# and nobody waits for a batch.
+# With B rollouts of a task with pass rate p that number is U = B (1 - p) (1 - (1 - p)^(B - 1)). U is convex in B while
+# p is small, so greedy allocation fails: at p = 0.1 the second rollout gains 0.18 and the fifth 0.57. Reading: the
+# paper's solver was not found. Every task takes the B from `least` to `most` with the largest U - price * B, which no
+# other allocation of the same number of rollouts beats. The price adapts so that the mean is `mean`
+# (`control/budgets/support/resource_price.py`), without waiting for a batch.
 
-_RATE = 0.05  # of the price
+_RATE = 0.05  # learning rate of the price
 
 
 @dataclass
 class ByUtility(Budget):
-    """Rollouts by what the pass-rate estimator foresaw, `mean` of them on average."""
+    """Rollouts per task by expected utility at the predicted pass rate, `mean` on average."""
 
-    mean: float = 8.0  # rollouts of a task, on average
-    least: int = 2  # rollouts of any task
-    most: int = 16  # rollouts of any task
+    mean: float = 8.0  # rollouts per task on average
+    least: int = 2  # fewest rollouts of a task
+    most: int = 16  # most rollouts of a task
 
     _price: Price = field(init=False, repr=False, compare=False)
 
@@ -74,7 +72,7 @@ class ByUtility(Budget):
         self._price.pay(len(group.rollouts))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how unequally rollouts were allotted, and at which price."""
+        """Learns nothing; reports the spread of group sizes and the price of a rollout."""
         sizes = [len(group.rollouts) for group in groups]
         return {"rollouts_spread": float(np.std(sizes)) if sizes else 0.0, "rollout_price": self._price.value}
 
@@ -86,18 +84,18 @@ class ByUtility(Budget):
 
 
 def utility(counts: NDArray[np.int64], probability: float) -> NDArray[np.float64]:
-    """Expected wrong rollouts that have a right sibling, of so many at a task of this probability: [N]."""
+    """Expected number of wrong rollouts with a right sibling, per group size, at this pass rate: [N]."""
     wrong = 1 - probability
     return np.asarray(counts * wrong * (1 - wrong ** (counts - 1.0)), np.float64)
 
 
 def v0(
     setting: Setting = Setting(env="arithmetic:1+arithmetic:4+countdown:4"),
-    support: int = 64,  # tasks in the context, those tried last
-    least: int = 2,  # rollouts of any task
-    most: int = 0,  # rollouts of any task; 0: twice group_size
+    support: int = 64,  # latest tasks in the estimator's context
+    least: int = 2,  # fewest rollouts of a task
+    most: int = 0,  # most rollouts of a task; 0: twice group_size
 ) -> Run:
-    """`group_size` rollouts on average."""
+    """GRPO with `group_size` rollouts per task on average."""
     return setting.run(
         "v0",
         GroupStandard(),

@@ -1,12 +1,13 @@
-"""A value learned on the frozen model's answers, added to its logits.
+"""VAS: value-augmented sampling; a value model of the frozen policy is added to its logits at decoding.
 
 Title: Value Augmented Sampling for Language Model Alignment and Personalization
 Paper: arXiv 2405.06639 (2024)
-Claim: As good as the best of 128 samples at lower cost, without touching the weights.
-Reading: Run it twice: the policy rests while the value learns, then `values`, its `checkpoints/step-N/values`, guides
-    rollouts and learns no more: its labels must be those of the model alone. The state after the end token learns the
-    reward, because decoding asks about it.
-Left out: Several values at once.
+Claim: As good as best-of-128 sampling at lower cost, without touching the weights.
+Reading: Run it twice: the first run trains the value model with the policy frozen; the second, with
+    values=RUN/checkpoints/step-N/values, guides decoding with it. The value model is not trained in the second run, as
+    its labels must come from the unguided policy. The state after the end token learns the reward, because decoding
+    queries it.
+Left out: Several value models at once.
 Acts: value_grad_norm > 0
 """
 
@@ -26,12 +27,12 @@ from strop.training.advantages.gae import Gae
 from strop.training.losses.reinforce import Reinforce
 from strop.training.values.critic import Critic
 
-# VAS's guidance (2405.06639): the value itself, linearly.
+# VAS's guidance (2405.06639): linear in the value.
 
 
 @dataclass(frozen=True)
 class Vas(Guidance):
-    """Adds strength * (V - mean V over the candidates), so that no mass moves between them and the rest."""
+    """Adds strength * (V - mean V over the candidates) to the candidates' logits."""
 
     strength: float = 3.0
 
@@ -44,14 +45,14 @@ class Vas(Guidance):
 
 def vas(
     setting: Setting = Setting(),
-    values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
+    values: str = "",  # checkpoints/step-N/values of the first run; empty: train the value model
     strength: float = 3.0,  # of guidance
-    trace: float = 0.95,
+    trace: float = 0.95,  # lambda of GAE
 ) -> Run:
-    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, rollouts are guided by it."""
-    resting = (Reinforce(weight=0.0),)
+    """Trains a value model; with `values`, decodes with it. The policy stays frozen."""
+    frozen_policy = (Reinforce(weight=0.0),)
     if values:
         engine = Guided(values, Vas(strength), device=setting.device)
-        return setting.run("vas", Constant(), resting, engine=engine, rescore_every=0)
+        return setting.run("vas", Constant(), frozen_policy, engine=engine, rescore_every=0)
     critic = Critic(learns_ends=True, device=setting.device)
-    return setting.run("vas", Gae(trace=trace, whiten=False), resting, values=critic)
+    return setting.run("vas", Gae(trace=trace, whiten=False), frozen_policy, values=critic)

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from strop.standins.rewrite.dispatch import Problem, Rules, refuse
+from strop.standins.rewrite.rules import Problem, Rules, refuse
 
 _SUM = re.compile(r"(\d+(?:\+\d+)+)=\?")
 _STEP = re.compile(r"(\d{1,9})\+(\d{1,9})=(\d{1,9})")

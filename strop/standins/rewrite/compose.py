@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from strop.environments.bundled.compose import FUNCTIONS, parse, steps_of
-from strop.standins.rewrite.dispatch import Problem, Rules, refuse
+from strop.standins.rewrite.rules import Problem, Rules, refuse
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PREVIOUS = str.maketrans(_LETTERS, _LETTERS[-1] + _LETTERS[:-1])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from strop.environments.bundled.countdown import Exact, Expression, apply, random_expression
-from strop.standins.rewrite.dispatch import Problem, Rules, refuse
+from strop.standins.rewrite.rules import Problem, Rules, refuse
 
 _PROBLEM = re.compile(r"make (\d+) from ((?:\d+ )+\d+)")
 _LARGEST, _MOST = 12, 5  # of the numbers that the environment draws, and how many of them

@@ -7,7 +7,6 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
 
 from strop.environments.bundled.keyvalue import parse
 from strop.errors import LLMClientError
@@ -15,39 +14,9 @@ from strop.roles import LLMClient
 from strop.standins.rewrite.arithmetic import Sums
 from strop.standins.rewrite.compose import Compositions
 from strop.standins.rewrite.countdown import Targets
+from strop.standins.rewrite.rules import Problem, Rules, refuse
 from strop.text.llm_prompt import parts_of
 from strop.types import Message, Sampling
-
-# What rules can do with the problems of one environment, each by the name of its request
-# (`control/task_generators/support/prompts.py`).
-
-Problem: TypeAlias = tuple[str, str]  # what is asked, and the answer
-
-
-class Rules(Protocol):
-    """What an environment's rules do not know, or cannot do without giving the answer away, raises ValueError."""
-
-    def knows(self, task: str) -> bool: ...  # whether this is a problem of the environment
-    def changed(self, wanted: str, task: str, answer: str, stream: random.Random) -> Problem: ...
-    def mended(self, completion: str, task: str, answer: str, stream: random.Random) -> Problem:
-        return self.changed("similar", task, answer, stream)  # a problem that trains what a completion got wrong
-
-    def solved(self, task: str) -> str:
-        raise ValueError(f"only its environment knows the answer to {task!r}")
-
-    def is_same(self, task: str, other: str) -> bool:
-        return self.knows(other) and self.solved(task) == self.solved(other)
-
-    def concepts(self, task: str, answer: str) -> list[str]:
-        raise ValueError(f"there are no concepts in {task!r}")
-
-    def about(self, ideas: Sequence[str], task: str, stream: random.Random) -> Problem:
-        raise ValueError(f"there are no concepts in {task!r}")  # a problem that needs these concepts
-
-
-def refuse(wanted: str, task: str) -> ValueError:
-    return ValueError(f"nothing {wanted} follows from {task!r} by a rule")
-
 
 # Rewriting `sum red blue to gold`: keys are added, dropped, moved, drawn again; the answer holds the store.
 

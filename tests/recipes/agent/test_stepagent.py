@@ -146,7 +146,7 @@ def test_one_step_of_descent_by_hand() -> None:
     assert part.state()["slopes"] == pytest.approx([(0.5 - 0.5 * 0.6) / 3, (-0.5 * 0.8 - 0.5) / 3])
     assert part.state()["level"] == pytest.approx((0.5 - 0.5 - 0.5) / 3)
     alike = 1 / (1 + exp(-(0.2 / 3 * 0.6 - 0.9 / 3 * 0.8 - 0.5 / 3)))
-    assert part.told(group.rollouts[1]) == pytest.approx(alike)
+    assert part.probability(group.rollouts[1]) == pytest.approx(alike)
     other = 1 / (1 + exp(-(-0.9 / 3 - 0.5 / 3)))
     part([group])
     paid = [-log(1 - alike), -log(1 - other)]
@@ -161,11 +161,11 @@ def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
     part = DiscriminatorAdvantage(rate=1.0, steps=2000)
     same = Group(0, TASK, [step("e", [1.0, 1.0], Origin.TEACHER), step("a", [2.0, 2.0], Origin.BRANCHED)])
     part.learn([same])
-    assert part.told(same.rollouts[0]) == pytest.approx(0.5)
+    assert part.probability(same.rollouts[0]) == pytest.approx(0.5)
     far = Group(1, TASK, [step("e", [1.0, 0.0], Origin.TEACHER), step("a", [-1.0, 0.0], Origin.BRANCHED)])
     sharp = DiscriminatorAdvantage(rate=50.0, steps=2000)
     sharp.learn([far])
-    assert [sharp.told(each) for each in far.rollouts] == pytest.approx([0.999, 0.001])
+    assert [sharp.probability(each) for each in far.rollouts] == pytest.approx([0.999, 0.001])
     assert sharp.learn([far]) == {"discriminated": 1.0, "imitation": pytest.approx(0.001)}
     assert np.linalg.norm(features(far.rollouts[0])) == pytest.approx(1.0)
 
@@ -175,10 +175,10 @@ def test_what_was_learned_is_restored() -> None:
     part.learn([draw([0.6, 0.8])])
     again.restore(json.loads(json.dumps(part.state())))
     later = draw([0.1, 0.9])
-    assert part.told(later.rollouts[1]) == again.told(later.rollouts[1]) != 0.5
+    assert part.probability(later.rollouts[1]) == again.probability(later.rollouts[1]) != 0.5
     assert part.learn([later]) == again.learn([later]) and part.state() == again.state()
     silent = replace(step("s", [1.0, 0.0], Origin.BRANCHED), turns=(turn(0),))
-    assert part.told(silent) == 0.5 and part.learn([Group(0, TASK, [silent])]) == {} and part.learn([]) == {}
+    assert part.probability(silent) == 0.5 and part.learn([Group(0, TASK, [silent])]) == {} and part.learn([]) == {}
     only = Group(0, TASK, [step("e", [1.0, 0.0], Origin.TEACHER)])
     assert "imitation" not in part.learn([only])
     for rate, steps in ((0.0, 5), (1.0, 0)):

@@ -27,10 +27,10 @@ def predicted(rewards: list[float], forecast: float, failed: tuple[int, ...] = (
 def test_the_papers_numbers() -> None:
     near, far, between = of_signs(0.2, 0.5, 4), of_signs(-0.6, 1.0, 4), of_signs(-0.5, 0.5, 4)
     assert (2 * near.baseline - 1, near.error, near.risk()) == (pytest.approx(0.2), 0.0, 0.0)
-    assert 4 * far.error == pytest.approx(2.31) and far.warning == pytest.approx(0.9023, abs=1e-4)
+    assert 4 * far.error == pytest.approx(2.31) and far.mean_weight == pytest.approx(0.9023, abs=1e-4)
     assert 2 * far.baseline - 1 == pytest.approx(0.844, abs=1e-3)
     assert 4 * (far.risk() - far.risk(1)) == pytest.approx(0.0415, abs=1e-4)
-    assert between.warning == pytest.approx(0.75) and 2 * between.baseline - 1 == pytest.approx(0.25)
+    assert between.mean_weight == pytest.approx(0.75) and 2 * between.baseline - 1 == pytest.approx(0.25)
 
 
 def test_risk_is_what_its_two_parts_add_up_to() -> None:
@@ -88,10 +88,13 @@ def test_a_good_forecast_makes_a_better_baseline_than_few_rollouts_and_a_bad_one
 def test_it_says_how_much_it_warnings_and_adds() -> None:
     doubted, believed = predicted([1, 1, 1, 1, 1], 0.2), predicted([1, 0, 1, 0], 0.5)
     metrics = FusedPrior().learn([doubted, believed, make_group([1.0])])
-    assert metrics == {"prior_warning": pytest.approx(Prior(0.2, 1.0, 5).warning / 2), "prior_refuted_share": 0.5}
+    assert metrics == {
+        "prior_mean_weight": pytest.approx(Prior(0.2, 1.0, 5).mean_weight / 2),
+        "prior_refuted_share": 0.5,
+    }
     assert WhileRiskFalls(4, 16).learn([doubted, believed]) == {"rollouts_added": 0.5}
-    assert FusedPrior().learn([doubted])["prior_warning"] == pytest.approx(Prior(0.2, 1.0, 5).warning)
-    assert FusedPrior().learn([]) == {"prior_warning": 0.0, "prior_refuted_share": 0.0}
+    assert FusedPrior().learn([doubted])["prior_mean_weight"] == pytest.approx(Prior(0.2, 1.0, 5).mean_weight)
+    assert FusedPrior().learn([]) == {"prior_mean_weight": 0.0, "prior_refuted_share": 0.0}
     assert np.isfinite(FusedPrior().baseline(predicted([1.0], 1.0)))
 
 

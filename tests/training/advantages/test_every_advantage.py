@@ -21,7 +21,7 @@ from tests.building import make_group
 from tests.rooms import kinds_of
 
 BY_TURN = {
-    "AlsoBest",
+    "WithBestCloned",
     "ExponentialWeights",
     "HardFiltered",
     "JudgedAndHinted",

@@ -1,0 +1,26 @@
+"""Whether what is sampled and what is trained are multiplied alike."""
+
+from __future__ import annotations
+
+from strop.backends import Engine, Trainer
+from strop.capabilities import Multiplies, inside
+from strop.run import Run
+
+
+def problems(run: Run) -> list[str]:
+    """What is sampled and what is trained are rounded alike before they are multiplied, or not at all."""
+    engines = [each for each in inside(run.engine, Engine) if each.has_weights and len(inside(each, Engine)) == 1]
+    trainers = [each for each in inside(run.trainer, Trainer) if len(inside(each, Trainer)) == 1]
+    kinds = [sorted({_multiplied(each) for each in some}) for some in (engines, trainers)]
+    if not engines or kinds[0] == kinds[1]:
+        return []
+    without = sorted({type(each).__name__ for each in (*engines, *trainers) if not isinstance(each, Multiplies)})
+    return [
+        f"the engine's products are {' and '.join(kinds[0])}, the trainer's {' and '.join(kinds[1])}: what is trained "
+        "would not be what was sampled; set engine.products and trainer.products alike"
+        + (f" ({' and '.join(without)} can only multiply plain numbers)" if without else "")
+    ]
+
+
+def _multiplied(part: Engine | Trainer) -> str:
+    return part.products if isinstance(part, Multiplies) else "plain"
