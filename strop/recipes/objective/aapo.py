@@ -83,8 +83,8 @@ class WithReferenceRollouts(Strategy):
 class ReferenceMomentum(Advantage):
     """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); groups without contrast still train.
 
-    The strategy `WithReferenceRollouts` and the gate `PairedWithReference` make the pairs and store the
-    reference's reward as a fact. A rollout whose partner failed has no such fact and no second term.
+    The strategy `WithReferenceRollouts` and the gate `PairedWithReference` make the pairs and store the reference's
+    reward as a fact. A rollout whose partner failed has no such fact and no second term.
     """
 
     low: float = -0.2  # lower bound of the lead over the reference

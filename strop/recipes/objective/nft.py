@@ -28,8 +28,8 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.means import ConstantLength
 from strop.types import Metrics
 
-# NFT (2505.18116): wrong rollouts are samples of an implicit negative policy, (behaviour - p * policy) / (1 - p), with p
-# the task's pass rate. Maximizing the likelihood of that policy trains the policy itself.
+# NFT (2505.18116): wrong rollouts are samples of an implicit negative policy, (behaviour - p * policy) / (1 - p), where
+# p is the task's pass rate. Maximizing the likelihood of that policy trains the policy itself.
 
 _LOWEST, _HIGHEST = 0.02, 0.98  # bounds of a pass rate
 _LARGEST = 10.0  # largest log-ratio

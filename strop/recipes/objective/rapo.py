@@ -31,8 +31,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class TemperedKl(Loss):
-    """KL(tempered || policy), tempered ~ reference^phi, phi = floor + (1 - floor) * reward, the reward clipped to [0,
-    1].
+    """KL(tempered || policy), tempered ~ reference^phi, phi = floor + (1 - floor) * reward, reward clipped to [0, 1].
 
     The lower the reward, the flatter the tempered reference (2510.03865); phi is our reading. On the policy's samples
     with u = tempered / policy, the loss -u log policy with u detached has the gradient of the forward KL. The

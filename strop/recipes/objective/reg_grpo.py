@@ -1,10 +1,10 @@
-"""Regress how the policy moved onto the advantages, held near the reference (DeepVideo-R1).
+"""Reg-GRPO (DeepVideo-R1): regression of group-normalized log-ratios onto advantages, with a KL penalty; no clipping.
 
 Title: DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO
 Paper: arXiv 2506.07464 (2025)
-Claim: Better reasoning about videos than GRPO's, without clips.
-Reading: The spread of the log-ratios is held above a floor, without a gradient below it, because it is 0 at first.
-    The paper's weight of the KL was not found; GRPO's stands in.
+Claim: Better reasoning about videos than GRPO's, without clipping.
+Reading: The standard deviation of the log-ratios has a floor, without a gradient below it, because it is 0 on the first
+    step. The paper's weight of the KL was not found; the default is GRPO's.
 Left out: Difficulty-aware augmentation, and videos.
 Acts: moved > 0
 """
@@ -27,23 +27,19 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
-# Reg-GRPO (DeepVideo-R1, 2506.07464): the policy's own change is regressed onto the advantages; no ratio, no clip.
-#
-# The optimum under a KL penalty has reward = beta * log(policy / behaviour) + a constant of the task; standardising
-# both sides within the group removes beta and the constant. Reading: the spread of the log ratios is held above
-# `floor`, with no gradient where it is held, because it is 0 on the first step; the paper's difficulty-aware
-# augmentation of videos is not part of this loss.
+# Reg-GRPO (2506.07464). The optimum under a KL penalty has reward = beta * log(policy / behaviour) + a constant of the
+# task; normalizing both sides within the group removes beta and the constant.
 
 
 @dataclass(frozen=True)
 class RegGrpo(Loss):
-    """(A - (p - mean p) / max(std p, floor))^2, p a rollout's log(policy / behaviour), mean, std (n - 1) by group.
+    """(A - (p - mean p) / max(std p, floor))^2, p a rollout's log(policy / behaviour), mean and std (n - 1) per group.
 
-    Without a KL term the scale of p is free. Belongs with a sequence-mean reduction: every token carries its rollout's
-    loss. Where std p is above the floor this is 2 (G - 1) / G * (1 - correlation of p and A) for standardised A.
+    Without a KL term the scale of p is free. Every token carries its rollout's loss, for the sequence-mean reduction.
+    Where std p is above the floor this is 2 (G - 1) / G * (1 - correlation of p and A) for standardised A.
     """
 
-    floor: float = 0.1  # least spread of log-ratios that is divided by
+    floor: float = 0.1  # least standard deviation of log-ratios that is divided by
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
@@ -56,29 +52,29 @@ class RegGrpo(Loss):
             raise ConfigurationError(f"RegGrpo needs a floor > 0, got {self.floor}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        moved = batch.per_rollout(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
+        log_ratios = batch.per_rollout(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
         sizes = batch.per_rollout(torch.ones_like(output.logprobs)).clamp(min=1)  # [A]
-        advantages = batch.per_rollout(batch.advantages.to(moved.dtype)) / sizes  # [A]
-        centred = moved - _group_sum(moved, batch) / _group_sum(torch.ones_like(moved), batch)
-        others = (_group_sum(torch.ones_like(moved), batch) - 1).clamp(min=1)
-        # held before the root, whose gradient at 0 is infinite
-        spread = (_group_sum(centred.square(), batch) / others).clamp(min=self.floor**2).sqrt()
-        error = batch.on_tokens((advantages - centred / spread).square())  # [T]
+        advantages = batch.per_rollout(batch.advantages.to(log_ratios.dtype)) / sizes  # [A]
+        centred = log_ratios - _group_sum(log_ratios, batch) / _group_sum(torch.ones_like(log_ratios), batch)
+        others = (_group_sum(torch.ones_like(log_ratios), batch) - 1).clamp(min=1)
+        # clamped before the root, whose gradient at 0 is infinite
+        std = (_group_sum(centred.square(), batch) / others).clamp(min=self.floor**2).sqrt()
+        error = batch.on_tokens((advantages - centred / std).square())  # [T]
         loss = torch.where(batch.trainable, error, 0.0)
-        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(batch.on_tokens(moved.abs()))}
+        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(batch.on_tokens(log_ratios.abs()))}
 
 
 def _group_sum(values: Tensor, batch: Batch) -> Tensor:
-    """Of each rollout's group: [A]."""
+    """Sum over each rollout's group: [A]."""
     sums = values.new_zeros(len(batch.group_numbers)).index_add(0, batch.groups, values)
     return sums[batch.groups]
 
 
 def reg_grpo(
     setting: Setting = Setting(),
-    floor: float = 0.1,  # least spread of log-ratios that is divided by
-    kl: float = 0.04,  # weight of the penalty to the reference
+    floor: float = 0.1,  # least standard deviation of log-ratios that is divided by
+    kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Only the KL term bounds how far a step goes; the paper's weight for it was not found, GRPO's stands in."""
+    """Regression loss and KL penalty; only the KL penalty limits the size of an update."""
     losses = (RegGrpo(floor), Kl("k3", kl))
     return setting.run("reg_grpo", GroupStandard(), losses, reduction=SequenceMean(), minibatches=2)

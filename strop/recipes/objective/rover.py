@@ -1,11 +1,11 @@
-"""The value of a uniformly random policy, learned as a log-ratio.
+"""ROVER: Q-values of the uniformly random policy, learned as log-ratios of policy and old policy by regression.
 
 Title: Random Policy Valuation is Enough for LLM Reasoning with Verifiable Rewards
 Paper: arXiv 2509.24981 (2025)
 Claim: 8.2 points more pass@1, 16.8 more pass@256 and 17.6 % more diversity.
-Reading: The rollout's centred reward stands on every token, as released; the theory pays the last one. Four optimizer
-    steps per batch and temperature 0.6, as in the release's script for mathematics, which also divides by the group's
-    deviation; that for countdown does not, and neither does this.
+Reading: Every token has the rollout's centred reward, as released; in theory only the last token has it. Four optimizer
+    steps per batch and temperature 0.6 are those of the release's script for mathematics. That script also divides by
+    the group's standard deviation; the script for countdown does not, and neither does this recipe.
 Acts: q != 0 and next_q != 0
 """
 
@@ -26,10 +26,8 @@ from strop.training.batch import Batch, Output
 from strop.training.requirements import Logits, Need
 from strop.types import Metrics
 
-# ROVER (2509.24981): value a uniformly random policy and act greedily on it; Q is a log-ratio to the old policy.
-#
-# In theory Q(s, a) = r + mean over all a' of Q(s', a'), whose greedy choice is right on a tree of 0/1 rewards. In
-# practice the centred reward of the rollout stands on every token, as released.
+# ROVER (2509.24981). In theory Q(s, a) = r + mean over all a' of Q(s', a') is the value of the uniformly random policy,
+# and acting greedily on it is optimal on a tree of 0/1 rewards.
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,12 @@ class Rover(Loss):
     Only Q(s_t, y_t) carries a gradient; after the last token the mean is 0. A is the rollout's centred reward.
     """
 
-    scale: float = 1.0  # of the log-ratio that is Q
+    scale: float = 1.0  # scale of the log-ratio that is Q
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
     scope: ClassVar[str] = "rollout"
-    contains_ratio: ClassVar[bool] = True  # a regression, not an expectation under the policy: nothing to weigh
+    contains_ratio: ClassVar[bool] = True  # a regression, not an expectation under the policy: no importance weights
     needs_distance: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -63,7 +61,7 @@ def _advance(logits: Tensor, proximal: Tensor, tokens: Tensor) -> Tensor:
 
 def rover(
     setting: Setting = Setting(temperature=0.6),
-    scale: float = 1.0,  # of the log-ratio that is Q
+    scale: float = 1.0,  # scale of the log-ratio that is Q
 ) -> Run:
-    """A regression to the centred reward and the mean Q of the next state."""
+    """Regression of Q to the centred reward plus the mean Q of the next state."""
     return setting.run("rover", GroupMean(), (Rover(scale),), minibatches=4)

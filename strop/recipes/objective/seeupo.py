@@ -1,9 +1,10 @@
-"""Turn by turn from the last to the first, one update each, by sequences, without a critic.
+"""SeeUPO: critic-free sequence-level updates for multi-turn agents, one optimizer step per turn, last turn first.
 
 Title: SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees
 Paper: arXiv 2602.06554 (2026)
 Claim: 43.3 to 54.6 % above its baselines with Qwen3-14B, 24.1 to 41.9 % with Qwen2.5-14B.
-Reading: A turn's ratio is the geometric mean over its tokens, as released; rollouts without a turn keep their weight.
+Reading: A turn's ratio is the geometric mean over its tokens, as released. Rollouts without that turn keep their
+    weight.
 Acts: turns_updated > 1
 """
 
@@ -32,19 +33,16 @@ from strop.training.requirements import Logprobs, Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# SeeUPO's advantage (2602.06554): the group's mean is taken off, the batch's spread divides, and outliers are held.
-#
-# Dividing by a group's own spread is what the paper shows to lose convergence. The other half of SeeUPO, one update per
-# turn from the last to the first, is the trainer `TurnByTurn`.
+# The paper (2602.06554) shows that dividing by a group's own standard deviation loses the convergence guarantee.
 
-_FLAT = 1e-6  # a spread below it is not divided by
+_FLAT = 1e-6  # least standard deviation that is divided by
 
 
 @dataclass(frozen=True)
 class SequenceStandard(Advantage):
-    """a = R - mean of the group; A = (a - mean) / std over the rollouts of the batch (n - 1), held within +-limit."""
+    """a = R - group mean; A = (a - mean) / std over the rollouts of the batch (n - 1), clipped to +-limit."""
 
-    limit: float = 3.0  # advantage is held within it
+    limit: float = 3.0  # advantages are clipped to [-limit, limit]
 
     min_group: ClassVar[int] = 2
 
@@ -55,39 +53,34 @@ class SequenceStandard(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         rollouts = [rollout for group in groups for rollout in group.scored]
         centred = np.concatenate([*(_centred(group) for group in groups), np.zeros(0)])
-        spread = float(centred.std(ddof=1)) if len(centred) > 1 else 0.0
+        std = float(centred.std(ddof=1)) if len(centred) > 1 else 0.0
         centred -= centred.mean() if len(centred) else 0.0
         for rollout, value in zip(rollouts, centred, strict=True):
-            scaled = value / spread if spread > _FLAT else value
+            scaled = value / std if std > _FLAT else value
             rollout.set_advantage(float(np.clip(scaled, -self.limit, self.limit)))
 
 
 def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """[G]."""
+    """Rewards minus the group mean: [G]."""
     rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
     rewards -= rewards[:1].copy()
     return rewards - rewards.mean() if len(rewards) else rewards
 
-
-# SeeUPO's updates (2602.06554): one optimizer step per turn, from the last turn to the first.
-#
-# After each, what the step did to a turn's probability weighs the advantage of the turns before it. Reading: the ratio
-# is
-# the geometric mean over a turn's tokens, as released; rollouts without a turn keep their weight.
 
 _BEFORE = frozenset({Logprobs("proximal")})
 
 
 @dataclass
 class TurnByTurn(Trainer):
-    """Splits a step into one per turn index and lets `inner` make each; the last turn always has weight 1.
+    """Trainer that splits a training step into one optimizer step of `inner` per turn, from the last turn to the first.
 
-    Every turn's behaviour policy is the weights just before its step, and every rollout's tokens of that turn are
-    averaged, so `loss` should hold a sequence's ratio (`Gspo`).
+    The ratio of a turn's probability after and before its step multiplies the advantages of the turns before it; the
+    last turn has weight 1. The behaviour policy of a turn is the weights just before its step. Tokens are averaged over
+    a rollout's turn, so the loss should have a sequence-level ratio (`Gspo`).
     """
 
     inner: Trainer
-    clip: float = 0.2  # of a turn's ratio, and of the product over turns
+    clip: float = 0.2  # clip range of a turn's ratio, and of the product over turns
 
     makes_several: ClassVar[bool] = True
 
@@ -118,29 +111,29 @@ class TurnByTurn(Trainer):
         rows: list[Metrics] = []
         for turn in reversed(range(num_turns)):
             parts = [
-                turn_of(batch, number == turn, weight, rollouts)
+                batch_of_turn(batch, number == turn, weight, rollouts)
                 for batch, number, weight in zip(batches, numbers, weights, strict=True)
             ]
-            written = [part for part in parts if bool(part.trainable.any())]
-            self._as_behavior(written)
-            rows.append(self.inner.step(written, objective))
+            trained = [part for part in parts if bool(part.trainable.any())]
+            self._set_behavior(trained)
+            rows.append(self.inner.step(trained, objective))
             for index, part in enumerate(parts):
                 if bool(part.trainable.any()):
                     weights[index] = self._reweighed(weights[index], part)
         metrics = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
         return metrics | {"turns_updated": float(num_turns)}
 
-    def _as_behavior(self, parts: Sequence[Batch]) -> None:
+    def _set_behavior(self, parts: Sequence[Batch]) -> None:
         self.inner.annotate(parts, _BEFORE)
         for part in parts:
             part.behavior_logprobs = part.logprobs["proximal"]
 
     def _reweighed(self, weights: Tensor, part: Batch) -> Tensor:
-        """[A] times what the step did to each rollout's turn."""
+        """Weights [A] times the ratio of each rollout's turn after and before its step."""
         again = replace(part)
         self.inner.annotate([again], _BEFORE)
-        moved = part.log_ratio(again.logprobs["proximal"], part.behavior_logprobs)  # [T]
-        return reweighed(weights, part.per_rollout(moved), part.per_rollout(torch.ones_like(moved)), self.clip)
+        log_ratio = part.log_ratio(again.logprobs["proximal"], part.behavior_logprobs)  # [T]
+        return reweighed(weights, part.per_rollout(log_ratio), part.per_rollout(torch.ones_like(log_ratio)), self.clip)
 
     def weights(self) -> dict[str, Tensor]:
         return self.inner.weights()
@@ -152,8 +145,8 @@ class TurnByTurn(Trainer):
         self.inner.resume(folder)
 
 
-def turn_of(batch: Batch, mask: Tensor, weights: Tensor, rollouts: int) -> Batch:
-    """A batch in which only the masked tokens are trained: a mean over each rollout's turn, then over all rollouts."""
+def batch_of_turn(batch: Batch, mask: Tensor, weights: Tensor, rollouts: int) -> Batch:
+    """Batch that trains the masked tokens only: a mean over each rollout's turn, then over all rollouts."""
     part = replace(batch, trainable=mask, advantages=batch.advantages * batch.on_tokens(weights))
     sizes = part.per_rollout(torch.ones_like(batch.share)).clamp(min=1)  # [A]
     part.share = 1 / (max(rollouts, 1) * part.on_tokens(sizes))
@@ -161,18 +154,18 @@ def turn_of(batch: Batch, mask: Tensor, weights: Tensor, rollouts: int) -> Batch
     return part
 
 
-def reweighed(weights: Tensor, moved: Tensor, sizes: Tensor, clip: float) -> Tensor:
-    """weight * exp(mean log ratio of the turn), both held within 1 +- clip; no tokens, no change: [A]."""
-    ratio = (moved / sizes.clamp(min=1)).exp().clamp(1 - clip, 1 + clip)
+def reweighed(weights: Tensor, log_ratios: Tensor, sizes: Tensor, clip: float) -> Tensor:
+    """weight * exp(mean log-ratio of the turn), ratio and product clipped to 1 +- clip: [A]."""
+    ratio = (log_ratios / sizes.clamp(min=1)).exp().clamp(1 - clip, 1 + clip)
     return (weights * ratio).clamp(1 - clip, 1 + clip)
 
 
 def seeupo(
     setting: Setting = Setting(env="guess:2"),
-    clip: float = 0.2,
-    kl: float = 0.002,  # weight of the penalty to the reference
+    clip: float = 0.2,  # clip range of sequence-level ratios
+    kl: float = 0.002,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """The trainer makes as many steps per batch as the longest rollout has turns."""
+    """One optimizer step per turn of the longest rollout, with sequence-level clipping and a KL penalty."""
     trainer = TurnByTurn(TorchTrainer(learning_rate=setting.learning_rate, device=setting.device))
     losses = (Gspo(clip, clip), Kl("k3", kl))
     return setting.run("seeupo", SequenceStandard(), losses, trainer=trainer, reduction=SequenceMean())

@@ -1,9 +1,9 @@
-"""DPO on pairs made by weights that are renewed once in several steps.
+"""Semi-online DPO: the engines' weights are synchronized once every few training steps.
 
 Title: Bridging Offline and Online Reinforcement Learning for LLMs
 Paper: arXiv 2506.21495 (2025)
-Claim: Renewing the generator now and then is as good as being online, and both are far above offline.
-Reading: period 1 is online DPO, one as long as the run is offline.
+Claim: Synchronizing the generator now and then is as good as online, and both are far above offline.
+Reading: period 1 is online DPO; a period as long as the run is offline DPO.
 Left out: Mixtures of verifiable and judged rewards.
 Acts: kept_share < 1 and margin != 0 and lag > 0
 """
@@ -21,10 +21,10 @@ from strop.training.reductions.means import SequenceMean
 
 def semi_online(
     setting: Setting = Setting(),
-    period: int = 5,  # steps on what one version wrote
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    period: int = 5,  # training steps between two weight synchronizations
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """period 1 is online DPO, one as long as the run is offline."""
+    """DPO on the best and the worst rollout of each group, sampled with weights up to `period` steps old."""
     return setting.run(
         "semi_online",
         Constant(),

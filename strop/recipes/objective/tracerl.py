@@ -1,17 +1,16 @@
-"""A model that fills masks learns along the way in which it filled them, with a critic of canvases.
+"""TraceRL: RL of masked diffusion LMs on the recorded unmasking trajectory, with a diffusion value model as critic.
 
 Title: Revolutionizing Reinforcement Learning Framework for Diffusion Large Language Models
 Paper: arXiv 2509.06949 (2025)
-Claim: A 4B model beats a 7B one that writes from left to right in mathematics, and a critic makes training steadier.
-Reading: One glance for each step of filling, as the paper has it for attention by blocks, and full attention: the eight
-    steps that share a glance there are a whole completion here. As with blocks, tokens that are 0.9 sure are kept at
-    once,
-    a completion's sum is divided by its room, and a critic of canvases says what was expected; discounts of 1, so that
-    advantage is the standardised reward minus its value. Clip 0.2 and a KL of 0.01 (k3) to the policy before the step;
-    four optimizer steps per batch, so that both act. Groups of which more than 0.8 or fewer than 0.2 are right are
-    dropped. Ends behind the first are tokens as any other. Without the critic advantage is the reward standardised
-    within the group.
-Left out: Attention by blocks with a cache of keys, larger blocks than a model began with, and the rule that completions
+Claim: A 4B model beats a 7B autoregressive one in mathematics, and a critic makes training steadier.
+Reading: One forward pass per unmasking step, as in the paper for block attention, but with full attention; the eight
+    steps that share a pass there are a whole completion here. As for block attention: tokens of probability 0.9 are
+    unmasked at once, a completion's loss is divided by its maximum length, and a critic reads partially masked
+    completions. Discount and lambda are 1, so the advantage is the normalized reward minus its value. Clip 0.2, KL of
+    0.01 (k3) to the policy before the step, and four optimizer steps per batch, so that both act. Groups with more than
+    0.8 or less than 0.2 right rollouts are dropped. EOS tokens after the first are trained like any others. Without the
+    critic the advantage is the reward normalized within the group.
+Left out: Block attention with a KV cache, blocks larger than the model's initial ones, and the rule that completions
     within five tokens of their limit are wrong.
 Acts: credit_within > 0 and value_grad_norm > 0 and proximal_kl != 0 and warmup/nll > 0 with shown=150
 """
@@ -47,24 +46,22 @@ from strop.training.reductions.means import ConstantLength
 from strop.training.views.masked_views import InOrder
 from strop.types import FloatArray, Group, Metrics, Rollout
 
-# A critic for models that fill masks (TraceRL, 2509.06949): what a canvas is worth at each place, before it is filled.
-
 _FILE = "canvas_critic"
 
 
 @dataclass
 class CanvasCritic(ValueModel):
-    """A copy of the model with a linear head, which reads completions by the same view as the policy is trained with.
+    """Value model for masked diffusion LMs: a copy of the model with a scalar head, on the policy's masked views.
 
-    Each of its steps on a batch minimizes half the larger of two squared errors: its value's, and that of its value
-    held within `clip` of what was predicted before the first of them.
+    It predicts the return at each masked position. Its loss is PPO's clipped value loss: half the larger squared error
+    of the value and of the value clipped to within `clip` of the prediction before the first step on the batch.
     """
 
     view: View
-    learning_rate: float = 5e-5  # of Adam
-    steps: int = 2  # on each batch
-    clip: float = 0.2  # how far a value may go from what was predicted
-    max_tokens: int = 4096  # of one micro-batch
+    learning_rate: float = 5e-5  # learning rate of Adam
+    steps: int = 2  # optimizer steps per batch
+    clip: float = 0.2  # clip range of a value around its prediction before the first step
+    max_tokens: int = 4096  # tokens per micro-batch
     device: str = "cpu"  # cpu or cuda
     _model: Headed | None = field(default=None, init=False, repr=False, compare=False)
     _optimizer: Optimizer | None = field(default=None, init=False, repr=False, compare=False)
@@ -81,37 +78,37 @@ class CanvasCritic(ValueModel):
 
     @torch.no_grad()
     def predict(self, groups: Sequence[Group]) -> None:
-        """Fill `values` of every rollout that counts."""
+        """Fill `values` of every scored rollout."""
         rollouts = {rollout.id: rollout for group in groups for rollout in group.scored}
         for rollout in rollouts.values():
             rollout.values = np.zeros(rollout.num_tokens, dtype=np.float32)
         for batch in pack(groups, None, 0, self.max_tokens):
-            found = self._read(batch).cpu().numpy()
+            values = self._read(batch).cpu().numpy()
             owners = batch.rollouts[batch.trainable].numpy()
             for place, name in enumerate(batch.rollout_ids):
-                rollouts[name].values = found[owners == place]
+                rollouts[name].values = values[owners == place]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Some steps on the returns; always says how well they were predicted before the first."""
+        """Train on the returns; the metrics include the calibration before the first step."""
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
         if not rollouts or self._optimizer is None:
-            raise ConfigurationError("CanvasCritic needs an open model and at least 1 written token to learn from")
+            raise ConfigurationError("CanvasCritic needs an open model and at least 1 token to learn from")
         before = np.concatenate([_numbers(rollout, "values") for rollout in rollouts])
         returns = np.concatenate([_numbers(rollout, "returns") for rollout in rollouts])
         batches = pack(groups, None, 0, self.max_tokens)
         losses: list[list[float]] = []
         for _ in range(self.steps):
             losses.append([])
-            parts = (self._loss(batch, before, returns, at, losses[-1]) for batch, at in _with_places(batches))
+            parts = (self._loss(batch, before, returns, at, losses[-1]) for batch, at in _with_slices(batches))
             norm = self._optimizer.descend(parts, self.learning_rate, "CanvasCritic")
-        moved = {"value_loss_first": sum(losses[0]), "value_loss_last": sum(losses[-1])}
-        return {**calibration(before, returns), **moved, "value_grad_norm": norm}
+        value_losses = {"value_loss_first": sum(losses[0]), "value_loss_last": sum(losses[-1])}
+        return {**calibration(before, returns), **value_losses, "value_grad_norm": norm}
 
     def _loss(self, batch: Batch, before: FloatArray, returns: FloatArray, at: slice, losses: list[float]) -> Tensor:
         values = self._read(batch)  # [R]
         old, target = (torch.from_numpy(each[at]).to(values) for each in (before, returns))
-        held = old + (values - old).clamp(-self.clip, self.clip)
-        each = 0.5 * torch.maximum((values - target).square(), (held - target).square())
+        clipped = old + (values - old).clamp(-self.clip, self.clip)
+        each = 0.5 * torch.maximum((values - target).square(), (clipped - target).square())
         total = each.sum() / len(returns)
         losses.append(float(total.detach()))
         return total
@@ -125,7 +122,7 @@ class CanvasCritic(ValueModel):
         optimizer.resume(folder, _FILE)
 
     def _read(self, batch: Batch) -> Tensor:
-        """A value for each written token: [R]."""
+        """Value of each trained token: [R]."""
         model, _, reading = self._ready()
         viewed = Viewed(batch, reading, self.device)
         rows = batch.trainable.nonzero().squeeze(1).to(self.device)
@@ -138,33 +135,33 @@ class CanvasCritic(ValueModel):
         return self._model, self._optimizer, self._reading
 
 
-def _with_places(batches: Sequence[Batch]) -> list[tuple[Batch, slice]]:
-    """Each batch with the places of its written tokens among all."""
+def _with_slices(batches: Sequence[Batch]) -> list[tuple[Batch, slice]]:
+    """Each batch with the slice of its trained tokens among those of all batches."""
     ends = np.cumsum([0, *(int(batch.trainable.sum()) for batch in batches)]).tolist()
     return [(batch, slice(low, high)) for batch, low, high in zip(batches, ends[:-1], ends[1:], strict=True)]
 
 
 def _numbers(rollout: Rollout, name: str) -> FloatArray:
-    found = rollout.values if name == "values" else rollout.returns
-    if found is None or len(found) != rollout.num_tokens:
+    numbers = rollout.values if name == "values" else rollout.returns
+    if numbers is None or len(numbers) != rollout.num_tokens:
         raise ConfigurationError(f"CanvasCritic needs {rollout.num_tokens} {name} of {rollout.id}, one for each token")
-    return found
+    return numbers
 
 
 def tracerl(
     setting: Setting = Setting(env="arithmetic:2", max_tokens=32, steps=60),
-    critic: bool = True,  # advantage by the critic's values; no: by the group
-    merged: int = 1,  # neighbouring steps of filling that share a glance
-    discount: float = 1.0,  # from step to step
-    trace: float = 1.0,  # lambda: 1 trusts rewards alone, 0 the critic alone
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
-    kl: float = 0.01,  # weight of the penalty to the policy before the step
-    sure: float = 0.9,  # tokens of this probability are kept at once
-    block: int = 8,  # places that are filled before any behind them
+    critic: bool = True,  # advantages by the critic; no: group-normalized rewards
+    merged: int = 1,  # neighbouring unmasking steps that share a forward pass
+    discount: float = 1.0,  # discount per unmasking step
+    trace: float = 1.0,  # lambda of generalized advantage estimation
+    clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
+    kl: float = 0.01,  # weight of the KL penalty to the policy before the step
+    sure: float = 0.9,  # tokens above this probability are unmasked at once
+    block: int = 8,  # block size: positions that are unmasked before any later ones
     minibatches: int = 4,
-    shown: int = 200,  # steps on masked demonstrations first; 0: the model fills masks already
+    shown: int = 200,  # supervised steps on masked demonstrations before RL; 0: the model can unmask already
 ) -> Run:
-    """Supervised training on masked completions, then RL; `strop train tracerl` does both."""
+    """Supervised training on masked completions, then RL; `strop train tracerl` runs both."""
     engine, view = filling(setting, block, least=1, sure=sure), InOrder(merged)
     advantage: Advantage = TraceReturns(discount, trace, merged) if critic else GroupStandard()
     return setting.run(

@@ -1,9 +1,9 @@
-"""Far off-policy with controlled variance: smaller steps on staler data, the quietest baseline.
+"""VCPO: REINFORCE with truncated sequence-level importance weights, minimum-variance baseline and ESS-scaled steps.
 
 Title: Stable Asynchrony: Variance-Controlled Off-Policy RL for LLMs
 Paper: arXiv 2602.17616 (2026)
 Claim: Stable at 128 steps off-policy, and 2.5 times as fast as synchronous training at equal results in tool use.
-Reading: The baseline's weights are w^2 as in the formula; the release's are about w^4.
+Reading: The weights in the baseline are w^2, as in the formula; the release's are about w^4.
 Acts: lag > 0
 """
 
@@ -29,19 +29,17 @@ from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
 
-# VCPO's policy gradient (2602.17616): whole rollouts weighed, against the baseline of least variance off-policy.
-#
 # With w = policy / behaviour of a rollout and g the gradient of its log-probability, the variance of the estimate is
-# least for b = sum w^2 |g|^2 R / sum w^2 |g|^2 over siblings. w and g exist only in the trainer, so advantage is given
-# here.
+# least for b = sum w^2 |g|^2 R / sum w^2 |g|^2 over siblings. Only the trainer has w and g, so the loss computes the
+# advantages.
 
 
 @dataclass(frozen=True)
 class MinimumVariance(Loss):
     """-min(w, cap) * (R - b) / std(R) * log policy; for the sequence-mean reduction and one optimizer step per batch.
 
-    The baseline takes the untruncated w. It is made of the very rollouts it serves, a small bias, and a capped w adds
-    one for any b.
+    The baseline b uses the untruncated w. It depends on the rollouts it is subtracted from, which is a small bias; a
+    truncated w is a bias for any b.
     """
 
     cap: float = 8.0  # largest importance weight of a rollout
@@ -50,14 +48,16 @@ class MinimumVariance(Loss):
 
     needs: ClassVar[frozenset[Need]] = frozenset({ScoreNorms()})
     scope: ClassVar[str] = "group"
-    min_group: ClassVar[int] = 2  # a single rollout is its own baseline
+    min_group: ClassVar[int] = 2  # a single rollout would be its own baseline
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
-    corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
+    corrects: ClassVar[bool] = (
+        True  # its weights are relative to the sampling distribution, which truncation would change
+    )
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if batch.score_norms is None:
             raise ConfigurationError(
-                "MinimumVariance needs score_norms, the batch has none: the trainer must fill them"
+                "MinimumVariance needs score_norms, the batch has none: use a trainer that fills them"
             )
         total = sequence_log_weights("current", batch, output.logprobs)  # [A]
         advantages = self._advantages(total, batch.score_norms.to(total.dtype), batch)  # [A]
@@ -77,7 +77,7 @@ class MinimumVariance(Loss):
         def extreme(values: Tensor, kind: str) -> Tensor:
             return values.new_zeros(count).scatter_reduce(0, groups, values, kind, include_self=False)[groups]
 
-        # equal rewards become exact zeros, which the division by a tiny deviation cannot blow up
+        # equal rewards become exact zeros, so that a tiny deviation divides 0
         rewards = batch.rewards.to(total.dtype) - extreme(batch.rewards.to(total.dtype), "amin")  # [A]
         # only relative weights matter to b, and the largest would overflow
         weights = (2 * (total - extreme(total, "amax"))).exp() * norms  # [A]
@@ -92,12 +92,12 @@ class MinimumVariance(Loss):
 def vcpo(
     setting: Setting = Setting(lag=10),
     cap: float = 8.0,  # largest importance weight of a rollout
-    full: float = 1.0,  # effective share of the samples that deserves a whole step
+    full: float = 1.0,  # effective sample size, as a share, at which the step has full size
 ) -> Run:
-    """Rollouts weighed as wholes, no clip, no reference, one optimizer step per batch."""
+    """Sequence-level importance weights and step scaling; no clipping, no reference, one optimizer step per batch."""
     return setting.run(
         "vcpo",
-        Constant(),  # advantage needs gradients: the loss gives it
+        Constant(),  # the loss computes the advantages, which need gradients
         (MinimumVariance(cap),),
         reduction=SequenceMean(),
         trainer=TorchTrainer(

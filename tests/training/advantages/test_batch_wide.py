@@ -8,7 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.seeupo import SequenceStandard
-from strop.recipes.objective.tricks_or_traps import SharedSpread
+from strop.recipes.objective.tricks_or_traps import GroupMeanBatchStd
 from strop.training.advantages.batch_relative import BaselineStandard
 from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group
@@ -23,7 +23,7 @@ def draw() -> list[Group]:
 def test_lite_ppo_divides_all_groups_by_the_draw() -> None:
     # 7 of 12 rewards are 1: std = sqrt(7/12 * 5/12 * 12/11) = .5149
     groups = draw()
-    SharedSpread(epsilon=0.0)(groups)
+    GroupMeanBatchStd(epsilon=0.0)(groups)
     spread = math.sqrt(7 / 12 * 5 / 12 * 12 / 11)
     assert spread == pytest.approx(0.5149, abs=5e-5)
     assert advantages_of(groups[0]) == pytest.approx([0.4855, -1.4565, 0.4855, 0.4855], abs=5e-5)
@@ -34,7 +34,7 @@ def test_lite_ppo_divides_all_groups_by_the_draw() -> None:
 
 def test_lite_ppo_in_a_uniform_draw() -> None:
     group = make_group([1.0, 1.0])
-    SharedSpread()([group])
+    GroupMeanBatchStd()([group])
     assert advantages_of(group) == [0.0, 0.0]
 
 
@@ -68,5 +68,5 @@ def test_seeupo_only_centres_where_nothing_varies() -> None:
 def test_equal_rewards_get_exactly_nothing_beside_a_group_with_contrast() -> None:
     """0.1 is no binary number: a mean of three is not 0.1."""
     groups = [make_group([0.1] * 3), make_group([1.0, 0.0], number=1)]
-    SharedSpread()(groups)
+    GroupMeanBatchStd()(groups)
     assert advantages_of(groups[0]) == [0.0, 0.0, 0.0]
