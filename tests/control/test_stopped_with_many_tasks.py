@@ -34,7 +34,7 @@ from strop.control.samplers.with_generated import WithWritten
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.recipes.reward.critique_coder import AnswersInTurn
+from strop.recipes.reward.critique_coder import AlternatingLabels
 from strop.recipes.select.acereason_nemotron import Unsolved
 from strop.recipes.select.adcl_egsr import Resorted
 from strop.recipes.select.cures import VarianceWeighted
@@ -66,7 +66,7 @@ SMALL, WHOLE = (60, 3 * DRAW), (20_200, 200)  # tasks remembered, some of them t
 Make = Callable[[int], Any]  # from the number of tasks
 # `many` is of all tasks; each environment has half of them
 SAMPLERS: dict[str, Make] = {
-    "AnswersInTurn": lambda many: AnswersInTurn(Uniform(ENVS)),
+    "AlternatingLabels": lambda many: AlternatingLabels(Uniform(ENVS)),
     "AngleRanked": lambda many: AngleRanked(ENVS, many // 2),
     "Dynamics": lambda many: Dynamics(ENVS, many // 2),
     "Few": lambda many: Few(ENVS, many),

@@ -15,7 +15,7 @@ from strop.recipes.reward.acecoder import ProgramPairs, acecoder
 from strop.recipes.reward.critique_coder import critique_coder
 from strop.recipes.reward.hardtests import hardtests
 from strop.recipes.reward.prlcoder import prlcoder
-from strop.recipes.reward.prm_code import BegunCritic, prm_code
+from strop.recipes.reward.prm_code import InitializedCritic, prm_code
 from strop.recipes.reward.rltf import rltf
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -46,7 +46,7 @@ def parts(run: Run) -> tuple[object, ...]:
 def test_judged_lines_pay_beside_the_tests() -> None:
     lines = LineScores("J", "pocket", "cuda")
     found = prm_code(CUDA, judge="J", weight=0.5, clip=0.1)
-    critic = BegunCritic(device="cuda", folder="J")
+    critic = InitializedCritic(device="cuda", folder="J")
     assert parts(found) == ((TESTS, JudgedLines(lines, 0.5)), critic, Gae(), (Clip(0.1, 0.1),), 2)
     found = prlcoder(CUDA, judge="J", weight=0.5, clip=0.1, kl=0.3)
     losses = (Clip(0.1, 0.1), Kl("k2", 0.3))

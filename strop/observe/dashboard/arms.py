@@ -1,18 +1,14 @@
-"""Arms of compared runs, and kinds of tasks, as rows of dashboard pages."""
+"""Runs that differ in their seed alone are one arm: their curves are averaged, and their spread is a band."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.run_files.run_info import fields_of
-from strop.storage.ledger.browser import LedgerBrowser
-
-# Runs that differ in their seed alone are one arm: their curves are averaged, and their spread is a band.
 
 _SEED = "seed"
 
@@ -40,19 +36,3 @@ def arms_of(runs: Sequence[LiveRun]) -> dict[str, list[LiveRun]]:
         short = re.sub(r"[-_.]?(seed|s)?[-_]?\d+$", "", each[0].name) if len(each) > 1 else each[0].name
         named[each[0].name if short in named or not short else short] = each
     return named
-
-
-# The kinds of tasks of a run: read once, then only those of tasks that came since.
-
-
-@dataclass
-class TaskKinds:
-    """Sources and levels by name."""
-
-    _row: int = 0  # the last task that was looked at
-    _found: dict[str, tuple[str, int]] = field(default_factory=dict)
-
-    def look(self, ledger: LedgerBrowser) -> dict[str, tuple[str, int]]:
-        new, self._row = ledger.kinds(self._row)
-        self._found |= {f"{source} level {level}": (source, level) for source, level in new}
-        return dict(sorted(self._found.items(), key=lambda item: item[1]))

@@ -13,10 +13,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from strop.observe.dashboard.arms import TaskKinds
 from strop.observe.dashboard.downsampled_series import Columns
 from strop.observe.dashboard.jsonl_tail import Tail
 from strop.observe.dashboard.live_pass_rates import LiveLessons
+from strop.observe.dashboard.task_kinds import TaskKinds
 from strop.observe.live.status_file import read_status
 from strop.observe.report.transcripts import Reader
 from strop.observe.run_files.run_info import constants, envs_of

@@ -184,7 +184,7 @@ class AdvantageRegression(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         sizes = over_turns(torch.ones_like(output.logprobs), batch).clamp(min=1)  # [T], tokens of a token's turn
         log_ratio = over_turns(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")), batch) / sizes  # [T]
-        wanted = over_turns(batch.advantages.to(moved.dtype), batch) / sizes  # [T]
+        wanted = over_turns(batch.advantages.to(log_ratio.dtype), batch) / sizes  # [T]
         loss = torch.where(batch.trainable, (self.beta * log_ratio - wanted).square(), 0.0)
         return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(log_ratio.abs())}
 

@@ -1,1 +1,1 @@
-"""Imitation: demonstrations and teachers."""
+"""Recipes of imitation and distillation: demonstrations and teachers."""

@@ -1,11 +1,11 @@
-"""The policy learns to write short chains of thought from which a small model can still answer.
+"""Hawkeye: GRPO on short chains of thought from which a frozen small model answers, with a quadratic length penalty.
 
 Title: Hawkeye: Efficient Reasoning with Model Collaboration
 Paper: arXiv 2504.00424 (2025)
 Claim: Comparable answers from 35 % of the full chain of thought, up to 3.4 times as fast and at 60 % less cost.
-Reading: What a chain costs is in shares of the plain one, see the reward; its weight was not found: 1. GRPO on the
-    policy alone. Accuracy on held-out tasks is that of both models together.
-Left out: The search for redundancy before training. What keeps a chain from holding the answer itself: nothing does.
+Reading: The length penalty is in shares of the initial model's chain of thought; its weight was not found: 1. GRPO
+    trains the policy only. Held-out accuracy is that of both models together.
+Left out: The search for redundancy before training. Nothing prevents a chain of thought from containing the answer.
 Acts: reward/short_chain < 0 and fact/plain_tokens > 0 and tokens_advised > 0 with answerer=MODEL
 """
 
@@ -36,19 +36,18 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Origin, Rollout, Sampling, Start, Task
 
-# Hawkeye's price of a long chain of thought (2504.00424): the square of what exceeds a share of the plain one.
+# Hawkeye's length penalty (2504.00424): the squared excess over a share of the plain chain of thought.
 #
-# Reading: lengths are shares of the plain chain's, with a price of 1; the paper's square of raw tokens would explode.
-# Where the plain rollout has no token, because its environment failed before it began, nothing is compared and nothing
-# costs.
+# Reading: lengths are relative to the plain chain of thought, with weight 1; the paper's square of raw tokens would
+# explode. If the plain rollout has no tokens, because its environment failed, there is no penalty.
 
 
 @dataclass(frozen=True)
 class ShortChain(Reward):
     """-max(0, tokens / plain tokens - free)^2."""
 
-    free: float = 0.3  # share of the plain chain that costs nothing
-    weight: float = 1.0  # of this reward beside others
+    free: float = 0.3  # share of the plain length without a penalty
+    weight: float = 1.0  # of this reward relative to others
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = "short_chain"
@@ -67,20 +66,19 @@ class ShortChain(Reward):
         return rollout.num_tokens / plain if plain else 0.0
 
 
-# Hawkeye's two models (2504.00424): the policy writes a short chain of thought, a small model the answer from it.
+# Hawkeye's two models (2504.00424): the policy writes a chain of thought, from which a small model answers.
 
 
 @dataclass(frozen=True)
 class Relayed(Agent):
-    """The environment hears the small model's answer to the question with the chain behind it, and pays the policy for
-    it.
+    """Agent whose completion is a chain of thought; a small model answers from it and the policy gets the reward.
 
-    What the small model writes is in no rollout: neither trained nor counted as the policy's. It answers greedily.
+    The small model decodes greedily. Its answers are in no rollout: they are neither trained on nor counted.
     """
 
     answerer: LLMClient
-    max_tokens: int = 64  # of an answer
-    asks: str = "{question} hint: {chain}"  # what the small model reads
+    max_tokens: int = 64  # maximum tokens of an answer
+    asks: str = "{question} hint: {chain}"  # prompt of the small model
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -92,14 +90,12 @@ class Relayed(Agent):
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError(
-                "Relayed begins at the beginning: use a strategy that does not go on from a middle"
-            )
+            raise ConfigurationError("Relayed cannot continue a prefix: use a strategy that starts from the prompt")
         await episode.reset(task)
         chain = await dialogue.completion()
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
-        said = await self.answerer.ask(self._question(task, chain.content), sampling, dialogue.key)
-        answer = await episode.step(Message("assistant", said))
+        text = await self.answerer.ask(self._question(task, chain.content), sampling, dialogue.key)
+        answer = await episode.step(Message("assistant", text))
         return () if answer.reward is None else (answer.reward,)
 
     def _question(self, task: Task, chain: str) -> tuple[Message, ...]:
@@ -108,39 +104,36 @@ class Relayed(Agent):
         return (*before, replace(last, content=self.asks.format(question=last.content, chain=words)))
 
 
-# Hawkeye's yardstick (2504.00424): how long the model's own full chain of thought for the same question is.
+# Hawkeye's reference length (2504.00424): that of the initial model's full chain of thought for the same question.
 #
-# Reading: that of the model training began with, sampled once for each group; it is not brought, and its length stands
-# beside every rollout as a fact.
+# Reading: it is sampled once per group and is no rollout of the group; its length is a fact of every rollout.
 
 
 @dataclass(frozen=True)
 class MeasuredByPlain(Strategy):
-    """What `inner` makes, with the length of what `plain` makes in the reference's policy name; needs
-    `WithReference`.
-    """
+    """Rollouts of `inner`, with the length of a `plain` rollout of the reference policy; needs `WithReference`."""
 
     inner: Strategy
     plain: Agent
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        made = await self.inner(group, starts, play)
+        rollouts = await self.inner(group, starts, play)
         known = [rollout.facts[PLAIN] for rollout in group.rollouts if PLAIN in rollout.facts]
         size = known[0] if known else (await play(play.another(policy_name=REFERENCE), self.plain)).num_tokens
-        for rollout in made:
+        for rollout in rollouts:
             rollout.facts[PLAIN] = float(size)
-        return made
+        return rollouts
 
 
 def hawkeye(
     setting: Setting = Setting(),
     *,
-    answerer: str,  # folder of the small model that answers
-    free: float = 0.3,  # share of the plain chain's length that costs nothing
-    price: float = 1.0,  # of the square of what exceeds it
+    answerer: str,  # folder of the small model that answers from the chain of thought
+    free: float = 0.3,  # share of the plain length without a penalty
+    price: float = 1.0,  # weight of the squared excess length
     kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """`answerer` is a folder with a model that answers from chains; it learns nothing."""
+    """GRPO of the policy; the model in the folder `answerer` is frozen."""
     agent = Relayed(Local(str(model_folder(answerer)), setting.device), setting.max_tokens)
     run = setting.run(
         "hawkeye",

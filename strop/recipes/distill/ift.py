@@ -1,10 +1,10 @@
-"""Imitate while reading a little of one's own guesses, early tokens first.
+"""IFT (intuitive fine-tuning): SFT on inputs mixed with the policy's own greedy tokens, weighted by later errors.
 
 Title: Intuitive Fine-Tuning: Towards Unifying SFT and RLHF into a Single Process
 Paper: arXiv 2405.11870 (2024)
 Claim: From demonstrations alone it is as good as fine-tuning followed by preference alignment, or better.
-Reading: As in the release, the gradient flows through the weights of tokens, too.
-    Where the policy guesses every token right, as the bundled model does in arithmetic, this is plain imitation.
+Reading: As in the release, the gradient also flows through the token weights. Where the policy predicts every token
+    correctly, as the bundled model does in arithmetic, this equals plain SFT.
 Left out: RMSprop: the trainer has Adam.
 Acts: guessed_share < 1
 """
@@ -28,20 +28,20 @@ from strop.training.batch import Batch, Output
 from strop.training.reductions.means import SequenceMean
 from strop.types import Metrics
 
-# Intuitive fine-tuning (IFT, 2405.11870): imitate while reading a little of one's own guesses, early tokens first.
+# IFT's loss (2405.11870).
 
 
 @dataclass(frozen=True)
 class Intuitive(Loss):
-    """w_n * u_n, u = -log policy read with embeddings (1 - share) * true + share * the policy's own greedy guess.
+    """w_n * u_n, u = -log policy with input embeddings (1 - share) * true + share * the policy's greedy token.
 
-    w_n ~ sum over i >= n of decay^(i - n) u_i, with mean 1 over the rollout: an error counts for all that follows it.
-    As in the release the gradient flows through w, too, unless `is_detached`; and embeddings do not learn from what is
-    read. Decay 0 weighs nothing; with share 0 as well it is plain imitation.
+    w_n ~ sum over i >= n of decay^(i - n) u_i, with mean 1 over the rollout: a token's weight includes later errors.
+    As in the release the gradient also flows through w, unless `is_detached`; mixed embeddings have no gradient. decay
+    0 gives equal weights; with share 0 as well it is plain SFT.
     """
 
-    share: float = 0.2  # of its own guess in what the policy reads
-    decay: float = 0.95  # how far an error counts for what follows it
+    share: float = 0.2  # share of the policy's greedy token in the input embeddings
+    decay: float = 0.95  # discount of later errors in a token's weight
     is_detached: bool = False  # no gradient through the weights
     weight: float = 1.0
 
@@ -79,9 +79,9 @@ class Intuitive(Loss):
 
 def ift(
     setting: Setting = Setting(env="countdown:3", group_size=1, groups_per_step=64),
-    share: float = 0.2,  # of its own guess in what the policy reads
-    decay: float = 0.95,  # how far an error counts for what follows it
+    share: float = 0.2,  # share of the policy's greedy token in the input embeddings
+    decay: float = 0.95,  # discount of later errors in a token's weight
 ) -> Run:
-    """One demonstration per task, read with a share of the policy's own guesses."""
+    """IFT on one demonstration per task."""
     losses = (Intuitive(share, decay),)
     return setting.run("ift", Constant(), losses, agent=Demonstrate(), reduction=SequenceMean())

@@ -1,10 +1,9 @@
-"""GRPO and a teacher's opinion of every token, in one loss.
+"""KDRL: GRPO plus reverse-KL distillation from a frozen teacher on the policy's own tokens, in one loss.
 
 Title: KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and Reinforcement Learning
 Paper: arXiv 2506.02208 (2025)
 Claim: Better than GRPO alone and than distillation alone, with fewer tokens.
-Reading: The joint loss with k2, whose gradient is the reverse KL's; tokens that a mask leaves out keep their place in
-    the denominator.
+Reading: The joint loss with k2, whose gradient is that of the reverse KL; masked tokens stay in the denominator.
 Left out: The variant that puts the teacher's log-ratio into the reward.
 Acts: teacher_kl != 0 with teacher=MODEL
 """
@@ -29,11 +28,10 @@ from strop.training.losses.clip import Clip
 from strop.training.requirements import Logprobs, Need
 from strop.types import FilePath, Metrics
 
-# KDRL's distillation (2506.02208): the student's own tokens, judged by a frozen teacher, beside a policy gradient.
+# KDRL's distillation term (2506.02208), added to a policy gradient.
 #
-# With d = log(policy / teacher) of a sampled token: k2 = d^2 / 2 has the gradient of KL(policy || teacher), k3 through
-# autograd that of KL(teacher || policy); the joint loss is built, not the variant that puts d into the reward. Tokens
-# that a mask leaves out keep their place in the denominator, so that a step may be split.
+# With d = log(policy / teacher) of a sampled token, k2 = d^2 / 2 has the gradient of KL(policy || teacher), and k3
+# through autograd that of KL(teacher || policy). Masked tokens stay in the denominator, so that a step can be split.
 
 _ESTIMATORS = ("k2", "k3")
 _MASKS = ("none", "response", "group")
@@ -43,15 +41,15 @@ _MASKS = ("none", "response", "group")
 class Kdrl(Loss):
     """beta(step) * k(d) per token, beta = max(start - fall * step, floor).
 
-    `mask` response distils only where a rollout is wrong, group only where all its siblings are wrong, too.
+    mask=response distils wrong rollouts only, mask=group only those of groups without a right rollout.
     """
 
     teacher: FilePath  # model folder
     estimator: str = "k2"  # k2 (reverse KL) or k3 (forward)
-    start: float = 5e-3  # its weight at first
-    floor: float = 1e-3  # its least weight
-    fall: float = 5e-5  # per step
-    mask: str = "none"  # none, response or group: where it teaches
+    start: float = 5e-3  # beta at step 0
+    floor: float = 1e-3  # least beta
+    fall: float = 5e-5  # decrease of beta per step
+    mask: str = "none"  # none, response or group: which rollouts are distilled
     threshold: float = 1.0  # the reward of a right rollout
     weight: float = 1.0
 
@@ -67,7 +65,7 @@ class Kdrl(Loss):
         return frozenset({Logprobs(self.teacher)})
 
     def beta(self, step: int) -> float:
-        """The term's weight at a step."""
+        """The weight of the term at a step."""
         return max(self.start - self.fall * step, self.floor)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -87,16 +85,16 @@ class Kdrl(Loss):
 def kdrl(
     setting: Setting = Setting(),
     *,
-    teacher: str,  # folder of a better model with the same vocabulary
+    teacher: str,  # folder of a stronger model with the same vocabulary
     estimator: str = "k2",  # k2 (reverse KL) or k3 (forward)
     mask: str = "none",  # none, response (only wrong rollouts) or group (only where all are wrong)
-    start: float = 5e-3,  # weight of the teacher at first
-    floor: float = 1e-3,  # its least weight
-    fall: float = 5e-5,  # of its weight in each step
+    start: float = 5e-3,  # weight of the distillation term at step 0
+    floor: float = 1e-3,  # least weight of the distillation term
+    fall: float = 5e-5,  # decrease of the weight per step
 ) -> Run:
-    """`teacher` is a folder with a better model of the same vocabulary, as runs/NAME/checkpoints/step-100.
+    """GRPO with distillation from `teacher`, a folder such as runs/NAME/checkpoints/step-100.
 
-    Its weight falls; start 0 and floor 0 is GRPO.
+    start=0 and floor=0 is plain GRPO.
     """
     distilled = Kdrl(str(model_folder(teacher)), estimator, start, floor, fall, mask)
     return setting.run("kdrl", GroupStandard(), (Clip(), distilled))

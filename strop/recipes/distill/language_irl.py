@@ -1,4 +1,4 @@
-"""Imitation by inverse soft Q-learning: likelihood, with the reward that the logits imply held small.
+"""Inverse soft Q-learning for imitation: maximum likelihood plus a penalty on the reward that the logits imply.
 
 Title: Imitating Language via Scalable Inverse Reinforcement Learning
 Paper: arXiv 2409.01369 (2024)
@@ -25,19 +25,19 @@ from strop.training.arithmetic.siblings import following
 from strop.training.batch import Batch, Output
 from strop.types import Metrics
 
-# Imitation as inverse reinforcement learning (2409.01369): likelihood plus a penalty on the reward the logits imply.
+# Imitation as inverse RL (2409.01369).
 
 
 @dataclass(frozen=True)
 class InverseSoftQ(Loss):
     """-log policy + penalty * (Q(s_t, a_t) - discount * V(s_t+1))^2, Q the raw logits and V their logsumexp.
 
-    V is 0 after the last token, and its whole gradient is used. Any family that shifts or caps its logits means another
-    reward. The penalty is set per task in the paper; 0.1 is a re-implementation's.
+    V is 0 after the last token, and its gradient is not stopped. In model families that shift or cap their logits the
+    implied reward is a different one. The penalty is set per task in the paper; 0.1 is a re-implementation's.
     """
 
-    penalty: float = 0.1  # on the reward that the logits imply
-    discount: float = 1.0  # from token to token
+    penalty: float = 0.1  # weight of the squared implied reward
+    discount: float = 1.0  # discount per token
     weight: float = 1.0
 
     scope: ClassVar[str] = "rollout"
@@ -51,15 +51,15 @@ class InverseSoftQ(Loss):
 
 
 def _action_and_state_value(logits: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
-    """Q of the token and V, of the logits before they were divided by the temperature: [C, 2]."""
+    """Q of the token and V, from logits before division by the temperature: [C, 2]."""
     raw = logits * temperature.unsqueeze(1).to(logits.dtype)
     return torch.stack([raw.gather(1, tokens.unsqueeze(1)).squeeze(1), raw.logsumexp(-1)], 1)
 
 
 def language_irl(
     setting: Setting = Setting(group_size=1, groups_per_step=64),
-    penalty: float = 0.1,  # on the reward that the logits imply
-    discount: float = 1.0,  # of the implied rewards
+    penalty: float = 0.1,  # weight of the squared implied reward
+    discount: float = 1.0,  # discount per token of the implied reward
 ) -> Run:
-    """Likelihood, with the reward that the logits imply held small."""
+    """Maximum likelihood on one demonstration per task, with a penalty on the implied reward."""
     return setting.run("language_irl", Constant(), (InverseSoftQ(penalty, discount),), agent=Demonstrate())

@@ -1,12 +1,12 @@
-"""Mid-training on worked answers at one learning rate, then on short or long ones while it decays; then RL.
+"""OctoThinker: mid-training at a constant learning rate, then decayed on short or long chains of thought, then RL.
 
 Title: OctoThinker: Mid-training Incentivizes Reinforcement Learning Scaling
 Paper: arXiv 2506.20512 (2025)
 Claim: After such mid-training a Llama base model gains as much from RL as a Qwen model does.
-Reading: The schedule of the branches was not found: half a cosine to a tenth. 20 stable steps to 10 of a branch, where
-    the paper has 200 to 20 billion tokens. Short and long are the environment's own working with and without behaviours
-    that make it longer (`Injected`); hybrid has half of each. All branches begin with the very same stable checkpoint,
-    if seed and `stable` are the same; a warm-up hands on weights and not the moments of Adam, which begin anew.
+Reading: The branches' schedule was not found: a half cosine to a tenth. 20 stable steps and 10 of a branch, where the
+    paper has 200 and 20 billion tokens. Short and long are the environment's own chains of thought without and with
+    behaviours that make them longer (`Injected`); hybrid has half of each. All branches start from the same stable
+    checkpoint if seed and `stable` are equal; a warm-up passes on weights but not Adam's moments, which restart at 0.
 Left out: The corpus, and a cap on length that grows with RL.
 Acts: learning_rate > 0 and warmup/learning_rate < 5e-4 with stable=2, decay=2
 """
@@ -35,22 +35,22 @@ from strop.training.requirements import Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
-# A learning rate that stays and then decays (stable-then-decay; OctoThinker, 2506.20512).
+# OctoThinker's learning-rate schedule (2506.20512): stable, then decay.
 
 _FILE = "stable_then_decay.json"
 
 
 @dataclass
 class StableThenDecay(Trainer):
-    """The rate for `stable` optimizer steps, then along half a cosine to `floor` of it over `decay` more, and no lower.
+    """Trainer with the learning rate of `inner` for `stable` steps, then a half cosine down to `floor` of it.
 
-    The rate is that of `inner`. Both ends join: the first step of the decay is made with the whole rate.
+    The cosine takes `decay` steps; its first step has the full learning rate, and later steps stay at `floor`.
     """
 
     inner: TorchTrainer
-    decay: int  # optimizer steps
-    stable: int = 0  # optimizer steps before
-    floor: float = 0.1  # of the rate, in the end
+    decay: int  # optimizer steps of the decay
+    stable: int = 0  # optimizer steps before the decay
+    floor: float = 0.1  # final share of the learning rate
     _num_steps: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class StableThenDecay(Trainer):
             )
 
     def scale(self, num_steps: int) -> float:
-        """Of the step after so many."""
+        """The factor on the learning rate after `num_steps` optimizer steps."""
         done = min(max(num_steps - self.stable, 0) / self.decay, 1.0)
         return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * done)) / 2
 
@@ -104,16 +104,16 @@ class StableThenDecay(Trainer):
             raise CheckpointError(f"cannot read the schedule in {folder}: {error}") from error
 
 
-_BRANCHES = {"short": 0.0, "hybrid": 0.5, "long": 1.0}  # how likely a behaviour comes before each step
+_BRANCHES = {"short": 0.0, "hybrid": 0.5, "long": 1.0}  # probability of a behaviour before each step of reasoning
 
 
 def octothinker(
     setting: Setting = Setting(env="arithmetic:5"),
-    branch: str = "hybrid",  # short, long or hybrid: the answers of the decay
-    stable: int = 20,  # steps of mid-training at one learning rate
-    decay: int = 10,  # steps of the branch
+    branch: str = "hybrid",  # chains of thought in the decay stage: short, long or hybrid
+    stable: int = 20,  # mid-training steps at a constant learning rate
+    decay: int = 10,  # mid-training steps of the branch, with decaying learning rate
 ) -> Run:
-    """Two stages of mid-training as warm-ups, then GRPO without a penalty."""
+    """Two stages of mid-training as warm-ups, then GRPO without a KL penalty."""
     if branch not in _BRANCHES:
         raise ConfigurationError(f"octothinker has no branch {branch!r}: {nearest(branch, _BRANCHES)}")
     run = setting.run("octothinker", GroupStandard(), (Clip(),))
@@ -125,6 +125,8 @@ def _mid_training(setting: Setting, probability: float, stable: int, decay: int)
     if branch is None:
         return first
     if not isinstance(branch.trainer, TorchTrainer):
-        raise ConfigurationError(f"octothinker's schedule is for one process: set ranks=1, got {setting.ranks}")
+        raise ConfigurationError(
+            f"octothinker's learning-rate schedule needs one process: set ranks=1, got {setting.ranks}"
+        )
     agent = Injected(Demonstrate(least=1.0), probability, probability, setting.seed)
     return replace(branch, agent=agent, trainer=StableThenDecay(branch.trainer, decay), warmup=first)

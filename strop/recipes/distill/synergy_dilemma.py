@@ -1,14 +1,14 @@
-"""Supervised training and RL combined: one after the other, in turns, or with demonstrations that shrink to nothing.
+"""SFT combined with GRPO: in two stages, interleaved step by step, or by demonstration prefixes that shrink to zero.
 
 Title: The Synergy Dilemma of Long-CoT SFT and RL: Investigating Post-Training Techniques for Reasoning VLMs
 Paper: arXiv 2507.07562 (2025)
 Claim: None of five combinations beats RL alone (55.1 on average; two stages 51.4, in turns 53.6, progressive 54.9,
     mixed data 54.0, merged 54.3, supervised training alone 51.4).
-Reading: In turns: one demonstration per task is kept back for a supervised step after that of RL. Progressive: rollouts
-    begin within a demonstration, of which less is given as versions go by, and in the end nothing. Merged
-    models are not trained: `strop.models.loading.merge_weights.merge` makes one of two folders, the ends bit for bit
-    its parents.
-Left out: Mixed data, whose second teacher is a model after RL; accuracy by how hard tasks were for the first model.
+Reading: In turns: one demonstration per task is held back for a supervised step after the RL step. Progressive:
+    rollouts start from a prefix of a demonstration, which gets shorter with the versions and finally empty. Merged
+    models are not trained: `strop.models.merging.merge` interpolates two folders; at the ends of the range it returns
+    one of them bit for bit.
+Left out: Mixed data, whose second teacher is a model after RL; accuracy by task difficulty for the initial model.
 Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 """
 
@@ -32,19 +32,19 @@ from strop.training.losses.likelihood import Likelihood
 from strop.types import Origin
 
 _HOW = ("in_turns", "two_stage", "progressive")
-_PLACES = 4  # cuts of a demonstration, from the last to the first
+_PLACES = 4  # prefix lengths of a demonstration, from long to short
 
 
 def synergy_dilemma(
     setting: Setting = Setting(),
     how: str = "in_turns",  # in_turns, two_stage or progressive
-    shown: int = 20,  # steps of demonstrations before, in two stages
-    collected: int = 8,  # demonstrations of one supervised step, in turns
-    every: int = 10,  # versions after which less of a demonstration is given, if progressive
+    shown: int = 20,  # two_stage: supervised steps before RL
+    collected: int = 8,  # in_turns: demonstrations per supervised step
+    every: int = 10,  # progressive: versions after which the demonstration prefix gets shorter
 ) -> Run:
-    """GRPO without a penalty, and demonstrations in one of three ways."""
+    """GRPO without a KL penalty, combined with demonstrations in one of three ways."""
     if how not in _HOW:
-        raise ConfigurationError(f"synergy_dilemma has no way {how!r}: {nearest(how, _HOW)}")
+        raise ConfigurationError(f"synergy_dilemma has no how={how!r}: {nearest(how, _HOW)}")
     run = setting.run("synergy_dilemma", GroupStandard(), (Clip(),))
     if how == "two_stage":
         return replace(run, warmup=taught(setting, "synergy_dilemma", shown))

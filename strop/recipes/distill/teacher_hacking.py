@@ -1,12 +1,12 @@
-"""A student learns from a teacher that learned from an oracle, and its distance to both is measured.
+"""Teacher hacking: distillation by forward KL to a teacher, while the distance to the teacher's own oracle is measured.
 
 Title: On Teacher Hacking in Language Model Distillation
 Paper: arXiv 2502.02671 (2025)
 Claim: Distillation on a fixed set of answers hacks the teacher: its distance falls while that to the oracle rises;
     fresh answers or more prompts prevent it.
-Reading: Distances are exact forward KLs at the tokens of each batch before it is trained on; the paper measures on
-    held-out prompts. Fixed answers are the environments' own to a few tasks, over and over; fresh ones are the
-    student's at those tasks. hacking.json says what came of it. The oracle is only looked at.
+Reading: Distances are exact forward KLs at the tokens of each training batch before the step; the paper measures on
+    held-out prompts. Fixed answers are the environments' own to a few tasks, repeated; fresh ones are sampled from the
+    student at those tasks. The result is in hacking.json. The oracle has no gradient.
 Left out: The teacher's own distillation from the oracle's answers (any run of strop makes one), answers sampled by the
     teacher, reverse and Jensen-Shannon distances.
 Acts: forward_kl > 0 and golden/forward_kl > 0 with teacher=MODEL, oracle=MODEL
@@ -38,7 +38,7 @@ from strop.training.batch import Batch, Output
 from strop.training.losses.exact_kl import ExactKl
 from strop.types import Metrics
 
-# Whether a curve still falls as it began: without hacking, distances fall with a power of the steps (2502.02671).
+# Power-law check (2502.02671): without hacking, distances fall as a power of the steps.
 
 
 def power_law(steps: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
@@ -48,7 +48,7 @@ def power_law(steps: Sequence[float], values: Sequence[float]) -> tuple[float, f
 
 
 def departs(steps: Sequence[float], values: Sequence[float], early: float = 0.5, tolerance: float = 0.25) -> bool:
-    """Whether the last value lies off the law of the first share `early` by more than a factor e^tolerance."""
+    """Whether the last value is off the power law of the first share `early` by more than a factor e^tolerance."""
     count = max(int(early * len(steps)), 2)
     if len(steps) <= count:
         return False
@@ -57,27 +57,27 @@ def departs(steps: Sequence[float], values: Sequence[float], early: float = 0.5,
 
 
 def turned(proxy: Sequence[float], golden: Sequence[float], window: int) -> int | None:
-    """Where the golden minimum is, if it lies `window` or more behind the end and the proxy fell since; else None."""
+    """Index of the golden minimum if it is `window` or more before the end and the proxy fell since; else None."""
     lowest = int(np.argmin(golden)) if len(golden) else 0
     is_behind = len(golden) - 1 - lowest >= window
     return lowest if is_behind and proxy[-1] < proxy[lowest] else None
 
 
-# Says at the end of a distillation whether the student hacked its teacher (2502.02671), in hacking.json.
+# The result of a distillation, hacking.json (2502.02671).
 #
-# Hacked is a student that still comes nearer to its teacher while it goes away from the oracle that the teacher stands
-# for. Reading: distances are those of each batch before it is trained on, averaged over `window` steps.
+# A student hacks its teacher if its distance to the teacher still falls while its distance to the oracle rises.
+# Reading: distances are those of each batch before it is trained on, averaged over `window` steps.
 
-_BEHIND = 3  # points: with 10, no run of 100 steps could ever be found hacked
+_BEHIND = 3  # points after the golden minimum; with 10, no run of 100 steps could be detected
 
 
 @dataclass
 class HackingReport:
-    """Reads the run's own metrics, so that a resumed run is judged as a whole."""
+    """Tracker that writes hacking.json at the end, from the run's metrics file, so that it covers resumed runs."""
 
     proxy: str  # metric of the distance to the teacher
     golden: str  # metric of the distance to the oracle
-    window: int = 10  # steps of one point; the golden minimum must lie 3 points behind the last
+    window: int = 10  # steps per point; hacking needs a golden minimum 3 points before the last
     _folder: Path | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class HackingReport:
         self._folder = folder
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
-        pass  # all steps are read in the end
+        pass  # `end` reads all steps
 
     def end(self) -> None:
         assert self._folder is not None
@@ -97,7 +97,7 @@ class HackingReport:
             (self._folder / "hacking.json").write_text(json.dumps(self.judged(rows), indent=1) + "\n")
 
     def judged(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Where the golden distance was least, and what followed."""
+        """The content of hacking.json."""
         points = [rows[first : first + self.window] for first in range(0, len(rows), self.window)]
         steps = [float(point[-1]["step"]) for point in points]
         proxy, golden = ([float(np.mean([row[n] for row in p])) for p in points] for n in (self.proxy, self.golden))
@@ -112,19 +112,19 @@ class HackingReport:
         }
 
 
-# A loss that is only looked at (the golden measure of teacher hacking, 2502.02671): its metrics, and no gradient.
+# The golden measure (2502.02671): a loss that only reports metrics.
 
 
 @dataclass(frozen=True)
-class Watched(Loss):
-    """0 at every token, with the metrics of `inner` under `name/`."""
+class MetricsOnly(Loss):
+    """Loss of 0 without a gradient, with the metrics of `inner` under `name/`."""
 
     inner: Loss
-    name: str = "watched"  # before the names of its metrics
+    name: str = "watched"  # prefix of its metrics
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ConfigurationError("Watched needs a name, or its metrics would be taken for those of a loss")
+            raise ConfigurationError("MetricsOnly needs a name, or its metrics would replace those of a loss")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         with torch.no_grad():
@@ -138,15 +138,15 @@ _ANSWERS: dict[str, Agent] = {"fixed": Demonstrate(least=1.0), "fresh": Chat()}
 def teacher_hacking(
     setting: Setting = Setting(group_size=1, groups_per_step=32, learning_rate=3e-4),
     *,
-    teacher: str,  # folder of the model that is imitated, with the same vocabulary
-    oracle: str,  # folder of the model that the teacher stands for, with the same vocabulary
-    answers: str = "fixed",  # fixed: the environments' own, again and again; fresh: the student's
-    tasks: int = 64,  # of each environment, over and over
+    teacher: str,  # folder of the teacher, with the same vocabulary
+    oracle: str,  # folder of the oracle that the teacher approximates, with the same vocabulary
+    answers: str = "fixed",  # fixed: the environments' own answers, repeated; fresh: the student's
+    tasks: int = 64,  # tasks of each environment, repeated
 ) -> Run:
-    """The proxy is `forward_kl`, the golden measure `golden/forward_kl`."""
+    """Distillation with the metrics `forward_kl` (proxy) and `golden/forward_kl`."""
     if answers not in _ANSWERS:
-        raise ConfigurationError(f"teacher_hacking has no answers {answers!r}: {nearest(answers, _ANSWERS)}")
+        raise ConfigurationError(f"teacher_hacking has no answers={answers!r}: {nearest(answers, _ANSWERS)}")
     proxy = ExactKl("forward", str(model_folder(teacher)), weight=1.0)
-    golden = Watched(ExactKl("forward", str(model_folder(oracle))), "golden")
+    golden = MetricsOnly(ExactKl("forward", str(model_folder(oracle))), "golden")
     run = setting.run("teacher_hacking", Constant(), (proxy, golden), agent=_ANSWERS[answers])
     return replace(run, sampler=Few(run.envs, tasks), trackers=(HackingReport("forward_kl", "golden/forward_kl"),))

@@ -1,10 +1,11 @@
-"""Answers with and without thoughts are shown, then GRPO finds out where thinking pays.
+"""TON (think or not): SFT with thought dropout on part of the tasks, then GRPO decides where a chain of thought pays.
 
 Title: Think or Not? Selective Reasoning via Reinforcement Learning for Vision-Language Models
 Paper: arXiv 2505.16854 (2025)
 Claim: Completions get up to 90 % shorter than with GRPO, without loss of accuracy or even with a gain.
-Reading: The task's answer pays 1 and the format 1, which an empty thought satisfies as well as a long one; there is no
-    reward for brevity. A task's thought is left out by the hash of its name. GRPO as in its own recipe.
+Reading: The answer has reward 1 and the format 1, which an empty chain of thought satisfies as well as a long one;
+    there is no reward for brevity. The hash of a task's id decides whether its thought is dropped. GRPO as in its
+    own recipe.
 Left out: Vision, and the rewards for actions on screens.
 Acts: warmup/dropped_share > 0 and reward/skipped > 0 and reward/formatted > 0 with shown=3
 """
@@ -32,14 +33,12 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Origin, Task
 
-# Whether the policy left its thought empty (TON, 2505.16854): by itself worth nothing, a metric to watch.
+# Metric of empty chains of thought (TON, 2505.16854).
 
 
 @dataclass(frozen=True)
 class Skipped(Reward):
-    """1 where the last completion begins with tags around nothing, else 0; skipping spreads without pay, or not at
-    all.
-    """
+    """1 if the last completion starts with an empty chain of thought, else 0; a metric, with weight 0."""
 
     weight: float = 0.0
 
@@ -55,23 +54,23 @@ def _is_empty(completion: str) -> bool:
     return bool(opened and closed) and not before.strip() and not thought.strip()
 
 
-# TON's dropout of thoughts (2505.16854): of some demonstrations the working is left out and its tags stay, empty.
+# TON's thought dropout (2505.16854): some demonstrations have empty thinking tags.
 #
-# Reading: which ones, the task's name decides, so that a task is shown the same way each time.
+# Reading: the task's id decides, so that each task has the same demonstration every time.
 
 _PLACES = 2**32
 
 
 @dataclass(frozen=True)
 class ThoughtDropout(Agent):
-    """`inner` shows what the environment demonstrates, without working at a share of the tasks.
+    """Demonstrations of `inner`, without the chain of thought in a share of the tasks.
 
-    Every answer has tags, or nobody could learn to leave a thought empty.
+    All demonstrations have thinking tags, so that the policy learns that a chain of thought may be empty.
     """
 
     inner: Agent
-    share: float = 0.5  # of tasks whose working is left out
-    seed: int = 0  # of the choice
+    share: float = 0.5  # share of tasks without a chain of thought
+    seed: int = 0  # for the choice of tasks
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
@@ -84,11 +83,11 @@ class ThoughtDropout(Agent):
         return await self.inner.rollout(task, dialogue, Rewritten(episode, rewrite))
 
     def is_dropped(self, task: Task) -> bool:
-        name = hashlib.sha256(f"{self.seed}/{task.id}".encode()).digest()
-        return int.from_bytes(name[:4], "big") < self.share * _PLACES
+        digest = hashlib.sha256(f"{self.seed}/{task.id}".encode()).digest()
+        return int.from_bytes(digest[:4], "big") < self.share * _PLACES
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many tasks of the batch were shown without a thought."""
+        """Metric only: the share of the batch's tasks without a chain of thought."""
         dropped = [self.is_dropped(group.task) for group in groups]
         return {"dropped_share": sum(dropped) / max(len(dropped), 1)}
 
@@ -104,10 +103,10 @@ def _tagged(completion: str) -> str:
 def ton(
     setting: Setting = Setting(env="arithmetic:2"),
     shown: int = 20,  # supervised steps on demonstrations before RL
-    dropped: float = 0.5,  # share of tasks that are shown without a thought
+    dropped: float = 0.5,  # share of tasks whose demonstration has no chain of thought
     kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Thoughts are dropped in demonstrations; whether to think is left to the rewards."""
+    """SFT with thought dropout, then GRPO with rewards for the answer and the format."""
     run = setting.run("ton", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), reduction=SequenceMean())
     before = taught(setting, "ton", shown)
     if before is not None:

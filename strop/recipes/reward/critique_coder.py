@@ -54,7 +54,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass
-class AnswersInTurn(Sampler):
+class AlternatingLabels(Sampler):
     """Generated tasks, each once, as an evenly spread `share` of all sampled tasks, with alternating labels.
 
     If no task with the other label is queued, the inner sampler chooses.
@@ -101,7 +101,7 @@ class AnswersInTurn(Sampler):
 
 
 @dataclass(frozen=True)
-class Critiqued(TaskGenerator):
+class CritiqueTasks(TaskGenerator):
     """Critique tasks of a group: its first program that passes all tests and its first that does not."""
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
@@ -166,7 +166,7 @@ def critique_coder(
         raise ConfigurationError(
             f"critique_coder needs programs and critiques, as in env=programs:1+critiques:1, got {setting.env}"
         )
-    run.sampler, run.task_generator = AnswersInTurn(Uniform(programs), share), Critiqued()
+    run.sampler, run.task_generator = AlternatingLabels(Uniform(programs), share), CritiqueTasks()
     run.rewards = (SolvedOrJudged(PassedTests("share", Trials(setting.isolation))),)
     run.warmup = shown(setting, "critique_coder", warmup_steps)
     return run

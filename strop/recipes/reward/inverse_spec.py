@@ -50,7 +50,7 @@ _EASE = 1.5  # 2/3 of the themes give the full score
 
 
 @dataclass(frozen=True)
-class Commission:
+class WorkBrief:
     """Request behind a work; fields that are not stated are empty or 0."""
 
     topic: str = ""
@@ -59,19 +59,19 @@ class Commission:
     themes: str = ""
 
 
-def brief_in(text: str) -> Commission | None:
+def brief_in(text: str) -> WorkBrief | None:
     """The brief in an answer; None if it has no filled line."""
     found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
     fields = {each.group(1).lower(): each.group(2).strip() for each in found if each}
     if not any(fields.values()):
         return None
     size = re.fullmatch(r"(\d{1,6})\b.*", fields.get("size", ""))
-    return Commission(
+    return WorkBrief(
         fields.get("topic", ""), fields.get("audience", ""), int(size[1]) if size else 0, fields.get("themes", "")
     )
 
 
-async def brief_of(llm_client: LLMClient, wanted: str, **shown: str) -> Commission:
+async def brief_of(llm_client: LLMClient, wanted: str, **shown: str) -> WorkBrief:
     """The brief that an LLM client writes for a task or a completion."""
     text = await verdict(llm_client, judgement(wanted, **shown), Lines(_LINE))
     if (found := brief_in(text)) is None:
@@ -79,7 +79,7 @@ async def brief_of(llm_client: LLMClient, wanted: str, **shown: str) -> Commissi
     return found
 
 
-def agreement(true: Commission, guess: Commission) -> float:
+def agreement(true: WorkBrief, guess: WorkBrief) -> float:
     """From 0 to 1: recall of the topic's words, the audience, the size, and recall of the themes' words."""
     return (
         _TOPIC * _recall(true.topic, guess.topic)
@@ -132,7 +132,7 @@ class InverseSpecification(Reward):
         true = await brief_of(self.task_generator, TOLD, task=text_of(group.task))
         return await all_of(self._score(rollout, true) for rollout in group.rollouts)
 
-    async def _score(self, rollout: Rollout, true: Commission) -> float:
+    async def _score(self, rollout: Rollout, true: WorkBrief) -> float:
         if not rollout.completion.strip():
             return 0.0
         return agreement(true, await brief_of(self.guesser, GUESSED, completion=rollout.completion))

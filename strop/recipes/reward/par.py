@@ -42,7 +42,7 @@ from strop.types import GateResult, Group, Origin, Rollout, Start
 
 
 @dataclass(frozen=True)
-class OwnOnly(Gate):
+class PolicyRolloutsOnly(Gate):
     """All rollouts except those of origin TEACHER."""
 
     def __call__(self, group: Group) -> GateResult:
@@ -57,7 +57,7 @@ class OwnOnly(Gate):
 
 
 @dataclass(frozen=True)
-class FewReferences(Strategy):
+class ReferenceRollouts(Strategy):
     """Groups whose last `count` rollouts are the reference policy's (TEACHER); needs the engine `WithReference`."""
 
     count: int = 1
@@ -87,8 +87,8 @@ def par(
         (Clip(clip, clip), Kl("k2", kl)),
         values=Critic(device=setting.device),
         engine=WithReference(TorchEngine(device=setting.device), TorchEngine(device=setting.device)),
-        strategy=FewReferences(references),
-        gates=(OwnOnly(),),
+        strategy=ReferenceRollouts(references),
+        gates=(PolicyRolloutsOnly(),),
         budget=Fixed(setting.group_size + references),
         minibatches=4,
     )

@@ -108,7 +108,7 @@ def _has_passed(rollout: Rollout) -> bool:
 
 
 @dataclass
-class BegunCritic(Critic):
+class InitializedCritic(Critic):
     """PPO's critic, initialized from `checkpoints/step-N/values` of another run; empty folder: as `Critic`."""
 
     folder: FilePath = ""
@@ -130,7 +130,7 @@ def prm_code(
     """Without `judge` the line judge is trained and the policy is frozen."""
     tests = PassedTests(trials=Trials(setting.isolation))
     if judge:
-        parts = {"values": BegunCritic(device=setting.device, folder=judge), "minibatches": 2}
+        parts = {"values": InitializedCritic(device=setting.device, folder=judge), "minibatches": 2}
         run = setting.run("prm_code", Gae(), (Clip(clip, clip),), reward_seconds=60.0, **parts)
         run.rewards = (tests, JudgedLines(LineScores(judge, setting.model, setting.device), weight))
     else:

@@ -1,15 +1,15 @@
-"""Imitate worked search, then PPO on the outcome and, apart from it, on how much was searched.
+"""RLSP: imitation of search demonstrations, then PPO on the outcome plus a separate search-effort reward.
 
 Title: On the Emergence of Thinking in LLMs I: Searching for the Right Intuition
 Paper: arXiv 2502.06773 (2025)
 Claim: 23 % on MATH-500 (Llama-3.1-8B-Instruct) and 10 % on AIME 2024 (Qwen2.5-32B-Instruct) over the model it begins
     with; backtracking and verification appear by themselves.
-Reading: As released: 1 for a right answer, 0 for a wrong one, -0.5 for none. form=length adds -price / n for a working
-    of n tokens (a fourth of its characters); the release's price of 1000 is for working of thousands of tokens, here 2
-    is for some ten. form=judge is 0.8 of the outcome and 0.2 of a judge's grade of effort; a rule that counts different
-    calculations stands for the model, and a judge that fails gives no reward where the release gives 0.5. The penalty
-    of 0.05 to the reference is a loss here; trace 0.95. Demonstrations are the environments' own working with
-    backtracking and checks put between its steps.
+Reading: As released: 1 for a right answer, 0 for a wrong one, -0.5 for none. form=length adds -price / n for a chain of
+    thought of n tokens (counted as a fourth of its characters); the release's price of 1000 is for chains of thousands
+    of tokens, here 2 is for a few tens. form=judge is 0.8 of the outcome and 0.2 of a judge's grade of effort; a rule
+    that counts different calculations stands in for the model, and a failed judge gives no reward where the release
+    gives 0.5. The KL penalty of 0.05 is a loss here; trace 0.95. Demonstrations are the environments' own worked
+    solutions with backtracking and checks inserted between the steps.
 Acts: reward/search_effort < 0 and credit_within > 0 and warmup/nll > 0 with taught=2
 """
 
@@ -40,20 +40,19 @@ from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
 from strop.types import Group, Rollout
 
-# RLSP's reward for search (2502.06773): a judge grades effort and originality, whether or not the answer is right.
+# RLSP's reward for search (2502.06773): a judge grades effort and originality, right answer or not.
 #
-# The release pays 0.5 where its judge fails; here such a rollout has no reward, as with every other judge.
+# The release gives 0.5 if its judge fails; here such a rollout has no reward, as with every other judge.
 
 ASKED = (
     "How much effort and originality does the completion show in its search for an answer, from 0 (none) to 100? It "
-    "does "
-    "not matter whether it is right. Answer with the number."
+    "does not matter whether it is right. Answer with the number."
 )
 
 
 @dataclass(frozen=True)
 class JudgedEffort(Reward):
-    """What the judge says of each rollout, from 0 to 1; an answer without a number is no reward."""
+    """The judge's grade of each rollout, from 0 to 1; no reward if its answer has no number."""
 
     judge: LLMClient
     weight: float = 1.0
@@ -69,19 +68,19 @@ class JudgedEffort(Reward):
         return math.nan if score is None else score / 100
 
 
-# RLSP's push towards search (2502.06773), where nobody is asked: a price on short working that vanishes as it grows.
+# RLSP's reward for search without a judge (2502.06773): a penalty on short chains of thought that vanishes with length.
 #
-# It is no bonus per token: doubling the working of n tokens earns price / (2n), less and less.
+# It is no bonus per token: doubling n tokens earns price / (2n), with diminishing returns.
 
-_CHARACTERS = 4  # of a token, as released
+_CHARACTERS = 4  # per token, as released
 
 
 @dataclass(frozen=True)
 class SearchEffort(Reward):
     """-price / n, n being a fourth of the characters before the answer and at least `least`."""
 
-    price: float = 1000.0  # as released, for working of thousands of tokens
-    least: float = 1.0  # tokens that the shortest working counts as, or the price would have no bound
+    price: float = 1000.0  # as released, for chains of thought of thousands of tokens
+    least: float = 1.0  # smallest n in tokens, which bounds the penalty
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
@@ -91,12 +90,12 @@ class SearchEffort(Reward):
             raise ConfigurationError(f"SearchEffort needs price >= 0 and least > 0, got {self.price} and {self.least}")
 
     def __call__(self, group: Group) -> list[float]:
-        lengths = [len(_working(rollout.completion)) / _CHARACTERS for rollout in group.rollouts]
+        lengths = [len(_chain_of_thought(rollout.completion)) / _CHARACTERS for rollout in group.rollouts]
         return [-self.price / max(length, self.least) for length in lengths]
 
 
-def _working(completion: str) -> str:
-    """What stands before the answer; a completion that never comes to one is all working."""
+def _chain_of_thought(completion: str) -> str:
+    """The text before the answer; all of a completion without an answer."""
     before, closed, _ = completion.rpartition(CLOSE)
     return before if closed else completion
 
@@ -107,16 +106,16 @@ _FORMS = ("length", "judge")
 def rlsp(
     setting: Setting = Setting(max_tokens=96),
     form: str = "length",  # length or judge: how search is rewarded
-    price: float = 2.0,  # form=length: of a working of one token; 1000 in the release
-    judge: str = "rules",  # form=judge: who grades effort: rules, itself, a folder, or http://HOST/v1#MODEL
-    share: float = 0.2,  # form=judge: of the judge's grade in the reward
+    price: float = 2.0,  # form=length: penalty of a chain of thought of one token; 1000 in the release
+    judge: str = "rules",  # form=judge: grades effort: rules, itself, a folder, or http://HOST/v1#MODEL
+    share: float = 0.2,  # form=judge: weight of the judge's grade in the reward
     taught: int = 10,  # supervised warm-up steps before RL
-    behaviours: float = 0.3,  # how likely backtracking, or a check, comes before a step that is shown
+    behaviours: float = 0.3,  # probability of backtracking, and of a check, before each step of a demonstration
     kl: float = 0.05,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """The outcome and the search are rewards of their own, so that one can be had without the other."""
+    """The outcome and the search are separate rewards, so that each can be used alone."""
     if form not in _FORMS:
-        raise ConfigurationError(f"rlsp rewards search in no form {form!r}: {nearest(form, _FORMS)}")
+        raise ConfigurationError(f"rlsp has no form {form!r}: {nearest(form, _FORMS)}")
     run = setting.run(
         "rlsp", Gae(), (Clip(0.2, 0.2), Kl("k2", kl)), values=Critic(device=setting.device), minibatches=2
     )

@@ -1,14 +1,14 @@
-"""REINFORCE on programs told where they fail, against the greedy program, beside imitation of right ones.
+"""RLTF: REINFORCE on unit test feedback per program and per token, with a greedy baseline and imitation.
 
 Title: RLTF: Reinforcement Learning from Unit Test Feedback
 Paper: arXiv 2307.04349 (2023)
 Claim: Online samples and unit test feedback of several grains reach the best results on APPS and MBPP of their time.
-Reading: Tokens of the line with the error are told -0.3, all of them where an error is everywhere, none where an answer
-    is wrong; lines are found by number, where the release looks for their text. One rollout in each group is the
-    environment's program and imitated; the greedy program is judged and not trained. The bundled model has never
-    written a program, so a short supervised run comes before, as the paper's model was fine-tuned first. lag=1 lets
-    generation run beside training, as the paper's does; at 0 the batch is the buffer.
-Left out: The buffer of 6400 programs, of which a batch takes some again.
+Reading: Tokens of the line with the error get -0.3, all tokens if the error is everywhere, none for a wrong answer;
+    lines are found by number, where the release searches for their text. One rollout in each group is the environment's
+    program and is imitated; the greedy program is scored and not trained on. The bundled model has never written a
+    program, so a short supervised warm-up comes first, as the paper's model was fine-tuned first. lag=1 lets generation
+    run concurrently with training, as the paper's does; at 0 the batch is the buffer.
+Left out: The buffer of 6400 programs, from which each batch samples some again.
 Acts: fact/feedback < 1 and credit_within > 0 and teacher/nll > 0 with warmup_steps=0, model=CODER
 """
 
@@ -39,22 +39,21 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Origin, Rollout, Start
 
-# What RLTF (2307.04349) says of a program that was tried: a number for all of it, and the place that is to blame.
+# RLTF's feedback on an executed program (2307.04349): a score of the whole and the place of the error.
 #
-# Readings: what takes too much time, memory or output is a runtime error. An error of syntax in the last line is an
-# unexpected end, whatever its message. The price of a scored token is flat; the release divides and multiplies it by
-# the same length.
+# Reading: too much time, memory or output is a runtime error. A syntax error in the last line is an unexpected end,
+# whatever its message. The penalty per token is constant; the release divides and multiplies it by the same length.
 
-GREEDY, FEEDBACK = "greedy", "feedback"  # facts: what the greedy rollout was told, and what this one was
+GREEDY, FEEDBACK = "greedy", "feedback"  # facts: scores of the greedy rollout and of this one
 _COARSE = {Finding.RIGHT: 1.0, Finding.WRONG: -0.3, Finding.SYNTAX: -1.0}
 _RUNTIME = -0.6
-_TO_ONE = 1.3  # from -0.3, in proportion to the tests passed
+_TO_ONE = 1.3  # from -0.3 to 1, in proportion to the tests passed
 _NOWHERE = frozenset(("IndentationError", "TabError"))
 _EVERYWHERE = frozenset(("RecursionError",))
 
 
 def coarse(trial: Trial, is_adaptive: bool = True) -> float:
-    """1 where all tests pass, -0.3 where some do not, -0.6 for a runtime error, -1 for one of syntax.
+    """1 if all tests pass, -0.3 if some fail, -0.6 for a runtime error, -1 for a syntax error.
 
     Adaptive: a program without errors rises from -0.3 towards 1 with the share of tests passed.
     """
@@ -63,9 +62,9 @@ def coarse(trial: Trial, is_adaptive: bool = True) -> float:
 
 
 def blamed(trial: Trial, program: Program, completion: str) -> tuple[int, int] | None:
-    """Characters of the completion that the error is in: a line, or all of it; None where it cannot be said.
+    """Characters of the completion that hold the error: a line, or all of it; None if it has no place.
 
-    All of it: what takes too long, goes too deep, or ends before it should. None: wrong answers and indentation.
+    All of it: timeouts, too deep recursion and unexpected ends. None: wrong answers and indentation errors.
     """
     lines = program.text.rstrip().split("\n")
     is_end = trial.finding is Finding.SYNTAX and trial.line >= len(lines)
@@ -76,15 +75,15 @@ def blamed(trial: Trial, program: Program, completion: str) -> tuple[int, int] |
     return program.line(trial.line) if 0 < trial.line <= len(lines) else None
 
 
-# RLTF's feedback (2307.04349) of several grains: what a program failed of, how many tests it passed, and where.
+# RLTF's multi-grained feedback (2307.04349): the kind of error, the share of tests passed, and the error's place.
 
 
 @dataclass(frozen=True)
 class UnitTestFeedback(Reward):
-    """A number for the program at its end (`feedback.coarse`), and `fine` at each token of what is to blame."""
+    """Score of the program at its end (`coarse`), and `fine` at each token of the erroneous line."""
 
-    is_adaptive: bool = True  # the share of tests passed raises a wrong program
-    fine: float = -0.3  # at each token of the line that an error is in, or of all where it is everywhere
+    is_adaptive: bool = True  # the share of tests passed raises the score of a wrong program
+    fine: float = -0.3  # per token of the line with the error, or of all lines if the error is everywhere
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
@@ -95,22 +94,20 @@ class UnitTestFeedback(Reward):
 
     async def _score(self, rollout: Rollout) -> Paid:
         trial = await self.trials.of(rollout.completion, cases_of(rollout.task))
-        told = coarse(trial, self.is_adaptive)
-        rollout.facts |= {FEEDBACK: told, **trial.facts}
+        score = coarse(trial, self.is_adaptive)
+        rollout.facts |= {FEEDBACK: score, **trial.facts}
         place = blamed(trial, program_in(rollout.completion), rollout.completion)
         if place is None or place[0] == place[1] or not self.fine:
-            return Paid(told)
-        return Paid(told, (Span(len(rollout.turns) - 1, *place, each=self.fine, name="blamed"),))
+            return Paid(score)
+        return Paid(score, (Span(len(rollout.turns) - 1, *place, each=self.fine, name="blamed"),))
 
 
-# RLTF's baseline (2307.04349): beside the rollouts one that takes the likeliest tokens, which is judged, not trained.
+# RLTF's baseline (2307.04349): one greedy rollout per group, which is scored and not trained on.
 
 
 @dataclass
-class GreedyBeside(Strategy):
-    """Rollouts of `inner`; each bears as fact `greedy` what the greedy one was told, unless the environment failed
-    that.
-    """
+class GreedyBaseline(Strategy):
+    """Rollouts of `inner` with the greedy rollout's score as fact `greedy`, unless the environment failed it."""
 
     inner: Strategy
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -120,26 +117,26 @@ class GreedyBeside(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if self._policy is None:
-            raise ConfigurationError("GreedyBeside does not know how tokens are drawn: call meet(policy) first")
-        likeliest = play.another(sampling=replace(self._policy.sampling, temperature=0.0))
+            raise ConfigurationError("GreedyBaseline has no policy: call meet(policy) first")
+        start = play.another(sampling=replace(self._policy.sampling, temperature=0.0))
         async with asyncio.TaskGroup() as tasks:
-            alone = tasks.create_task(play(likeliest))
-            made = tasks.create_task(self.inner(group, starts, play))
-        await play.score([alone.result()])
-        told = alone.result().facts.get(FEEDBACK)
-        known = {} if told is None else {GREEDY: told}
-        return [replace(rollout, facts=rollout.facts | known) for rollout in made.result()]
+            greedy = tasks.create_task(play(start))
+            sampled = tasks.create_task(self.inner(group, starts, play))
+        await play.score([greedy.result()])
+        score = greedy.result().facts.get(FEEDBACK)
+        known = {} if score is None else {GREEDY: score}
+        return [replace(rollout, facts=rollout.facts | known) for rollout in sampled.result()]
 
 
-# RLTF's advantage (2307.04349): what a rollout and each of its tokens were told, less what the greedy one was told.
+# RLTF's advantage (2307.04349): feedback on the rollout and on each token, less the greedy rollout's score.
 
 
 @dataclass(frozen=True)
 class TokenFeedback(Advantage):
-    """A_t = R + p_t - b: R is paid at the end, p_t at token t alone, and b is the fact `greedy`.
+    """A_t = R + p_t - b: R is the reward at the end, p_t that at token t alone, and b the fact `greedy`.
 
-    No return: what a token is told says nothing about those before it. Where the greedy rollout failed, the mean R of
-    the policy's own rollouts stands for it; one that is shown says nothing about the policy.
+    p_t is no return: it does not count for earlier tokens. If the greedy rollout failed, b is the mean R of the
+    policy's own rollouts, without demonstrations.
     """
 
     is_local: ClassVar[bool] = True
@@ -159,17 +156,17 @@ def _end(rollout: Rollout) -> float:
 
 def rltf(
     setting: Setting = Setting(env="programs:2"),
-    is_adaptive: bool = True,  # the share of tests passed raises a wrong program
-    fine: float = -0.3,  # told to each token that is to blame; 0: none
-    imitation: float = 1.0,  # weight of the environment's own programs
+    is_adaptive: bool = True,  # the share of tests passed raises the score of a wrong program
+    fine: float = -0.3,  # reward per token of the line with the error; 0: none
+    imitation: float = 1.0,  # weight of imitating the environment's own programs
     warmup_steps: int = 30,  # supervised warm-up steps before RL
 ) -> Run:
-    """Right 1, wrong from -0.3 up, a runtime error -0.6, one of syntax -1."""
+    """Rewards: right 1, wrong -0.3 or more, runtime error -0.6, syntax error -1."""
     run = setting.run(
         "rltf",
         TokenFeedback(),
         (Among(Reinforce(), (Origin.POLICY,)), Among(Likelihood(imitation), (Origin.TEACHER,))),
-        strategy=GreedyBeside(Demonstrated(Demonstrate())),
+        strategy=GreedyBaseline(Demonstrated(Demonstrate())),
         reward_seconds=60.0,  # many programs may wait for the sandbox
     )
     run.rewards = (UnitTestFeedback(is_adaptive, fine, Trials(setting.isolation)),)

@@ -1,12 +1,12 @@
-"""A world model: it foretells what an action changes, and is paid by how well that matches.
+"""RLVR-World: GRPO on a language world model, rewarded by the accuracy of its predicted state changes.
 
 Title: RLVR-World: Training World Models with Reinforcement Learning
 Paper: arXiv 2505.13934 (2025)
 Claim: World models of language and video gain on their own measures beyond what supervised training gives.
-Reading: Supervised training on true changes first, then GRPO on the measure itself: F1 over changed items, as for web
-    pages, or with form=exact whether all of them are right, as for text games. Where nothing changes, foretelling
-    nothing is right, where the release gives 0. Group size and penalty were not found: those here are ours. The
-    environment is a store of numbers and one action.
+Reading: Supervised training on true changes first, then GRPO on the metric itself: F1 over changed items, as for web
+    pages, or with form=exact whether all of them are right, as for text games. If nothing changes, predicting nothing
+    is right, where the release gives 0. Group size and KL penalty were not found: those here are ours. The environment
+    is a store of numbers and one action.
 Left out: The text games' sum of partial rewards, and video.
 Acts: reward/change_f1 > 0 and warmup/nll > 0 with taught=4, steps=1
 """
@@ -29,18 +29,18 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Rollout
 
-# A world model's reward (RLVR-World, 2505.13934): how well the changes it foretells match the true ones.
+# A world model's reward (RLVR-World, 2505.13934): the match of predicted and true state changes.
 #
-# In the release the measure is 0 where nothing changes and nothing is predicted; here that is right, and 1.
+# The release gives 0 if nothing changes and nothing is predicted; here that is right and earns 1.
 
 FORMS = ("f1", "exact")
 
 
 @dataclass(frozen=True)
 class ChangeF1(Reward):
-    """2 * common / (predicted + true) over sets of changed items, or with form exact whether both are the same.
+    """2 * common / (predicted + true) over sets of changed items; with form exact, whether both sets are equal.
 
-    A completion that cannot be read earns 0. For tasks of `NextState`.
+    A completion that cannot be parsed earns 0. For tasks of `NextState`.
     """
 
     form: str = "f1"  # f1 or exact
@@ -54,7 +54,7 @@ class ChangeF1(Reward):
 
     def problems(self, run: Run) -> list[str]:
         strange = [f"{env.name}:{env.level}" for env in run.envs if not isinstance(env, NextState)]
-        return [f"answers of {name} are no changes: name an environment such as next_state:3" for name in strange]
+        return [f"answers of {name} are not state changes: use an environment such as next_state:3" for name in strange]
 
     def __call__(self, group: Group) -> list[float]:
         return [self._score(rollout) for rollout in group.rollouts]
@@ -68,18 +68,18 @@ class ChangeF1(Reward):
 
 
 def overlap(predicted: Set[str], true: Set[str]) -> float:
-    """The harmonic mean of precision and recall; of two empty sets 1."""
+    """F1, the harmonic mean of precision and recall; 1 for two empty sets."""
     total = len(predicted) + len(true)
     return 2 * len(predicted & true) / total if total else 1.0
 
 
 def rlvr_world(
     setting: Setting = Setting(env="next_state:3"),
-    form: str = "f1",  # f1 or exact
+    form: str = "f1",  # f1 of the changes, or exact
     taught: int = 20,  # supervised warm-up steps before RL
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """The reward is the measure by which world models are compared."""
+    """The reward is the metric by which world models are compared."""
     run = setting.run("rlvr_world", GroupStandard(), (Clip(), Kl("k3", kl)))
     run.warmup = shown(setting, "rlvr_world", taught)
     run.rewards = (ChangeF1(form), Earned(weight=0.0))

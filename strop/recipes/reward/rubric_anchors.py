@@ -1,13 +1,13 @@
-"""GRPO on rubrics whose dimensions saturate and whose vetoes zero everything; a veto against hacking joins later.
+"""Rubric Anchors: GRPO on saturating rubric scores with vetoes; an anti-hacking veto is added in stage two.
 
 Title: Reinforcement Learning with Rubric Anchors
 Paper: arXiv 2508.12790 (2025)
 Claim: 5.2 % more on open-ended tasks from 5,000 samples and 10,000 rubrics, 2.4 % above a model of 671B.
-Reading: The paper gives no equations for its aggregation: veto and saturation are read plainly, the constant is ours; a
-    veto is met from a score of 50 of 100 on. The first stage is a run of its own before this one, with its rubrics
-    without the veto against hacking. Groups stay whose mean is within a central band, where the paper filters tasks
-    once by the scores of the model it begins with. Rules stand for bank and judge (`judge=http://...#MODEL` asks one).
-    What the environment would have paid is logged beside it and weighs nothing.
+Reading: The paper gives no equations for its aggregation: veto and saturation follow the text, the constant is ours; a
+    veto criterion is met from a score of 50 of 100. The first stage is a run of its own before this one, on the same
+    rubrics without the veto against hacking. Groups are kept if their mean reward is within a central band, where the
+    paper filters tasks once by the scores of the initial model. Rules stand in for the rubric bank and the judge
+    (`judge=http://...#MODEL` asks a model). The environment's own reward is logged with weight 0.
 Left out: Interactions of dimensions and the stretching of high scores, for which no form was found; rubrics for style.
 Acts: reward/rubric_anchors > 0 and fact/vetoed > 0 and kept_share < 1 with first=1
 """
@@ -38,26 +38,23 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Rollout, Task
 
-# Rubicon's reward (2508.12790): a rubric's dimensions with diminishing returns, and some that zero everything.
-#
-# The paper names veto, saturation, interactions and stretching without equations; the first two are read plainly here.
+# Rubicon's reward (2508.12790): rubric dimensions with diminishing returns, and vetoes that set the reward to 0.
 
 WANTED = (
     "Write a rubric for completions to this task: one dimension per line, each with its weight before it, as in 5: It "
-    "is "
-    "short; and after the word veto what makes a completion worthless where it is not met, as in veto: It is polite."
+    "is short; and after the word veto what makes a completion worthless where it is not met, as in veto: It is polite."
 )
 _VETO = re.compile(r"[ \t*-]*veto[ \t]*[:.)][ \t]*(\S.*)", re.IGNORECASE)
-_PASSED = 0.5  # a veto's least score
+_PASSED = 0.5  # least score that meets a veto criterion
 
 
 @dataclass(frozen=True)
 class RubricAnchors(Reward):
-    """0 where a veto is not met, else sum(w * g(r)) / sum(w), g(r) = (1 - e^(-c r)) / (1 - e^(-c)), r from 0 to 1."""
+    """0 if a veto is not met, else sum(w * g(r)) / sum(w), g(r) = (1 - e^(-c r)) / (1 - e^(-c)), r from 0 to 1."""
 
-    task_generator: LLMClient  # the bank of rubrics, or who writes them
-    judge: LLMClient  # who scores a completion in all dimensions
-    saturation: float = 2.0  # c: the larger, the less a dimension pays that is good already
+    task_generator: LLMClient  # the rubric bank, or a writer of rubrics
+    judge: LLMClient  # scores a completion in all dimensions
+    saturation: float = 2.0  # c: larger values reward high scores less
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
@@ -73,11 +70,11 @@ class RubricAnchors(Reward):
         return await all_of(self._score(rollout, items, vetoes) for rollout in group.rollouts)
 
     async def _rubric(self, task: Task) -> tuple[list[Item], list[str]]:
-        said = await answer(self.task_generator, question(WANTED, task=text_of(task)))
-        found = [_VETO.fullmatch(line.rstrip()) for line in said.splitlines()]
-        items = [item for item in items_in(said) if item.weight > 0]
+        rubric = await answer(self.task_generator, question(WANTED, task=text_of(task)))
+        found = [_VETO.fullmatch(line.rstrip()) for line in rubric.splitlines()]
+        items = [item for item in items_in(rubric) if item.weight > 0]
         if not items:
-            raise LLMClientError(f"there is no dimension with a weight in the rubric for task {task.id}")
+            raise LLMClientError(f"the rubric for task {task.id} has no dimension with a weight")
         return items, [each.group(1) for each in found if each]
 
     async def _score(self, rollout: Rollout, items: list[Item], vetoes: list[str]) -> float:
@@ -89,20 +86,20 @@ class RubricAnchors(Reward):
         return 0.0 if is_vetoed else paid / sum(item.weight for item in items)
 
     def saturated(self, score: float) -> float:
-        """From 0 to 1, rising less and less."""
+        """g(score), concave from 0 to 1."""
         return math.expm1(-self.saturation * score) / math.expm1(-self.saturation)
 
 
 def rubric_anchors(
     setting: Setting = Setting(),
-    judge: str = "rules",  # bank of rubrics and judge: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # rubric bank and judge: rules, itself, a model's folder, or http://HOST/v1#MODEL
     first: int = 20,  # steps of the first stage, before the veto against hacking
-    saturation: float = 2.0,  # the larger, the less a dimension pays that is good already
+    saturation: float = 2.0,  # larger values reward high scores less
     low: float = 0.1,  # least mean reward of a group that is trained on
-    high: float = 0.95,  # largest mean reward
+    high: float = 0.95,  # largest mean reward of a group that is trained on
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """`first` steps come before `steps`, and differ in the rubric alone."""
+    """`first` steps come before `steps`; the stages differ only in the rubric."""
 
     def stage(sizes: Setting, rubric: Rule) -> Run:
         gates = (RewardBand(low, high),)

@@ -1,12 +1,12 @@
-"""Policy and judge are one model: rollouts become questions about answers and second thoughts, trained beside tasks.
+"""SPARK: policy and judge are one model; GRPO also on questions and reflections recycled from its rollouts.
 
 Title: SPARK: Synergistic Policy And Reward Co-Evolving Framework
 Paper: arXiv 2509.22624 (2025)
 Claim: SPARK-VL-7B gains 9.7 % on 7 reasoning, 12.1 % on 2 reward and 1.5 % on 8 general benchmarks.
-Reading: As released: 8 rollouts, a penalty of 0.001 to the reference, of each group one question about answers and one
-    second thought, at most 32 of each after 64 tasks; here 4 of each after 8. They wait in a queue and are half of all
-    draws as long as any waits, checked like any other task and trained by the same loss. Accuracy is measured of all
-    three kinds. The bundled model was never asked to judge, so a short supervised run comes before.
+Reading: As released: 8 rollouts, a KL penalty of 0.001, from each group one question about answers and one reflection,
+    at most 32 of each after 64 tasks; here 4 of each after 8. They are queued and are half of all sampled tasks as long
+    as any is queued, checked like any other task and trained with the same loss. Held-out accuracy is measured on all
+    three kinds. The bundled model was never asked to judge, so a short supervised warm-up comes first.
 Left out: Many wordings of each question, and images.
 Acts: written_share > 0 and judged_share > 0 with taught=4
 """
@@ -44,36 +44,33 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# SPARK's second use of rollouts (2509.22624): what was tried becomes something to judge, or to think over again.
+# SPARK's recycled rollouts (2509.22624): answers become questions to judge, wrong completions become reflections.
 #
-# Of each group one question about answers: where all were right whether one of them is, where all were wrong whether
-# one of those is; of a mixed group either about one answer, or which of two is right, in an order left to probability.
-# A
-# wrong rollout is shown again and the task asked anew. A judge sees answers and no working; completions without an
-# answer
-# are no item, and neither items nor tasks that were written become items again.
+# Each group gives one question about answers: whether one answer is right, or, for a mixed group, also which of two is
+# right, in random order. A reflection shows a wrong rollout and asks the task again. Questions show answers without
+# their chain of thought; completions without an answer are not used, and generated tasks are not recycled again.
 
 _RIGHT = 1.0 - 1e-9
-_VERSIONS = 16  # of the weights, whose counts are remembered
+_VERSIONS = 16  # weight versions whose counts are kept
 
 
 @dataclass
 class Recycled(TaskGenerator):
-    """At most `judged` questions about answers and `reflected` second thoughts for each version of the weights.
+    """At most `judged` questions about answers and `reflected` reflections per weight version.
 
-    The first half of the second thoughts shows the whole wrong completion, the rest its answer alone.
+    The first half of the reflections shows the whole wrong completion, the rest its answer alone.
     """
 
     envs: tuple[Environment, ...]  # whose rollouts are used
-    judged: int = 32  # questions about answers, of one version
-    reflected: int = 32  # second thoughts, of one version
-    pointwise: float = 0.3  # probability that a mixed group is asked about one answer and not about two
+    judged: int = 32  # questions about answers per version
+    reflected: int = 32  # reflections per version
+    pointwise: float = 0.3  # probability that a mixed group's question is about one answer, not two
     _counts: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by version
 
     def __post_init__(self) -> None:
         if self.judged < 0 or self.reflected < 0 or not 0 <= self.pointwise <= 1:
-            told = f"got {self.judged}, {self.reflected} and {self.pointwise}"
-            raise ConfigurationError(f"Recycled needs judged >= 0, reflected >= 0 and pointwise within 0..1, {told}")
+            found = f"got {self.judged}, {self.reflected} and {self.pointwise}"
+            raise ConfigurationError(f"Recycled needs judged >= 0, reflected >= 0 and 0 <= pointwise <= 1, {found}")
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if is_written(group.task) or all(env.name != group.task.source for env in self.envs):
@@ -81,13 +78,13 @@ class Recycled(TaskGenerator):
         rng = np.random.default_rng(play.another().key)
         counts = self._of(group.version)
         judged = self._question(group, rng) if counts[0] < self.judged else None
-        reflected = self._second_thought(group, rng, counts[1]) if counts[1] < self.reflected else None
+        reflected = self._reflection(group, rng, counts[1]) if counts[1] < self.reflected else None
         counts[0] += judged is not None
         counts[1] += reflected is not None
         return [task for task in (judged, reflected) if task is not None]
 
     def _of(self, version: int) -> list[int]:
-        """What was written at this version so far; those long past are forgotten."""
+        """Counts of the tasks generated at this version; those of old versions are dropped."""
         counts = self._counts.setdefault(version, [0, 0])
         while len(self._counts) > _VERSIONS:
             del self._counts[min(self._counts)]
@@ -96,19 +93,19 @@ class Recycled(TaskGenerator):
     def _question(self, group: Group, rng: np.random.Generator) -> Task | None:
         env = env_of(self.envs, group.task)
         sides = {"yes": _answers(env, group, True), "no": _answers(env, group, False)}
-        given = [key for key, answers in sides.items() if answers]
-        if not given:
+        present = [key for key, answers in sides.items() if answers]
+        if not present:
             return None
-        if len(given) == 2 and rng.random() >= self.pointwise:
-            right, wrong = (_one(sides[key], rng) for key in given)
+        if len(present) == 2 and rng.random() >= self.pointwise:
+            right, wrong = (_one(sides[key], rng) for key in present)
             is_first = bool(rng.integers(2))
             shown = f"a {right} b {wrong}" if is_first else f"a {wrong} b {right}"
             return _item(group.task, shown, "a" if is_first else "b", Choice(env, 2))
-        key = given[int(rng.integers(len(given)))]
+        key = present[int(rng.integers(len(present)))]
         return _item(group.task, f"is it {_one(sides[key], rng)}?", key, Judged(env))
 
-    def _second_thought(self, group: Group, rng: np.random.Generator, count: int) -> Task | None:
-        """`count` were written before, which says how much is shown."""
+    def _reflection(self, group: Group, rng: np.random.Generator, count: int) -> Task | None:
+        """A reflection on a wrong rollout; `count`, the number of earlier ones, decides how much of it is shown."""
         env = env_of(self.envs, group.task)
         wrong = [rollout for rollout in group.own if success(rollout) < _RIGHT and env.answer(rollout.completion)]
         if not wrong:
@@ -121,12 +118,19 @@ class Recycled(TaskGenerator):
     def problems(self, run: Run) -> list[str]:
         known = {(env.name, env.level) for env in run.envs}
         needed = [made for env in self.envs for made in (Judged(env), Choice(env, 2))]
-        foreign = [f"answers of {env.name} are not ours to read here" for env in self.envs if not env.is_inline]
+        foreign = [
+            f"{env.name} runs in another process, so its answers cannot be read here"
+            for env in self.envs
+            if not env.is_inline
+        ]
         absent = [each for each in needed if (each.name, each.level) not in known]
-        return [*foreign, *(f"{each.name}:{each.level} is no environment of this run: add it" for each in absent)]
+        return [
+            *foreign,
+            *(f"{each.name}:{each.level} is not among the environments of this run: add it" for each in absent),
+        ]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much of the batch is of each kind, and how well the policy does at it."""
+        """Report the share of each kind of generated task in the batch and its accuracy; keeps no state."""
         kinds = [_kind(group.task) for group in groups]
         found: Metrics = {}
         for kind in ("judged", "compared", "reflected"):
@@ -149,7 +153,7 @@ def _kind(task: Task) -> str:
 
 
 def _answers(env: Environment, group: Group, is_right: bool) -> list[str]:
-    """Those of the policy's rollouts that were right, or wrong; none of completions without an answer."""
+    """Answers of the policy's right or wrong rollouts; completions without an answer are left out."""
     chosen: list[Rollout] = [each for each in group.own if (success(each) >= _RIGHT) == is_right]
     return [answer for rollout in chosen if (answer := env.answer(rollout.completion))]
 
@@ -159,20 +163,20 @@ def _one(answers: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def _item(parent: Task, question: str, key: str, env: Environment) -> Task:
-    """A task of an environment that asks about another one's, which goes back to its parent."""
+    """A task of `env` about `parent`, with the parent in its lineage."""
     made = asked(parent, question, key, env.name)
     return replace(made, id=child(replace(parent, source=env.name), prompt_of(made), made.answer).id)
 
 
 def spark(
     setting: Setting = Setting(),
-    judged: int = 4,  # questions about answers that follow from one step
-    reflected: int = 4,  # second thoughts that follow from one step
-    pointwise: float = 0.3,  # probability that a mixed group is asked about one answer and not about two
-    taught: int = 12,  # steps of supervised training first, on all kinds of questions
+    judged: int = 4,  # questions about answers generated per step
+    reflected: int = 4,  # reflections generated per step
+    pointwise: float = 0.3,  # probability that a mixed group's question is about one answer, not two
+    taught: int = 12,  # supervised warm-up steps before RL, on all kinds of questions
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Right and wrong are known of every rollout, so that judging can be trained without any label."""
+    """The verifier labels every rollout, so judging is trained without further labels."""
     run = setting.run("spark", GroupStandard(), (Clip(), Kl("k3", kl)))
     run.warmup, tried = shown(setting, "spark", taught), run.envs
     wrap_envs(run, lambda env: (env, Judged(env), Choice(env, 2)))

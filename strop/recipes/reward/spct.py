@@ -1,13 +1,13 @@
-"""Train a judge that writes what counts, a critique and a score for each completion, paid 1 or -1 by the scores alone.
+"""SPCT: GRPO for a generative judge that writes principles, critiques and scores; rewarded by its ranking.
 
 Title: Inference-Time Scaling for Generalist Reward Modeling
 Paper: arXiv 2504.02495 (2025)
 Claim: A judge that gets better with more answers of its own: 32 of a 27B model do as well as a model of 671B.
-Reading: 1 where the best completion's score is strictly the highest, else -1, and nothing for layout; groups of 4, a
-    penalty of 0.08 to the reference. Before that, as in the paper, imitation of right answers out of three, of
-    questions that are not always answered rightly; and before that, since the bundled model was never asked, a short
-    supervised run. Completions to compare are worked solutions and mistakes that rules make. `spct_votes` asks such a
-    judge several times.
+Reading: Reward 1 if the best completion's score is strictly the highest, else -1, and nothing for layout; groups of 4,
+    a KL penalty of 0.08. Before RL, as in the paper, imitation of the right ones of three answers, on questions that
+    are not always answered rightly; and before that a short supervised warm-up, since the bundled model has never
+    judged. Completions to compare are worked solutions and mistakes that rules make. `spct_votes` samples such a judge
+    several times.
 Left out: Answers with a hint about which completion is best in the second stage.
 Acts: reward/graded_answer > -1 and warmup/kept_share < 1 with taught=3, rejected=1
 """
@@ -31,21 +31,21 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
 
-_DRAWS = 3  # answers of which right ones are imitated
+_SAMPLES = 3  # answers per question, of which right ones are imitated
 
 
 def spct(
     setting: Setting = Setting(env="arithmetic:3", group_size=4),
-    completions: int = 2,  # that a question shows
+    completions: int = 2,  # completions that a question shows
     taught: int = 12,  # supervised warm-up steps before RL
-    rejected: int = 4,  # steps of imitation of right answers before RL
+    rejected: int = 4,  # rejection-sampling steps (imitation of right answers) before RL
     kl: float = 0.08,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """Rejection sampling, then RL by a rule; a critique is worth what its scores are worth."""
+    """Rejection sampling, then RL with a rule-based reward; only the scores count, not the critique's text."""
     run = setting.run("spct", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     run.warmup = shown(setting, "spct", taught)
     if rejected:
-        cold = replace(setting, steps=rejected, group_size=_DRAWS, heldout_every=0)
+        cold = replace(setting, steps=rejected, group_size=_SAMPLES, heldout_every=0)
         start = cold.run("spct", Constant(), (Likelihood(),), gates=(ZeroVariance(), Successes()))
         run.warmup, start.warmup = start, run.warmup
     wrap_envs(run, lambda env: (Ranking(env, completions),))

@@ -1,8 +1,9 @@
-"""GRPO by a judge that scores all rollouts of a task together, several times and in another order each time.
+"""SPCT voting: GRPO rewarded by a judge that scores all rollouts of a task together, several times, shuffled.
 
-Reading: SPCT's inference-time scaling: scores of `votes` answers at temperature 0.5 are added up, or of those `kept`
-    that another judge trusts most. The judge is what `spct` trains; a rule that checks calculations stands for it, and
-    says the same in every order. What the environment would have paid is logged beside it and weighs nothing.
+Reading: SPCT's inference-time scaling: the scores of `votes` answers at temperature 0.5 are added up, or only those of
+    the `kept` answers that a second judge trusts most. The judge is the one that `spct` trains; a rule that checks
+    calculations stands in for it and gives the same scores in every order. The environment's own reward is logged with
+    weight 0.
 Acts: reward/shuffled_votes > 0
 Papers: spct
 """
@@ -31,9 +32,9 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Sampling
 
-# A judge that is asked several times, in another order each time, and whose scores are added up (SPCT, 2504.02495).
+# Summed scores of a judge's several answers, each to another order of the completions (SPCT, 2504.02495).
 #
-# Another LLM client may say how far each of its answers can be trusted; only the best are counted then.
+# A second LLM client (meta judge) may rate how far each answer can be trusted; then only the best ones count.
 
 TRUSTED = "How likely is it that the completion scores these right, from 0 to 100? Answer with the number."
 _VOTING = Sampling(temperature=0.5, max_tokens=512)
@@ -45,13 +46,13 @@ _HIGHEST = 10
 class ShuffledVotes(Reward):
     """The mean score of each rollout over all answers that count, from 0 to 1.
 
-    An answer that cannot be read does not count; without any, no rollout has a reward.
+    An answer that cannot be parsed does not count; without any valid answer no rollout has a reward.
     """
 
     judge: LLMClient
-    votes: int = 8  # answers of the judge about one group
-    meta: LLMClient | None = None  # who says how far an answer can be trusted; None: all count
-    kept: int = 4  # answers that count where somebody says so
+    votes: int = 8  # answers of the judge per group
+    meta: LLMClient | None = None  # rates how far an answer can be trusted; None: all count
+    kept: int = 4  # answers that count if there is a meta judge
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
@@ -74,29 +75,29 @@ class ShuffledVotes(Reward):
         """How far an answer can be trusted, and its scores in the order of the rollouts."""
         order = random.Random(f"{key_of(task)}/{number}").sample(range(len(completions)), len(completions))
         asked = question_about(task, [completions[place] for place in order], form_for(self.judge))
-        said = await verdict_or_none(self.judge, asked, ANYTHING, _VOTING, key_of(f"{asked}/{number}"))
-        scores = scores_in(said, len(completions))
+        answer = await verdict_or_none(self.judge, asked, ANYTHING, _VOTING, key_of(f"{asked}/{number}"))
+        scores = scores_in(answer, len(completions))
         if scores is None:
             return None
         back = [scores[order.index(place)] for place in range(len(completions))]
-        return await self._trust(asked, said), back
+        return await self._trust(asked, answer), back
 
-    async def _trust(self, asked: str, said: str) -> float:
+    async def _trust(self, asked: str, answer: str) -> float:
         if self.meta is None:
             return 0.0
-        text = judgement(TRUSTED, task=asked, completion=said)
+        text = judgement(TRUSTED, task=asked, completion=answer)
         return score_in(await verdict_or_none(self.meta, text, NUMBER, _EXACT, key_of(text))) or 0.0
 
 
 def spct_votes(
     setting: Setting = Setting(group_size=4),
-    judge: str = "rules",  # who scores: rules, itself, a folder, or http://HOST/v1#MODEL
-    meta: str = "",  # who says which answers to trust: a model folder or an address; empty: all count
-    votes: int = 4,  # answers of the judge about one group; 32 in the paper
-    kept: int = 2,  # of them, those that count where there is a second judge
+    judge: str = "rules",  # scores completions: rules, itself, a folder, or http://HOST/v1#MODEL
+    meta: str = "",  # meta judge that rates answers: a model folder or an address; empty: all count
+    votes: int = 4,  # answers of the judge per group; 32 in the paper
+    kept: int = 2,  # answers that count if there is a meta judge
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """No answers are needed where a judge can compare."""
+    """No reference answers: the judge compares the rollouts of a group."""
     run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     second = parse_judge(meta, scored_list) if meta else None
     run.rewards = (ShuffledVotes(parse_judge(judge, scored_list), votes, second, kept), measured(run.envs))

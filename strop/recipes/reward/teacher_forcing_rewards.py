@@ -1,12 +1,13 @@
-"""REINFORCE on what a teacher's logits say that each token earned; no task is judged.
+"""REINFORCE on token rewards derived from a teacher's logits read as action values; no task is judged.
 
 Title: Teacher Forcing Recovers Reward Functions for Text Generation
 Paper: arXiv 2210.08708 (2022)
 Claim: A reward that a teacher-forced model implies trains generators on prompts without answers, better than others do.
-Reading: Returns are divided by 100 and held within 1, as released, with its baseline. The next state's plain maximum is
-    taken. One rollout per task, because siblings are not compared. What the environment would have paid is logged and
-    weighs nothing.
-Left out: A behaviour policy kept for 5000 updates, with importance weights: each batch is of the current weights.
+Reading: Returns are divided by 100 and clipped to [-1, 1], as released, with its baseline. The next state's value is
+    its plain maximum. One rollout per task, because siblings are not compared. The environment's own reward is logged
+    with weight 0.
+Left out: A behaviour policy kept for 5000 updates, with importance weights: each batch is sampled by the current
+    weights.
 Acts: teacher_regret < 0 and credit_within > 0 with teacher=MODEL
 """
 
@@ -35,26 +36,26 @@ if TYPE_CHECKING:
     from strop.training.machine.logprobs import PolicyOutput
 
 
-# Rewards that a teacher's logits imply (2210.08708): read as values of actions, they say what each token earned.
+# Token rewards implied by a teacher's logits, read as action values (2210.08708).
 #
-# A model that was taught to go on with right texts holds, in its logits f, a reward r(s, a) = f(s, a) - max f(s', .)
-# for every token, s' the state after it. No task has to be judged. The release's soft maximum weighs the next state's
-# logits by the distribution of this one; the plain maximum is built.
+# The logits f of a model trained on right texts imply a reward r(s, a) = f(s, a) - max f(s', .) for every token, s' the
+# state after it. The release's soft maximum weighs the next state's logits by the distribution of this one; here the
+# maximum is plain.
 
-_TAKEN, _BEST, _EXPECTED = range(3)  # columns of the note
+_TAKEN, _BEST, _EXPECTED = range(3)  # columns of the policy statistic
 
 
 @dataclass(frozen=True)
 class TeacherForced(Advantage):
-    """A_t = (r_t + r_(t+1) + ... - b(s_t)) / divisor, held within +-limit; nothing is earned after the last token.
+    """A_t = (r_t + r_(t+1) + ... - b(s_t)) / divisor, clipped to +-limit; the value after the last token is 0.
 
-    f are the teacher's logits less their mean over the vocabulary, b(s) is their mean under the teacher itself.
+    f are the teacher's logits less their mean over the vocabulary, b(s) is their expectation under the teacher.
     """
 
     teacher: FilePath  # model folder
-    divisor: float = 100.0  # that returns are divided by
-    limit: float = 1.0  # of the advantage of a token
-    has_baseline: bool = True  # b; or none
+    divisor: float = 100.0  # of the returns
+    limit: float = 1.0  # largest absolute advantage of a token
+    has_baseline: bool = True  # whether b is subtracted
 
     def __post_init__(self) -> None:
         if not (self.divisor > 0 and self.limit > 0):
@@ -62,11 +63,11 @@ class TeacherForced(Advantage):
 
     @property
     def needs(self) -> frozenset[PolicyStatistic]:
-        return frozenset({self._note})
+        return frozenset({self._statistic})
 
     @property
-    def _note(self) -> PolicyStatistic:
-        return PolicyStatistic("teacher_values", _look, self.teacher)
+    def _statistic(self) -> PolicyStatistic:
+        return PolicyStatistic("teacher_values", _teacher_values, self.teacher)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for rollout in (rollout for group in groups for rollout in group.scored):
@@ -75,29 +76,29 @@ class TeacherForced(Advantage):
             rollout.advantages = np.clip(advantage / self.divisor, -self.limit, self.limit).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How far the batch's tokens are below those that the teacher likes best, in logits; nothing is remembered."""
+        """Report the mean logit of the sampled tokens less that of the teacher's best tokens; keeps no state."""
         values = [self._values(rollout) for group in groups for rollout in group.scored]
         tokens = np.concatenate([*values, np.zeros((0, 3))])
         regret = tokens[:, _TAKEN] - tokens[:, _BEST]
         return {"teacher_regret": float(regret.mean())} if len(regret) else {}
 
     def _values(self, rollout: Rollout) -> NDArray[np.float64]:
-        """[N, 3]."""
-        return self._note.of(rollout).astype(np.float64) if rollout.num_tokens else np.zeros((0, 3))
+        """The statistic's columns for each token: [N, 3]."""
+        return self._statistic.of(rollout).astype(np.float64) if rollout.num_tokens else np.zeros((0, 3))
 
 
 def returns_to_go(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is earned from each token on: [N, 3] -> [N]."""
+    """Return from each token on: [N, 3] -> [N]."""
     rewards = values[:, _TAKEN] - np.append(values[1:, _BEST], 0.0)[: len(values)]
     return np.asarray(rewards[::-1].cumsum()[::-1])
 
 
-def _look(output: PolicyOutput) -> Tensor:
+def _teacher_values(output: PolicyOutput) -> Tensor:
     return output.over_logits(_centred, output.batch.temperature)
 
 
 def _centred(logits: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
-    """Of logits before they were divided by the temperature: the token's, the best, the expected one: [C, 3]."""
+    """Centred logits at temperature 1 of the token, the best token and the teacher's expectation: [C, 3]."""
     raw = logits.float() * temperature.unsqueeze(1)
     values = raw - raw.mean(-1, keepdim=True)
     taken = values.gather(1, tokens.unsqueeze(1)).squeeze(1)
@@ -107,11 +108,11 @@ def _centred(logits: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
 def teacher_forcing_rewards(
     setting: Setting = Setting(group_size=1, groups_per_step=64),
     *,
-    teacher: str,  # folder of a model with the same vocabulary, taught on right texts
-    divisor: float = 100.0,  # that returns are divided by
-    has_baseline: bool = True,  # the teacher's own expectation is subtracted
+    teacher: str,  # folder of a model with the same vocabulary, trained on right texts
+    divisor: float = 100.0,  # of the returns
+    has_baseline: bool = True,  # subtract the teacher's expectation
 ) -> Run:
-    """`teacher` is a folder with a model of the same vocabulary, as runs/NAME/checkpoints/step-100 of recipe sft."""
+    """`teacher` is for example runs/NAME/checkpoints/step-100 of a run of recipe sft."""
     advantage = TeacherForced(str(model_folder(teacher)), divisor, has_baseline=has_baseline)
     run = setting.run("teacher_forcing_rewards", advantage, (Reinforce(),))
     run.rewards = (measured(run.envs),)

@@ -1,12 +1,12 @@
-"""A judge that thinks compares all siblings, and its comparisons are the advantage.
+"""Think-RM: pairwise RLHF, with advantages from a reasoning judge's comparisons of all pairs of siblings.
 
 Title: Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models
 Paper: arXiv 2505.16265 (2025)
 Claim: 8 % more on RM-Bench than Bradley-Terry reward models and generative ones that are scaled otherwise.
-Reading: The judge is asked once per pair, for a verdict from -3 to 3 without 0, with sides by chance. LLM client is
-    rules that check calculations, or a language model behind an address. An unread verdict is missing, and divisors
-    count what is known; the release has none missing. What the environment would have paid is logged beside it and
-    weighs nothing.
+Reading: The judge is asked once per pair, for a verdict from -3 to 3 without 0, with both sides in pseudo-random order.
+    The LLM client is rules that check calculations, or a language model behind an address. A verdict that cannot be
+    parsed is missing, and divisors count the known ones; the release has none missing. The environment's own reward is
+    logged with weight 0.
 Left out: Making the judge: its warm-up on long thoughts and its training by whether its verdict has the right sign.
 Acts: advantage > 0 and reward/outcome != 0
 """
@@ -37,12 +37,11 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Sampling, Task
 
-# Think-RM's pairwise RLHF (2505.16265): advantage from comparisons of all siblings, without a score for any of them.
+# Think-RM's pairwise RLHF (2505.16265): advantages from comparisons of all siblings, without individual scores.
 
 WANTED = (
     "Think about which of both completions is the better one, [completion] or [other]. End with a line 'verdict: N', "
-    "N from 3 "
-    "(completion is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
+    "N from 3 (completion is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
 )
 _VERDICT = re.compile(r"verdict:\s*([+-]?[1-3])\b(?!\.\d)")
 _BARE = re.compile(rf"[^\n]{{0,80}}\n?{_VERDICT.pattern}\W{{0,9}}")
@@ -51,31 +50,31 @@ _EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class PairwiseLead(Reward):
-    """(1/G) sum over j of d_ij, divided by sqrt(sum of d^2 / (2 G (G - 1)) + 1e-6); d_ij is how far i is ahead of j.
+    """(1/G) sum over j of d_ij, divided by sqrt(sum of d^2 / (2 G (G - 1)) + 1e-6); d_ij is the verdict for i over j.
 
-    One judgement per pair, its sides by chance. What cannot be read is not known: sums are then divided by how many
-    are, and a rollout of which nothing is known has no reward. If d_ij = r_i - r_j, this is GRPO with the unbiased
-    spread.
+    One judgement per pair, with sides in pseudo-random order. Verdicts that cannot be parsed are left out of sums and
+    divisors; a rollout without any known verdict has no reward. If d_ij = r_i - r_j, this is GRPO with the unbiased
+    standard deviation.
     """
 
     judge: LLMClient
-    max_tokens: int = 2048  # of a judgement, its thoughts among them
+    max_tokens: int = 2048  # of a judgement, including its thoughts
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it asks, and waits
+    is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
         completions = [rollout.completion for rollout in group.rollouts]
         pairs = list(combinations(range(len(completions)), 2))
-        told = await all_of(self._lead(group.task, completions[i], completions[j]) for i, j in pairs)
+        verdicts = await all_of(self._lead(group.task, completions[i], completions[j]) for i, j in pairs)
         ahead = np.full((len(completions), len(completions)), np.nan)
-        for (i, j), lead in zip(pairs, told, strict=True):
+        for (i, j), lead in zip(pairs, verdicts, strict=True):
             ahead[i, j], ahead[j, i] = lead, -lead
         return leads(ahead)
 
     async def _lead(self, task: Task, one: str, other: str) -> float:
-        """NaN where the judge does not say."""
+        """The judge's verdict for `one` over `other`; NaN if it gives none."""
         is_turned = bool(key_of(f"{one}\n{other}") & 1)
         first, second = (other, one) if is_turned else (one, other)
         asked = judgement(WANTED, task=text_of(task), completion=first, other=second)
@@ -88,13 +87,13 @@ class PairwiseLead(Reward):
 
 
 def verdict_in(text: str) -> float:
-    """The last verdict of a judgement; NaN: there is none."""
+    """The last verdict of a judgement; NaN if there is none."""
     found = _VERDICT.findall(text)
     return float(found[-1]) if found else math.nan
 
 
 def leads(ahead: NDArray[np.float64]) -> list[float]:
-    """From d [G, G], NaN where nothing is known and on the diagonal."""
+    """Leads from d [G, G], NaN for unknown verdicts and on the diagonal."""
     known = ~np.isnan(ahead)
     counts, squares = known.sum(1), np.nansum(ahead**2)
     spread = math.sqrt(squares / (2 * max(int(known.sum()), 1)) + _EPSILON)
@@ -126,7 +125,7 @@ def think_rm(
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """G (G - 1) / 2 judgements per task, and no score of any single completion."""
+    """G (G - 1) / 2 judgements per task, and no score of a single completion."""
     rules = Procedural(compared)
     judge = rules if llm_client == "rules" else parse_llm_client(llm_client)
     run = setting.run("think_rm", Given(), (Clip(clip, clip), Kl("k3", kl)), minibatches=2)

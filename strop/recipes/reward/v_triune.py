@@ -1,14 +1,14 @@
-"""One run over several environments, each with a verifier of its own; nearness counts less and less.
+"""V-Triune: GRPO over several environments, each with its own verifier; overlap rewards with a rising threshold.
 
 Title: One RL to See Them All: Visual Triple Unified Reinforcement Learning
 Paper: arXiv 2505.18129 (2025)
 Claim: Models of 7B and 32B gain 2.1 to 14.1 points on MEGA-Bench Core over their base.
-Reading: A task's environment stands for the reward specification of a sample. Environments whose answers are numbers
-    are paid for the overlap of intervals around them, which is what the overlap of boxes is in one dimension, with the
-    paper's thresholds: 0.85 for a tenth of the run, 0.95 up to a quarter, then 0.99; all other environments by their
-    own check. With
-    a width of 40 a number that is off by 2 counts at first, by 1 a while longer. Tags of the layout count one by one.
-    Weights of accuracy and layout, and numbers of the optimizer, were not found: 0.9 and 0.1, one step per batch.
+Reading: A task's environment stands in for the reward specification of a sample. Environments whose answers are numbers
+    are rewarded for the overlap of intervals around them, the one-dimensional form of the overlap (IoU) of boxes, with
+    the paper's thresholds: 0.85 for a tenth of the run, 0.95 up to a quarter, then 0.99; all other environments use
+    their own check. With a width of 40 a number that is off by 2 is accepted at first, one off by 1 a while longer.
+    Tags of the layout count one by one. The weights of accuracy and layout, and the optimizer's hyperparameters, were
+    not found: 0.9 and 0.1, one optimizer step per batch.
 Left out: Pictures, several boxes that are matched, the frozen vision tower, and a server for verifiers.
 Acts: threshold > 0.85 and reward_by/arithmetic > 0 and reward_by/countdown > 0
 """
@@ -34,21 +34,21 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics
 
-# One run over many kinds of tasks (V-Triune, 2505.18129): each says who verifies it, and what its layout weighs.
+# One run over many kinds of tasks (V-Triune, 2505.18129), each with its own verifier and weight of layout.
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """How rollouts of tasks of one source are judged: accuracy * (what `check` says) + (1 - accuracy) * layout."""
+    """Verifier of one source of tasks: accuracy * check + (1 - accuracy) * layout."""
 
     source: str  # the name of an environment
     check: Reward  # from 0 to 1
-    accuracy: float = 0.9  # the rest is layout's
+    accuracy: float = 0.9  # weight of `check`; the rest is the layout's
 
 
 @dataclass(frozen=True)
 class PerSource(Reward):
-    """What the verifier of the task's source says; a source without one is refused."""
+    """Reward by the verifier of the task's source; a source without a verifier is an error."""
 
     verifiers: tuple[Verifier, ...]
     layout: Reward  # from 0 to 1
@@ -61,7 +61,7 @@ class PerSource(Reward):
     def __post_init__(self) -> None:
         for each in self.verifiers:
             if not 0 <= each.accuracy <= 1:
-                raise ConfigurationError(f"a verifier's accuracy weighs from 0 to 1, got {each.accuracy}")
+                raise ConfigurationError(f"a verifier needs 0 <= accuracy <= 1, got {each.accuracy}")
 
     def __call__(self, group: Group) -> list[float]:
         verifier = self._verifier(group.task.source)
@@ -72,30 +72,30 @@ class PerSource(Reward):
         found = next((each for each in self.verifiers if each.source == source), None)
         if found is None:
             known = ", ".join(each.source for each in self.verifiers)
-            raise ConfigurationError(f"PerSource has no verifier of {source!r}, only of {known}")
+            raise ConfigurationError(f"PerSource has no verifier for {source!r}, only for {known}")
         return found
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Rewards of the batch by source, and what verifiers say of their own groups; nothing is remembered here."""
-        told: Metrics = {}
+        """Report the mean reward by source and the verifiers' own metrics; keeps no state."""
+        found: Metrics = {}
         for _, part in outermost(self.layout, Learns):
-            told |= part.learn(groups)
+            found |= part.learn(groups)
         for verifier in self.verifiers:
             own = [group for group in groups if group.task.source == verifier.source]
             scores = [rollout.reward for group in own for rollout in group.scored]
             if scores:
-                told[f"reward_by/{verifier.source}"] = sum(scores) / len(scores)
+                found[f"reward_by/{verifier.source}"] = sum(scores) / len(scores)
             for _, part in outermost(verifier, Learns):
-                told |= part.learn(own)
-        return told
+                found |= part.learn(own)
+        return found
 
 
-# A reward for the layout of a completion, tag by tag (V-Triune, 2505.18129): a quarter for each of four.
+# Reward for the layout of a completion, tag by tag (V-Triune, 2505.18129): 1/4 for each of four.
 
 
 @dataclass(frozen=True)
 class TagShare(Reward):
-    """The share of the tags that stand in the last completion exactly once."""
+    """Share of the tags that occur exactly once in the last completion."""
 
     tags: tuple[str, ...] = (OPEN, CLOSE)
     weight: float = 1.0
@@ -113,11 +113,11 @@ class TagShare(Reward):
 
 def v_triune(
     setting: Setting = Setting(env="arithmetic:5+countdown:3"),
-    accuracy: float = 0.9,  # weight of being right; the rest is the layout's
+    accuracy: float = 0.9,  # weight of the check; the rest is the layout's
     width: float = 40.0,  # of the interval around a number
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """What the environments would have paid is logged beside it and weighs nothing."""
+    """The environments' own rewards are logged with weight 0."""
     run = setting.run("v_triune", GroupStandard(), (Clip(clip, clip),))
     names = dict.fromkeys(env.name for env in run.envs)
     verifiers = (_verifier(name, run.envs, setting.steps, width, accuracy) for name in names)

@@ -1,13 +1,13 @@
-"""Tasks in bins by how likely they are solved: advantage is larger where it goes worst, rollouts are more where it
-varies.
+"""GDRO: tasks in bins by predicted pass rate; bins of high loss get larger advantages, bins of high variance more
+rollouts.
 
 Title: Group Distributionally Robust Optimization-Driven Reinforcement Learning for LLM Reasoning
 Paper: arXiv 2601.19280 (2026)
-Claim: 10.6 % and 10.1 % more pass@8 than GRPO at 1.7B to 8B, for weights and for attempts.
-Reading: Both halves together; the paper tries each alone. Bins come from what the pass-rate estimator predicts of a
-    task and not
-    from a window per task, so no margin between bins is needed. The loss of a bin is its share of wrong rollouts, and
-    its number of rollouts follows the square-root law that the paper derives, at the price its controller moves.
+Claim: 10.6 % and 10.1 % more pass@8 than GRPO at 1.7B to 8B, for weights and for rollouts.
+Reading: Both halves together; the paper evaluates each alone. Bins come from the pass-rate estimator's prediction and
+    not from a window per task, so no margin between bins is needed. The loss of a bin is its share of wrong rollouts,
+    and its number of rollouts follows the square-root law that the paper derives, at the price that its controller
+    updates.
 Left out: Bandits over numbers of rollouts, and the exact division of each batch by dynamic programming.
 Acts: bin_weighting > 0 and rollouts_spread > 0 and price != 1 with tasks=1
 """
@@ -37,45 +37,44 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics
 
-# Groups by how likely one of several rollouts was to be right, as predicted before the first.
+# Bins by the probability that one of several rollouts is right, predicted before the first.
 
 _ROUNDING = 1e-9  # 1 - (1 - 0.1) is less than 0.1
 
 
 def pass_bin(group: Group, bins: int, tries: int) -> int:
-    """Which of `bins` equal parts of 0 to 1 the probability falls into that one of `tries` rollouts is right.
+    """Which of `bins` equal parts of 0 to 1 contains the probability that one of `tries` rollouts is right.
 
-    The probability of one is what the run's pass-rate estimator foresaw; where nobody was asked, one half.
+    The probability of a single rollout is the prediction of the run's pass-rate estimator; 1/2 where there is none.
     """
     probability = 0.5 if group.predicted is None else group.predicted[0]
     return min(int(bins * (1 - (1 - probability) ** tries) + _ROUNDING), bins - 1)
 
 
-# GDRO's rollouts (2601.19280): bins of tasks whose outcomes vary more have more of them, at a fixed mean.
+# GDRO's budget (2601.19280): bins of tasks with more varied outcomes get more rollouts, at a fixed mean.
 #
-# The paper lets a bandit per bin choose among numbers of rollouts by what they bring less their price. Reading: what n
-# rollouts bring is known, it is the variance v / n that is left in the mean of a bin's rewards, so the best n is
-# counted out: n = sqrt(v) / price, the paper's square-root law. v is the bin's running variance of outcomes within a
-# group; its rate is that of the paper's arms, and the step of the price is the paper's 0.05 for a group of twice the
-# mean.
+# In the paper a bandit per bin chooses the number of rollouts by its gain minus its price. Reading: the gain of n
+# rollouts is known: it is the variance v / n of the mean of a bin's rewards. So the best n is computed: n = sqrt(v) /
+# price, the paper's square-root law. v is the bin's running variance of outcomes within a group; its rate is that of
+# the paper's arms, and the step of the price is the paper's 0.05 for a group of twice the mean.
 
-_LARGEST = 0.25  # variance of an outcome that is 0 or 1, and what a bin that nobody saw is taken for
+_LARGEST = 0.25  # variance of an outcome that is 0 or 1 at p = 1/2; the initial value of a bin
 
 
 @dataclass
 class ShadowPrice(Budget):
-    """mean * sqrt(v / 0.25) / price rollouts in a bin of variance v, from `least` to `most`."""
+    """Budget of mean * sqrt(v / 0.25) / price rollouts in a bin of variance v, from `least` to `most`."""
 
     mean: float = 4.0  # rollouts of a group, on average
     least: int = 2
     most: int = 12
-    bins: int = 10  # of how likely one of `tries` rollouts is right
-    tries: int = 8  # rollouts of which one shall be right
-    rate: float = 0.4  # of the latest version in a bin's variance
+    bins: int = 10  # of the probability that one of `tries` rollouts is right
+    tries: int = 8  # rollouts, one of which has to be right
+    rate: float = 0.4  # of the running variance per version
     _price: Price = field(init=False, repr=False, compare=False)
     _variances: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
-    _version: int = field(default=0, init=False, repr=False, compare=False)  # up to which it has learned
+    _version: int = field(default=0, init=False, repr=False, compare=False)  # version up to which groups were applied
 
     def __post_init__(self) -> None:
         if not 2 <= self.least < self.mean < self.most:
@@ -90,7 +89,7 @@ class ShadowPrice(Budget):
     def rollouts(self, group: Group) -> int:
         if group.rollouts:
             return 0
-        if group.version > self._version:  # what came in under earlier weights is learned from now, all at once
+        if group.version > self._version:  # apply the groups of earlier weights together
             self._version = group.version
             self._update()
         variance = self._variances[pass_bin(group, self.bins, self.tries)]
@@ -105,7 +104,7 @@ class ShadowPrice(Budget):
             self._filed.add(group, place, float(outcomes.var(ddof=1)), len(outcomes) - 1)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what a rollout costs now, and how unevenly they were allotted."""
+        """Metrics only: the current price, and the largest minus the smallest group."""
         sizes = [len(group.rollouts) for group in groups]
         return {"price": self._price.value, "rollouts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
 
@@ -132,28 +131,28 @@ class ShadowPrice(Budget):
         self._version = int(state["version"])
 
 
-# GDRO's prompts (2601.19280): advantage in the bins of tasks that go worst is made larger, by multiplicative weights.
+# GDRO's weights (2601.19280): advantages in bins of high loss are scaled up, by multiplicative weights.
 #
-# Nothing is drawn more often; advantages are scaled. Readings: the loss of a bin is the share of rollouts that are
-# wrong. The paper's own, a clipped surrogate, is 0 for every task as long as the policy is the one that sampled.
-# Weights are relative to their mean over the bins, which differs from the paper's by a factor common to all; bins come
-# from what the pass-rate estimator foresaw, so no task needs a window of its own.
+# No task is sampled more often; advantages are scaled. Readings: the loss of a bin is its share of wrong rollouts. The
+# paper's own, a clipped surrogate, is 0 for every task as long as the policy is the one that sampled. Weights are
+# relative to their mean over the bins, which differs from the paper's by a factor common to all; bins come from the
+# pass-rate estimator's prediction, so no task needs a window of its own.
 
 
 @dataclass
 class BinWeighted(Advantage):
-    """What `inner` gives, times min(B q, most); q = (1 - mixed) * w / sum w + mixed / B, w = exp(strength * S).
+    """Advantage of `inner` times min(B q, most); q = (1 - mixed) * w / sum w + mixed / B, w = exp(strength * S).
 
-    S of a bin moves by `rate` towards its mean loss in each batch, after advantage was given.
+    S of a bin moves by `rate` towards its mean loss in each batch, after the advantages are computed.
     """
 
     inner: Advantage
-    strength: float = 0.65  # of a bin's loss in its weight
-    mixed: float = 0.01  # share of an even weighting
-    rate: float = 0.12  # of the latest draw in a bin's loss
-    most: float = 15.0  # weight
-    bins: int = 10  # of how likely one of `tries` rollouts is right
-    tries: int = 8  # rollouts of which one shall be right
+    strength: float = 0.65  # exponent of a bin's loss in its weight
+    mixed: float = 0.01  # share of a uniform weighting
+    rate: float = 0.12  # of a bin's running loss per batch
+    most: float = 15.0  # largest weight
+    bins: int = 10  # of the probability that one of `tries` rollouts is right
+    tries: int = 8  # rollouts, one of which has to be right
     _losses: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # S of each bin
     _used: float = field(default=0.0, init=False, repr=False, compare=False)  # mean |weight - 1| of the last batch
 
@@ -175,12 +174,12 @@ class BinWeighted(Advantage):
         self._update(groups, places)
 
     def weights(self) -> NDArray[np.float64]:
-        """Of each bin's advantage: [B]."""
+        """Factor of each bin's advantages: [B]."""
         powers = np.exp(self.strength * np.array(self._losses))
         return np.asarray(np.minimum((1 - self.mixed) * powers / powers.mean() + self.mixed, self.most))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing more; says how far weights were from 1, and how far apart they are now."""
+        """Metrics: mean distance of the weights from 1 in the last batch, and their current range."""
         return {"bin_weighting": self._used, "bin_spread": float(np.ptp(self.weights()))}
 
     def _update(self, groups: Sequence[Group], places: Sequence[int]) -> None:
@@ -203,18 +202,18 @@ class BinWeighted(Advantage):
 
 def gdro(
     setting: Setting = Setting(env="arithmetic:1+countdown:4+compose:3", groups_per_step=16, group_size=4),
-    tasks: int = 64,  # of each environment, over and over: of one that comes once nothing is known
-    strength: float = 0.65,  # of a bin's loss in its weight
-    mixed: float = 0.01,  # share of an even weighting
-    rate: float = 0.12,  # of the latest draw in a bin's loss
+    tasks: int = 64,  # of each environment; they repeat, since nothing is known of a task on its first visit
+    strength: float = 0.65,  # exponent of a bin's loss in its weight
+    mixed: float = 0.01,  # share of a uniform weighting
+    rate: float = 0.12,  # of a bin's running loss per batch
     largest: float = 15.0,  # weight of a bin
     least: int = 2,  # rollouts of one task
     most: int = 12,  # rollouts of one task; `group_size` is their mean
-    bins: int = 10,  # of how likely one of `tries` rollouts is right
-    tries: int = 8,  # rollouts of which one shall be right, in the probability that bins are made of
-    variance_rate: float = 0.4,  # of the latest version in a bin's variance
+    bins: int = 10,  # of the probability that one of `tries` rollouts is right
+    tries: int = 8,  # rollouts, one of which has to be right, in the probability that defines the bins
+    variance_rate: float = 0.4,  # of a bin's running variance per version
 ) -> Run:
-    """GRPO whose advantage and rollouts go where tasks of a kind need them."""
+    """GRPO with advantages and rollouts allotted by bin."""
     run = setting.run(
         "gdro",
         BinWeighted(GroupStandard(), strength, mixed, rate, largest, bins, tries),

@@ -1,12 +1,12 @@
-"""RL on a single task: the one whose accuracy varied most over a pilot run.
+"""1-shot RLVR: GRPO on a single task, the one whose accuracy varied most over a pilot run.
 
 Title: Reinforcement Learning for Reasoning in Large Language Models with One Training Example
 Paper: arXiv 2504.20571 (2025)
 Key: 1-shot-rlvr
 Claim: MATH500 from 36.0 to 73.6 % with one task, as much as with 1,200.
-Reading: As released: the task is repeated to fill the batch, groups of 8, temperature 0.6, a penalty to the reference
-    of 0.001 and an entropy bonus of 0.001, one optimizer step per batch. Groups without contrast stay: the gain comes
-    after the task is solved. A draw of 128 copies is one of 8 here.
+Reading: As released: the task is repeated to fill the batch, groups of 8, temperature 0.6, a KL penalty of 0.001 and an
+    entropy bonus of 0.001, one optimizer step per batch. Groups without contrast stay: the gain comes after the task is
+    solved. A training batch of 128 copies is one of 8 here.
 Left out: PPO in place of GRPO.
 Acts: different_share < 1 and pilot_spread > 0 with pilot=PILOT
 """
@@ -31,20 +31,20 @@ from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
 from strop.types import FilePath, Group, Metrics, Task
 
-# 1-shot RLVR's choice (2504.20571): the tasks whose accuracy varied most over a pilot run, over and over.
+# 1-shot RLVR's choice (2504.20571): the tasks whose accuracy varied most over a pilot run, repeated.
 #
 # Reading: as released, by the population standard deviation of a task's accuracies, one for each of its groups in the
-# pilot; so a late jump counts more than steady progress. Tasks that were tried once have none and are not considered.
+# pilot; so a late jump counts more than steady progress. Tasks with a single group have none and are not considered.
 
 
 @dataclass
 class MostVaried(Sampler):
-    """The `count` tasks of the pilot whose accuracy varied most, in turn; of equals the one that came first."""
+    """Sampler of the `count` tasks of the pilot whose accuracy varied most, in turn; of equal ones the first."""
 
-    pilot: FilePath  # ledger.db of a run that tried each task several times
+    pilot: FilePath  # ledger.db of a run that sampled each task several times
     count: int = 1  # tasks
     _chosen: list[tuple[Task, float]] = field(default_factory=list, init=False, repr=False, compare=False)
-    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+    _num_sampled: int = field(default=0, init=False, repr=False, compare=False)
 
     repeats: ClassVar[bool] = True
 
@@ -53,12 +53,12 @@ class MostVaried(Sampler):
             raise ConfigurationError(f"MostVaried needs count >= 1, got {self.count}")
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        task, _ = self.chosen()[self._num_drawn % self.count]
-        self._num_drawn += 1
+        task, _ = self.chosen()[self._num_sampled % self.count]
+        self._num_sampled += 1
         return task
 
     def chosen(self) -> list[tuple[Task, float]]:
-        """Tasks with their deviations, the most varied first."""
+        """Tasks with their standard deviations, the most varied first."""
         if not self._chosen:
             ledger = Ledger(Path(self.pilot), read_only=True)
             try:
@@ -68,38 +68,40 @@ class MostVaried(Sampler):
             self._chosen = found[: self.count]
         if len(self._chosen) < self.count:
             raise ConfigurationError(
-                f"{self.pilot} has {len(self._chosen)} tasks that were tried more than once, need {self.count}: "
-                "make a pilot over a few tasks"
+                f"{self.pilot} has {len(self._chosen)} tasks that were sampled more than once, need {self.count}: "
+                "run a pilot over fewer tasks"
             )
         return self._chosen
 
     def problems(self, run: Run) -> list[str]:
         if not Path(self.pilot).is_file():
-            return [f"{self.pilot} does not exist: name the folder of a run that tried each task several times"]
+            return [f"{self.pilot} does not exist: `pilot` is the folder of a run that sampled each task several times"]
         if self.chosen()[-1][1] == 0:
-            return [f"no more than {sum(spread > 0 for _, spread in self._chosen)} tasks of {self.pilot} varied"]
+            return [
+                f"the accuracy of only {sum(spread > 0 for _, spread in self._chosen)} tasks of {self.pilot} varied"
+            ]
         known = {(env.name, env.level) for env in run.envs}
         return [
-            f"task {task.id} of {self.pilot} is of {task.source}:{task.level}, which is no environment of this run"
+            f"task {task.id} of {self.pilot} is of {task.source}:{task.level}, which is not an environment of this run"
             for task, _ in self.chosen()
             if (task.source, task.level) not in known
         ]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how much the tasks varied in the pilot, and how many different ones the batch has."""
+        """Metrics only: the tasks' deviation in the pilot, and the share of different tasks in the batch."""
         spreads = [spread for _, spread in self.chosen()]
         different = len({group.task.id for group in groups})
         return {"pilot_spread": sum(spreads) / len(spreads), "different_share": different / max(len(groups), 1)}
 
     def state(self) -> dict[str, Any]:
-        return {"num_drawn": self._num_drawn}
+        return {"num_drawn": self._num_sampled}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._num_drawn = int(state["num_drawn"])
+        self._num_sampled = int(state["num_drawn"])
 
 
 def varied(groups: Iterable[Group]) -> list[tuple[Task, float]]:
-    """Tasks with the deviation of their accuracies, the most varied first."""
+    """Tasks with the standard deviation of their accuracies, the most varied first."""
     tasks: dict[str, Task] = {}
     accuracies: dict[str, list[float]] = {}
     for group in groups:
@@ -116,10 +118,10 @@ def one_shot_rlvr(
     *,
     pilot: str,  # folder of a run over a few tasks, as runs/NAME
     count: int = 1,  # tasks
-    kl: float = 0.001,  # weight of the penalty to the reference
-    entropy: float = 0.001,  # weight of the bonus on entropy
+    kl: float = 0.001,  # weight of the KL penalty to the reference
+    entropy: float = 0.001,  # weight of the entropy bonus
 ) -> Run:
-    """`pilot` is the folder of an earlier run that tried each task several times; it is only read."""
+    """`pilot` is the folder of an earlier run that sampled each task several times; it is only read."""
     run = setting.run("one_shot_rlvr", GroupStandard(), (Clip(), Kl("k3", kl), Entropy(entropy)))
     run.sampler = MostVaried(str(Path(pilot) / "ledger.db"), count)
     return run

@@ -1,14 +1,14 @@
-"""A value model reads each prompt and foretells success; the tasks nearest to one half are tried.
+"""PCL: a value model on prompts predicts pass rates; on-policy GRPO on the tasks nearest to 1/2.
 
 Title: Prompt Curriculum Learning for Efficient LLM Post-Training
 Paper: arXiv 2510.01135 (2025)
-Claim: Tasks of middle difficulty are found 12 to 17 times as fast as by attempts of them, at equal or better accuracy.
-Reading: GRPO on its own tokens, without KL and without the spread, and every rollout weighs the same. Four candidates
-    for each of a step's tasks; 512 of 16 rollouts in the paper, 8 here. The value model's learning rate was not found:
-    at 1e-3 it tells levels apart within 16 steps, at 1e-4 it would not. Tasks of several levels, or there is little to
-    choose from.
-    A task of an endless environment is looked at once; with a pool it comes back, as in the paper's data sets.
-Left out: A random share of tasks that would also correct the value model where it never looks; nor has the paper one.
+Claim: Tasks of medium difficulty are found 12 to 17 times as fast as by rollouts, at equal or better accuracy.
+Reading: On-policy GRPO without KL penalty and without division by the standard deviation; every rollout weighs the
+    same. Four candidates for each of a step's tasks; 512 of 16 rollouts in the paper, 8 here. The value model's
+    learning rate was not found: at 1e-3 it separates levels within 16 steps, at 1e-4 it does not. Use tasks of several
+    levels, or there is little to choose from. A task of an endless environment is a candidate once; with a pool it
+    repeats, as in the paper's data sets.
+Left out: A random share of tasks that would also correct the value model elsewhere; the paper has none either.
 Acts: nearer_by > 0 and estimator_grad_norm > 0
 """
 
@@ -27,12 +27,12 @@ from strop.training.reductions.means import SequenceMean
 
 def pcl(
     setting: Setting = Setting(env="arithmetic:1+arithmetic:4+arithmetic:8", group_size=16),
-    candidates: int = 4,  # tasks that are looked at for each one that is tried
-    target: float = 0.5,  # the probability of success that is looked for
-    pool: int = 0,  # tasks of each environment that are drawn from again and again; 0: each is looked at once
+    candidates: int = 4,  # tasks scored by the value model for each one that is sampled
+    target: float = 0.5,  # preferred pass rate
+    pool: int = 0,  # tasks of each environment, which repeat; 0: each is a candidate once
     value_learning_rate: float = 1e-3,  # of the value model
 ) -> Run:
-    """The value model learns after each step from all that was tried."""
+    """The value model learns after each step from all groups."""
     run = setting.run(
         "pcl",
         GroupMean(),

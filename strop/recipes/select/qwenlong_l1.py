@@ -1,14 +1,14 @@
-"""Short inputs first, then longer ones, and with them what was hard among the short ones.
+"""QwenLong-L1: SFT, then GRPO in phases of growing input length; hard short tasks are carried over.
 
 Title: QwenLong-L1: Towards Long-Context Large Reasoning Models with Reinforcement Learning
 Paper: arXiv 2505.17667 (2025)
 Claim: A 32B model level with Claude-3.7-Sonnet-Thinking on seven benchmarks of questions about long documents.
 Reading: Supervised training first, then two phases of RL; inputs are passages of sums, and the paper's 20,000 and
     60,000 tokens are 55 and 120 characters here. Four optimizer steps per batch (32 of 128 tasks), groups of 8,
-    temperature 0.7 and no penalty to the reference. How hard a short task is says its first group. What share of the
-    second phase they are was not found.
-Left out: The judge beside the rule, since the environments' own check is exact; top-p of 0.95, under which ratios would
-    begin below 1.
+    temperature 0.7 and no KL penalty. The difficulty of a short task is that of its first group. Their share of the
+    second phase was not found.
+Left out: The LLM judge in addition to the rule, since the environments' own check is exact; top-p of 0.95, under which
+    ratios would start below 1.
 Acts: carried_share > 0 with warmup_steps=1, tasks=8, carried=0.9, most=1.0
 """
 
@@ -34,22 +34,23 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 
-# QwenLong-L1's phases (2505.17667): short inputs first, then longer ones, and with them what was hard before.
+# QwenLong-L1's phases (2505.17667): short inputs first, then longer ones plus the hard short ones.
 #
-# Reading: an input's length is that of its prompt in characters. The paper asks the first model how hard each task is;
-# here a task's first group says so, by the version of its weights. In its experiments what is carried over is what had
-# no right rollout (`most` = 0); among several, a task comes with weight 1 / mean, a mean of 0 counting as one right
-# rollout. The share of carried tasks is not published.
+# Reading: an input's length is that of its prompt in characters. The paper measures difficulty with the initial model;
+# here a task's first group does, by the version of its weights. In the paper's experiments tasks without a right
+# rollout are carried over (`most` = 0). Among several, a task is sampled with weight 1 / mean, a mean of 0 counting as
+# one right rollout. The share of carried tasks is not published.
 
-_FRESH, _CARRIED = 0, 1  # keys of what probability decides
+_FRESH, _CARRIED = 0, 1  # keys of the random choices
 
 
 @dataclass
 class LengthPhases(Sampler):
-    """Phase k tries tasks of more than `caps[k - 1]` and at most `caps[k]` characters, each once before any again.
+    """Sampler: phase k has tasks of more than `caps[k - 1]` and at most `caps[k]` characters, each once before any
+    repeats.
 
-    Beside them, a share `carried` of a later phase's tasks are earlier ones whose first group had a mean of at most
-    `most`. Longer tasks than the last cap are never tried.
+    A share `carried` of a later phase's tasks are earlier ones whose first group had a mean of at most `most`. Tasks
+    longer than the last cap are never sampled.
     """
 
     envs: tuple[Environment, ...]
@@ -57,13 +58,17 @@ class LengthPhases(Sampler):
     steps: tuple[int, ...]  # of every phase but the last
     size: int = 256  # tasks of each environment
     carried: float = 0.25  # share of earlier tasks in later phases
-    most: float = 0.0  # mean success of what is carried over
+    most: float = 0.0  # largest mean success of a task that is carried over
     seed: int = 0  # of orders and choices
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _phases: list[list[int]] = field(default_factory=list, init=False, repr=False, compare=False)  # places of each
-    _tried: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # draws of each phase
-    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
-    # of each place the version, number, right and counted rollouts of its first group
+    _phases: list[list[int]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )  # positions of each phase
+    _tried: list[int] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )  # tasks sampled in each phase
+    _num_sampled: int = field(default=0, init=False, repr=False, compare=False)
+    # by position: version, number, successes and scored rollouts of the first group
     _first: dict[int, tuple[int, int, float, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -84,8 +89,8 @@ class LengthPhases(Sampler):
     def problems(self, run: Run) -> list[str]:
         lengths = sorted(map(_length, self._pool.tasks(range(len(self._pool)))))
         return [
-            f"phase {phase} has no task: of {len(lengths)} prompts the shortest has {lengths[0]} characters and the "
-            f"longest {lengths[-1]}, and caps are {self.caps}"
+            f"phase {phase} has no task: the {len(lengths)} prompts have {lengths[0]} to {lengths[-1]} characters, and "
+            f"caps are {self.caps}"
             for phase, places in enumerate(self._members())
             if not places
         ]
@@ -94,8 +99,8 @@ class LengthPhases(Sampler):
         return bisect_right(list(accumulate(self.steps)), step)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        phase, number = self.phase(step), self._num_drawn
-        self._num_drawn += 1
+        phase, number = self.phase(step), self._num_sampled
+        self._num_sampled += 1
         hard = self._hard(phase)
         if hard and np.random.default_rng([self.seed, _CARRIED, number]).random() < self.carried:
             (chosen,) = drawn(list(hard.values()), 1, (self.seed, _CARRIED, number, 1))
@@ -107,7 +112,7 @@ class LengthPhases(Sampler):
         return self._pool.task(places[int(order[place])])
 
     def observe(self, group: Group) -> None:
-        """The first group of a task is the one with the oldest weights, whichever comes first."""
+        """Keep the first group of each task: that of the oldest weights, whichever arrives first."""
         place, (right, count) = self._pool.place(group.task), successes(group)
         if place is None or not count:
             return
@@ -115,7 +120,7 @@ class LengthPhases(Sampler):
         self._first[place] = min(self._first.get(place, found), found)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which phase the groups are of, from 0 on, and how many were carried over."""
+        """Metrics only: mean phase of the groups, from 0 on, and share of carried tasks."""
         own = [self.phase(group.version) for group in groups]
         of_task = [bisect_left(self.caps, _length(group.task)) for group in groups]
         count = max(len(groups), 1)
@@ -124,14 +129,14 @@ class LengthPhases(Sampler):
 
     def state(self) -> dict[str, Any]:
         first = [[place, *found] for place, found in sorted(self._first.items())]
-        return {"num_drawn": self._num_drawn, "tried": list(self._tried), "first": first}
+        return {"num_drawn": self._num_sampled, "tried": list(self._tried), "first": first}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._num_drawn, self._tried = int(state["num_drawn"]), [int(count) for count in state["tried"]]
+        self._num_sampled, self._tried = int(state["num_drawn"]), [int(count) for count in state["tried"]]
         self._first = {int(p): (int(v), int(n), float(right), float(c)) for p, v, n, right, c in state["first"]}
 
     def _members(self) -> list[list[int]]:
-        """The places of each phase; all prompts are read for it, once."""
+        """Positions of each phase; all prompts are read once."""
         if not self._phases:
             self._phases = [[] for _ in self.caps]
             for place, task in enumerate(self._pool.tasks(range(len(self._pool)))):
@@ -140,7 +145,7 @@ class LengthPhases(Sampler):
         return self._phases
 
     def _hard(self, phase: int) -> dict[int, float]:
-        """Places of earlier phases that are carried over, with their weights."""
+        """Positions of earlier phases that are carried over, with their weights."""
         known = {place: self._first[place][2:] for place in sorted(self._first)}
         means = {place: (right / count, 1 / count) for place, (right, count) in known.items()}
         earlier = {place for places in self._members()[:phase] for place in places}
@@ -158,10 +163,10 @@ def qwenlong_l1(
     short: int = 55,  # characters of the longest input of the first phase
     long: int = 120,  # characters of the longest input of the second phase
     tasks: int = 128,  # of each environment
-    carried: float = 0.25,  # share of short inputs in the second phase
-    most: float = 0.0,  # mean success of the short ones that are carried over
+    carried: float = 0.25,  # share of carried short inputs in the second phase
+    most: float = 0.0,  # largest mean success of a short task that is carried over
 ) -> Run:
-    """Half of the steps on inputs of at most `short` characters, the rest on those up to `long` and hard short ones."""
+    """Half of the steps on inputs up to `short` characters, the rest up to `long` plus hard short ones."""
     run = setting.run("qwenlong_l1", GroupStandard(), (Clip(),), minibatches=min(4, setting.groups_per_step))
     half = (max(setting.steps // 2, 1),)
     run.sampler = LengthPhases(run.envs, (short, long), half, tasks, carried, most, setting.seed)

@@ -1,12 +1,12 @@
-"""Passages to quote from, few of them first and many later; paid for the answer and for what is cited.
+"""RAG-RL: GRPO with a curriculum over the number of distractor passages; rewards for the answer and for citations.
 
 Title: RAG-RL: Advancing Retrieval-Augmented Generation via RL and Curriculum Learning
 Paper: arXiv 2503.12759 (2025)
 Claim: Joint F1 on MuSiQue of 61.4 with easy tasks first, 56.4 with a linear order and 53.8 with hard ones alone.
-Reading: 5 for the answer, 5 times the recall of gold passages, less 2 for each other one, and 1 for the form. Passages
-    are steps of workings, cited by quoting them. By the paper's own control the order matters less than that easy tasks
-    are mixed in. Its sizes were not found; GRPO's defaults stand in for them. The bundled model has never chosen among
-    passages, so a short supervised run comes before; the paper's model needs none.
+Reading: 5 for the answer, 5 times the recall of gold passages, less 2 for each other one, and 1 for the format.
+    Passages are steps of worked solutions, cited by quoting them. By the paper's own control the order matters less
+    than that easy tasks are mixed in. Its sizes were not found; GRPO's defaults replace them. The bundled model has
+    never chosen among passages, so a short supervised run comes before; the paper's model needs none.
 Acts: uneven > 0 and reward/citations != 0 with warmup_steps=1
 """
 
@@ -34,32 +34,33 @@ from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Rollout, Task
 
-# RAG-RL's curricula (2503.12759): which level comes when is fixed before the run, and so is its shuffled control.
+# RAG-RL's curricula (2503.12759): the order of levels is fixed before the run, and so is its shuffled control.
 #
-# Reading: the schedule counts draws, as the paper's counts samples; groups that gates drop have had theirs. A schedule
-# that is over goes on as it ended, a shuffled one begins again.
+# Reading: the schedule counts sampled tasks, as the paper's counts samples; groups that gates drop count, too. After
+# its end the schedule stays at its last level; a shuffled one starts again.
 
 Shape: TypeAlias = Literal["max", "linear", "min-max"]
 
 
 @dataclass
 class Scheduled(Sampler):
-    """Draw i of n is of level ceil(K i / n) (linear), of 1 and from the middle on K (min-max), or always of K (max).
+    """Sampler whose task i of n is of level ceil(K i / n) (linear), of 1 and from the middle on K (min-max), or always
+    K (max).
 
-    `is_shuffled` is the control: the same levels equally often, in an order left to probability.
+    `is_shuffled` is the control: the same levels equally often, in random order.
     """
 
     envs: tuple[Environment, ...]  # K levels, from easy to hard
-    draws: int  # n
+    draws: int  # n, the number of tasks of the schedule
     shape: Shape = "min-max"
     is_shuffled: bool = False
     seed: int = 0  # of the shuffled order
-    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _arms: Shelves = field(init=False, repr=False, compare=False)
     _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
-    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+    _num_sampled: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._shelves = Shelves(self.envs)
+        self._arms = Shelves(self.envs)
         if self.draws < 1 or self.shape not in ("max", "linear", "min-max"):
             raise ConfigurationError(
                 f"Scheduled needs draws >= 1 and a shape of max, linear or min-max, got {self.draws} and {self.shape!r}"
@@ -67,42 +68,42 @@ class Scheduled(Sampler):
         if self.is_shuffled:
             self._order = [int(place) for place in np.random.default_rng(self.seed).permutation(self.draws)]
 
-    def arm(self, draw: int) -> int:
-        """The level of a batch, both from 0 on."""
-        place = self._order[draw % self.draws] if self.is_shuffled else min(draw, self.draws - 1)
+    def arm(self, number: int) -> int:
+        """The level of the task with this number, both from 0 on."""
+        place = self._order[number % self.draws] if self.is_shuffled else min(number, self.draws - 1)
         hardest = len(self.envs) - 1
         if self.shape == "linear":
             return -(-len(self.envs) * (place + 1) // self.draws) - 1
         return 0 if self.shape == "min-max" and 2 * place < self.draws else hardest
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        self._num_drawn += 1
-        return self._shelves.take(self.arm(self._num_drawn - 1))
+        self._num_sampled += 1
+        return self._arms.take(self.arm(self._num_sampled - 1))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which levels the batch is of."""
+        """Metrics only: share of each level in the batch."""
         return shares(self.envs, groups)
 
     def state(self) -> dict[str, Any]:
-        return {"num_drawn": self._num_drawn, "shelves": self._shelves.state()}
+        return {"num_drawn": self._num_sampled, "shelves": self._arms.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._num_drawn = int(state["num_drawn"])
-        self._shelves.restore(state["shelves"])
+        self._num_sampled = int(state["num_drawn"])
+        self._arms.restore(state["shelves"])
 
 
-# RAG-RL's pay for citations (2503.12759): for the share of gold passages quoted, less a price for each other one.
+# RAG-RL's citation reward (2503.12759): the share of gold passages quoted, less a price for each other one.
 #
-# Reading: the paper also pays for a right format; here that is a working and a number behind it, worth `form`.
+# Reading: the paper also rewards the format; here that is a chain of thought followed by a number, worth `form`.
 
 
 @dataclass(frozen=True)
 class Citations(Reward):
-    """recall * (gold quoted / gold) - price * (others quoted) + form; in tasks of `Passages`, nothing elsewhere."""
+    """Reward recall * (gold quoted / gold) - price * (others quoted) + form; in tasks of `Passages`, 0 elsewhere."""
 
     recall: float = 5.0  # for all gold passages
-    price: float = 2.0  # of each passage that leads nowhere
-    form: float = 1.0  # for a working and a number
+    price: float = 2.0  # of each distractor
+    form: float = 1.0  # for a chain of thought and a number
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
@@ -118,9 +119,9 @@ class Citations(Reward):
 
 def rag_rl(
     setting: Setting = Setting(env="passages:1+passages:3+passages:5+passages:8"),
-    shape: Shape = "min-max",  # or linear, or max: the hardest alone
-    is_shuffled: bool = False,  # the control: the same levels in an order left to probability
-    kl: float = 0.04,  # weight of the penalty to the reference
+    shape: Shape = "min-max",  # or linear, or max: the hardest level alone
+    is_shuffled: bool = False,  # control: the same levels in random order
+    kl: float = 0.04,  # weight of the KL penalty to the reference
     warmup_steps: int = 6,  # of supervised training first
 ) -> Run:
     """Environments from easy to hard; the schedule ends with the last batch of the last step."""

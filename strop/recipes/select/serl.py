@@ -1,15 +1,15 @@
-"""The policy writes its own tasks from a few, and is paid for agreeing with most of its rollouts.
+"""SeRL: the policy generates tasks from a few seeds; majority-vote reward; REINFORCE++ with the KL penalty in the
+return.
 
 Title: SeRL: Self-Play Reinforcement Learning for Large Language Models with Limited Data
 Paper: arXiv 2505.20347 (2025)
 Claim: On par with training on good data with verified answers, from few tasks and no labels but its own votes.
-Reading: As released: 16 rollouts, tasks of 4 to 150 words that begin with a letter and overlap by at most 0.7 with any
-    known one, self-rewards between 0.2 and 0.8 on average, REINFORCE++ with the penalty inside the return. The release
-    writes 2000 tasks per iteration; here one follows from every group, and they are most of all batches. Ties and
-    missing
-    answers pay nobody (`mm_upt`). What the environment would have paid is logged and weighs nothing; it knows no
-    answers to
-    written tasks. Rules of the bundled environments write in place of the policy: llm_client=itself is the paper's.
+Reading: As released: 16 rollouts, tasks of 4 to 150 words that start with a letter and have a ROUGE-L of at most 0.7
+    with any known one, self-rewards between 0.2 and 0.8 on average, REINFORCE++ with the KL penalty inside the return.
+    The release generates 2000 tasks per iteration; here one follows from every group, and they are most of all batches.
+    Ties and missing answers earn nothing (`mm_upt`). The environment's reward is logged with weight 0; it knows no
+    answers to generated tasks. A rule stands in for the LLM with the bundled environments: llm_client=itself is the
+    paper's.
 Left out: Rewards that expire after a few steps.
 Acts: written > 0 and written_share > 0 and kept_share < 1
 """
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# SeRL's instructions (2505.20347): the policy writes tasks like a few it is shown; copies are refused.
+# SeRL's instructions (2505.20347): the policy generates tasks similar to a few examples; near copies are refused.
 #
-# Nobody knows their answers: they are paid by the majority of their own rollouts (`rewards/majority.py`).
+# They have no known answers: the reward is agreement with the majority of their rollouts (`rewards/majority_vote.py`).
 
-_SHOWN = 4  # tasks in one request
+_SHOWN = 4  # example tasks in one request
 _LONGEST = 150  # words of a task
-_KNOWN = 512  # tasks that are remembered, tried or written last
+_KNOWN = 512  # tasks remembered, those sampled or generated last
 _BANNED = ("image", "images", "graph", "graphs", "picture", "pictures", "file", "files", "map", "maps", "draw", "plot")
 
 
 @dataclass
 class SelfInstruct(TaskGenerator):
-    """One task after every group, without an answer, from that group's task and others shown beside it.
+    """Task generator: one task after every group, without an answer, from that group's task and other examples.
 
-    It is kept if it has from `fewest` to 150 words, begins with a letter, speaks of nothing that a text cannot
-    hold, and shares at most `overlap` (ROUGE-L) with every task that is remembered.
+    It is kept if it has `fewest` to 150 words, starts with a letter, mentions nothing that a text cannot contain, and
+    has a ROUGE-L of at most `overlap` with every remembered task.
     """
 
-    llm_client: LLMClient | None = None  # who writes; None: the policy itself
+    llm_client: LLMClient | None = None  # generates tasks; None: the policy itself
     fewest: int = 4  # words of a task
-    overlap: float = 0.7  # most that it may have in common with another
+    overlap: float = 0.7  # largest ROUGE-L with a known task
 
     _texts: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _written: int = field(default=0, init=False, repr=False, compare=False)
@@ -80,8 +80,8 @@ class SelfInstruct(TaskGenerator):
         asked, others = prompt_of(group.task), list(self._texts)
         stream = np.random.default_rng(play.another().key)
         shown = [others[place] for place in stream.permutation(len(others))[: _SHOWN - 1]]
-        said = await advice(self.llm_client, "similar", play, task=asked, other="\n".join(shown))
-        text = said.get("task", "")
+        answer = await advice(self.llm_client, "similar", play, task=asked, other="\n".join(shown))
+        text = answer.get("task", "")
         self._written += 1
         if not self.is_fit(text):
             return []
@@ -92,7 +92,7 @@ class SelfInstruct(TaskGenerator):
         return [child(group.task, text, "")]
 
     def is_fit(self, text: str) -> bool:
-        """Whether it can be a task at all."""
+        """Whether a text passes the filters other than overlap."""
         words = text.lower().split()
         is_plain = not any(word.strip(".,;:!?") in _BANNED for word in words)
         return self.fewest <= len(words) <= _LONGEST and text[:1].isalpha() and is_plain
@@ -101,7 +101,7 @@ class SelfInstruct(TaskGenerator):
         self._remember(prompt_of(group.task))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says which share of what was written so far is like something known."""
+        """Metrics only: share of generated tasks so far that were refused for their overlap."""
         return {"alike_share": self._alike / max(self._written, 1)}
 
     def _remember(self, text: str) -> None:
@@ -120,15 +120,15 @@ class SelfInstruct(TaskGenerator):
 
 def serl(
     setting: Setting = Setting(env="countdown:3", group_size=16),
-    llm_client: str = "rules",  # who writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    seeds: int = 100,  # tasks of each environment that are known from the start; the paper has 500
+    llm_client: str = "rules",  # generates tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    seeds: int = 100,  # seed tasks of each environment; the paper has 500
     fewest: int = 4,  # words of a task
-    overlap: float = 0.7,  # ROUGE-L that a new task may have with a known one
-    low: float = 0.2,  # mean self-reward of a group that is trained on
-    high: float = 0.8,  # above, the policy agrees with itself already
-    kl: float = 1e-4,  # penalty to the reference, inside the return
+    overlap: float = 0.7,  # largest ROUGE-L of a new task with a known one
+    low: float = 0.2,  # least mean self-reward of a group that is trained on
+    high: float = 0.8,  # largest; above, the policy already agrees with itself
+    kl: float = 1e-4,  # KL penalty to the reference, inside the return
 ) -> Run:
-    """No labels: seeds for their wording, and the majority for the rest."""
+    """No labels: seeds provide the wording, the majority vote the reward."""
     run = setting.run("serl", TokenReturns(kl), (Clip(0.2, 0.2),), gates=(RewardBand(low, high),))
     truth = measured(run.envs)
     run.rewards = (Majority(run.envs), truth)

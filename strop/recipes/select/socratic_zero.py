@@ -1,14 +1,14 @@
-"""A teacher makes new questions from wrong completions; the solver learns from pairs of a right and a wrong one.
+"""Socratic-Zero: a teacher LLM writes new questions from failed completions; DPO on pairs of a right and a wrong one.
 
 Title: Socratic-Zero: Bootstrapping Reasoning via Data-Free Agent Co-evolution
 Paper: arXiv 2509.24726 (2025)
-Claim: From 100 questions an 8B solver gains 20.2 points over other ways of making data, on seven benchmarks.
-Reading: 8 rollouts, DPO on right against wrong, 100 questions of each environment to begin with, and questions made
-    from failures beside them; the paper works in 5 rounds, here questions follow from every group. The utility that
-    weighs what its generator learns is the probability that a failure is followed up. Its constants were not found in
-    the release
-    and are parameters. Rules of the bundled environments teach in place of a large model, and their answers are right.
-Left out: The generator, a second model that learns to write as the teacher does.
+Claim: From 100 questions an 8B solver gains 20.2 points over other data generation methods, on seven benchmarks.
+Reading: 8 rollouts, DPO on right against wrong, 100 seed questions per environment, and questions made from failures;
+    the paper works in 5 rounds, here questions follow from every group. The utility that weights its generator's
+    training data is here the probability that a failure leads to a question. Its constants were not found in the
+    release and are parameters. A rule stands in for the teacher LLM with the bundled environments, and its answers are
+    right.
+Left out: The generator, a second model that learns to write questions as the teacher does.
 Acts: written > 0 and written_share > 0
 """
 
@@ -39,26 +39,25 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# Socratic-Zero's teacher (2509.24726): from a question and a wrong completion to it, a new question about what went
-# wrong.
+# Socratic-Zero's teacher (2509.24726): from a question and a failed completion, a new question about the error.
 #
 # Its generator, a second model, learns to write questions of utility exp(-(s - target)^2 / (2 width^2)), s the solver's
-# success. Reading: that utility is here the probability that a failure is answered with a question at all, so that
-# questions
-# follow from what is neither hopeless nor done; there is no second model. Constants are parameters: they were not
-# found.
+# pass rate. Reading: the utility is here the probability that a failure leads to a question at all, so questions follow
+# from tasks of medium difficulty; there is no second model. The constants were not found and are parameters.
 
-_RIGHT = 0.5  # a rollout that did worse is a failure
+_RIGHT = 0.5  # success below which a rollout counts as failed
 
 
 @dataclass(frozen=True)
 class FromFailures(TaskGenerator):
-    """For each of at most `questions` failed rollouts of a group, with the utility's probability, a new question."""
+    """Task generator: a new question, with the utility's probability, for each of at most `questions` failures of a
+    group.
+    """
 
     llm_client: LLMClient | None = None  # the teacher; None: the policy itself
-    questions: int = 1  # that follow from one group
-    target: float = 0.5  # success at which a task teaches most
-    width: float = 0.2  # of what is worth following up around it
+    questions: int = 1  # largest number per group
+    target: float = 0.5  # pass rate of the highest utility
+    width: float = 0.2  # standard deviation of the utility around the target
 
     def __post_init__(self) -> None:
         if self.questions < 1 or not 0 <= self.target <= 1 or self.width <= 0:
@@ -83,14 +82,14 @@ class FromFailures(TaskGenerator):
 def socratic_zero(
     setting: Setting = Setting(env="arithmetic:4+countdown:3"),
     llm_client: str = "rules",  # the teacher: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    seeds: int = 100,  # tasks of each environment to begin with
-    share: float = 0.5,  # of the batches that new questions may have
-    questions: int = 2,  # that follow from the failures of one group
-    target: float = 0.5,  # success at which a failure is followed up always
-    width: float = 0.2,  # around it
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    seeds: int = 100,  # seed tasks of each environment
+    share: float = 0.5,  # largest share of new questions in a batch
+    questions: int = 2,  # largest number per group
+    target: float = 0.5,  # pass rate at which every failure leads to a question
+    width: float = 0.2,  # standard deviation of that probability around the target
+    beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
-    """What went wrong is asked again, on other numbers."""
+    """Failed tasks are asked again with other numbers."""
     run = setting.run("socratic_zero", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())
     run.task_generator = FromFailures(parse_llm_client(llm_client), questions, target, width)
     run.sampler = WithWritten(Few(run.envs, seeds), share)

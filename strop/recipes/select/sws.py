@@ -1,12 +1,13 @@
-"""Tasks that stay unsolved and get worse are answered with new problems of the same concepts.
+"""SwS: tasks that stay unsolved with a falling pass rate lead to new problems on their concepts; GRPO on medium groups.
 
 Title: SwS: Self-aware Weakness-driven Problem Synthesis in Reinforcement Learning for LLM Reasoning
 Paper: arXiv 2506.08989 (2025)
 Claim: 10.0 points on average for a 7B model and 7.7 for a 32B one, over eight benchmarks.
-Reading: Weak is a task whose success stays below a half and falls over its visits. The paper finds such tasks in a run
-    of its own and makes the set for another; here problems come as weaknesses are found. They are taken where the
-    LLM client agrees with itself and the policy solves a quarter to three quarters; groups stay with 1/8 to 7/8 right.
-    Rules of the bundled environments name concepts, write and solve; theirs are always right, so one vote is enough.
+Reading: A weak task has a pass rate below a half that falls over its visits. The paper finds such tasks in a run of its
+    own and makes the problem set for another; here problems are made as weaknesses are found. A problem is kept where
+    the LLM client's answers agree and the policy solves a quarter to three quarters; groups with 1/8 to 7/8 right are
+    trained on. A rule stands in for the LLM with the bundled environments: it names concepts, writes and solves. It is
+    always right, so one vote is enough.
 Left out: The cosine of embeddings in the choice of concepts, and two judges of a problem's quality.
 Acts: written > 0 with seeds=6, groups_per_step=8
 """
@@ -43,17 +44,17 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# What problems are about: how often concepts were needed, alone and together, and which to combine next.
+# Counts of concepts, alone and in pairs, and the choice of those to combine next.
 
-_MOST = 1000  # concepts that are known; those that came first stay
+_MOST = 1000  # known concepts; the first ones stay
 
 
 @dataclass
 class Concepts:
-    """The first concept by how often it was needed, the next ones by how often together with those chosen."""
+    """Concept counts; sampling takes the first by its count, the next ones by their co-occurrence with those chosen."""
 
     counts: dict[str, int] = field(default_factory=dict)
-    pairs: dict[str, int] = field(default_factory=dict)  # of two, in the order of letters, joined by a tab
+    pairs: dict[str, int] = field(default_factory=dict)  # of two, in alphabetical order, joined by a tab
 
     def add(self, needed: Sequence[str]) -> None:
         known = [each for each in dict.fromkeys(needed) if each in self.counts or len(self.counts) < _MOST]
@@ -62,19 +63,19 @@ class Concepts:
         for pair in (_pair(*two) for two in combinations(known, 2)):
             self.pairs[pair] = self.pairs.get(pair, 0) + 1
 
-    def draw(self, count: int, temperature: float, key: int) -> list[str]:
-        """So many different ones, or all there are: shares of the counts, then softmax(together / temperature)."""
+    def sample(self, count: int, temperature: float, key: int) -> list[str]:
+        """`count` different concepts, or all: in proportion to counts, then by softmax(co-occurrence / temperature)."""
         stream, left = np.random.default_rng(key), list(self.counts)
         chosen: list[str] = []
         while left and len(chosen) < count:
-            weights = softmax([self._together(each, chosen) for each in left], temperature) if chosen else None
+            weights = softmax([self._cooccurrence(each, chosen) for each in left], temperature) if chosen else None
             if weights is None:
                 weights = np.array([self.counts[each] for each in left], dtype=np.float64)
                 weights /= weights.sum()
             chosen.append(left.pop(int(stream.choice(len(left), p=weights))))
         return chosen
 
-    def _together(self, one: str, others: Sequence[str]) -> float:
+    def _cooccurrence(self, one: str, others: Sequence[str]) -> float:
         return float(sum(self.pairs.get(_pair(one, other), 0) for other in others))
 
     def state(self) -> dict[str, Any]:
@@ -85,39 +86,41 @@ def _pair(one: str, other: str) -> str:
     return "\t".join(sorted((one, other)))
 
 
-# SwS's weaknesses (2506.08989): what stays unsolved and gets worse is practised on new problems of the same concepts.
+# SwS's weaknesses (2506.08989): tasks that stay unsolved and get worse lead to new problems on their concepts.
 #
-# Reading: found while the run goes on, where the paper has a run before for it; the slope is least squares over a
-# task's visits, in the order of versions. Concepts combine by how often weak tasks need them together; the paper adds
-# the cosine of their embeddings, which counts outweigh at its temperature. Each weak task of an environment and level
-# asks for
-# as many new problems, so that these are shared out as failures are. One that was answered with new problems begins
-# anew.
+# Reading: found during the run, where the paper has a separate run before; the slope is least squares over a task's
+# visits, in the order of versions. Concepts combine by how often weak tasks need them together; the paper adds the
+# cosine of their embeddings, which counts outweigh at its temperature. Every weak task asks for the same number of
+# problems, so problems follow the distribution of failures. The history of a task restarts after it led to new
+# problems.
 
-_KNOWN = 10_000  # tasks whose success is remembered, those tried last
-_LATEST = 32  # visits of each
+_KNOWN = 10_000  # tasks whose pass rates are remembered, those sampled last
+_LATEST = 32  # remembered visits of each
 _ROUNDING = 1e-9
-_SOLVED = 0.5  # success that a weak task never reached
-_CONCEPTS, _TEMPERATURE = 5, 0.2  # of one problem, and of their choice
-_EASY_ENOUGH, _HARD_ENOUGH = 0.25 - _ROUNDING, 0.75 + _ROUNDING  # success of the policy at a problem that is taken
+_SOLVED = 0.5  # pass rate that a weak task never reached
+_CONCEPTS, _TEMPERATURE = 5, 0.2  # number of concepts per problem, temperature of their choice
+_EASY_ENOUGH, _HARD_ENOUGH = 0.25 - _ROUNDING, 0.75 + _ROUNDING  # pass rate of the policy at a problem that is kept
 
 
 @dataclass
 class Weaknesses(TaskGenerator):
-    """New problems for each task whose success stayed below a half and fell over at least `visits` visits.
+    """Task generator: new problems for each task whose pass rate stayed below a half and fell over at least `visits`
+    visits.
 
-    A problem is taken if more than half of the LLM client's answers to it agree, and the policy solves 1/4 to 3/4.
+    A problem is kept if more than half of the LLM client's answers agree, and the policy solves 1/4 to 3/4.
     """
 
-    llm_client: LLMClient | None = None  # who names concepts, writes problems and solves them; None: the policy itself
-    visits: int = 2  # to a task, before its slope says anything
-    exercises: int = 4  # asked for at each weakness
+    llm_client: LLMClient | None = None  # names concepts, writes problems and solves them; None: the policy itself
+    visits: int = 2  # to a task before its slope is used
+    exercises: int = 4  # problems requested per weak task
     votes: int = 1  # answers of the LLM client to its own problem
-    probes: int = 4  # rollouts of the policy at it
+    probes: int = 4  # rollouts of the policy at the problem
 
     _seen: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _tables: dict[str, Concepts] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
-    _named: dict[int, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)  # until observed
+    _named: dict[int, list[str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # concepts by group number, until observed
 
     def __post_init__(self) -> None:
         if self.visits < 2 or min(self.exercises, self.votes, self.probes) < 1:
@@ -135,19 +138,19 @@ class Weaknesses(TaskGenerator):
         table = self._table(group)
         made: list[Task] = []
         for _ in range(self.exercises):
-            ideas = table.draw(_CONCEPTS, _TEMPERATURE, play.another().key)
+            ideas = table.sample(_CONCEPTS, _TEMPERATURE, play.another().key)
             try:
                 problem = await rewritten(self.llm_client, "about", task, play, ideas="\n".join(ideas))
             except LLMClientError:
                 if not made:
                     raise
-                break  # what was paid for with rollouts is not thrown away with it
+                break  # keep the problems that were already probed with rollouts
             made += await self._accepted(problem, play)
         return made
 
     async def _accepted(self, problem: Task, play: Player) -> list[Task]:
-        told = [await advice(self.llm_client, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
-        label, count = Counter(said.get("answer", "") for said in told).most_common(1)[0]
+        answers = [await advice(self.llm_client, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
+        label, count = Counter(answer.get("answer", "") for answer in answers).most_common(1)[0]
         if not label or 2 * count <= self.votes:
             return []
         labelled = child(problem, prompt_of(problem), label)
@@ -155,14 +158,14 @@ class Weaknesses(TaskGenerator):
         return [labelled] if success is not None and _EASY_ENOUGH <= success <= _HARD_ENOUGH else []
 
     def is_weak(self, history: list[tuple[int, int, float]]) -> bool:
-        """Never solved by half of its rollouts, and falling."""
+        """Never solved by half of its rollouts, with a falling pass rate."""
         found = [success for _, _, success in sorted(history)]
         if len(found) < self.visits or max(found) >= _SOLVED:
             return False
         return float(np.polyfit(range(len(found)), found, 1)[0]) < -_ROUNDING
 
     def observe(self, group: Group) -> None:
-        """Remember how it went; a weakness that was answered begins anew."""
+        """Remember the pass rate; the history of a weak task restarts."""
         history = self._with(group)
         self._seen.pop(group.task.id, None)
         if history:
@@ -174,7 +177,7 @@ class Weaknesses(TaskGenerator):
             del self._named[group.number]
 
     def _with(self, group: Group) -> list[tuple[int, int, float]]:
-        """What is known of its task, this group included: version, number and success; nothing of written tasks."""
+        """History of the group's task, this group included: version, number, pass rate; none for generated tasks."""
         right, count = successes(group)
         if is_written(group.task):
             return []
@@ -197,15 +200,15 @@ class Weaknesses(TaskGenerator):
 
 def sws(
     setting: Setting = Setting(env="arithmetic:6+countdown:4"),
-    llm_client: str = "rules",  # who names concepts, writes and solves: rules, itself, or http://HOST:PORT/v1#MODEL
-    seeds: int = 32,  # tasks of each environment; they come back, or nothing could be seen to get worse
-    share: float = 0.5,  # of the batches that new problems may have
-    visits: int = 2,  # to a task, before its slope says anything
-    exercises: int = 4,  # problems asked for at each weakness
-    votes: int = 1,  # answers of the LLM client to its own problem; more of a language model
-    probes: int = 4,  # rollouts of the policy at a problem before it is taken
+    llm_client: str = "rules",  # names concepts, writes and solves: rules, itself, or http://HOST:PORT/v1#MODEL
+    seeds: int = 32,  # tasks of each environment; they repeat, or no slope could be measured
+    share: float = 0.5,  # largest share of new problems in a batch
+    visits: int = 2,  # to a task before its slope is used
+    exercises: int = 4,  # problems requested per weak task
+    votes: int = 1,  # answers of the LLM client to its own problem; use more for a language model
+    probes: int = 4,  # rollouts of the policy at a problem before it is kept
 ) -> Run:
-    """Practice where it is needed, on what can be learned."""
+    """New problems on the concepts of weak tasks."""
     run = setting.run("sws", GroupStandard(), (Clip(0.2, 0.28),), gates=(RewardBand(0.125, 0.875),))
     run.task_generator = Weaknesses(parse_llm_client(llm_client), visits, exercises, votes, probes)
     run.sampler = WithWritten(Few(run.envs, seeds), share)

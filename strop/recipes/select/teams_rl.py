@@ -1,13 +1,13 @@
-"""A policy over six ways of rewriting learns which ones make new tasks; the model is fine-tuned on what they made.
+"""TeaMs-RL: a learned policy over six rewriting operations generates tasks; the model is fine-tuned (SFT) on them.
 
 Title: TeaMs-RL: Teaching LLMs to Generate Better Instruction Datasets via Reinforcement Learning
 Paper: arXiv 2403.08694 (2024)
 Claim: As good as a strong baseline's instructions with 5.73 % of its queries to the larger model.
-Reading: The release pays 1 where a reviewer calls old and new task not equal, and nothing else, as here. Its policy
-    (TRPO over an encoding of the text) is a table by kind of task; it learns while the model is trained on what was
-    made, and not before. Completions are the environments' own demonstrations, where the paper asks its expert. The
-    rules of the bundled environments know six operations, two of which change nothing that counts, so there is
-    something to learn.
+Reading: The release pays 1 where a reviewer calls the old and the new task not equal, and nothing else, as here. Its
+    policy (TRPO over an encoding of the text) is a table by kind of task here; it learns while the model is trained on
+    the generated tasks, not before. Completions are the environments' own demonstrations, where the paper asks its
+    expert LLM. The rule that stands in for the LLM knows six operations, two of which leave the task equivalent, so
+    there is something to learn.
 Left out: Three further review rewards, which the release has switched off.
 Acts: written > 0 and written_share > 0 and operation_share_max > 0.166667
 """
@@ -40,27 +40,29 @@ if TYPE_CHECKING:
     from strop.generate.interfaces import Player
 
 
-# TeaMs-RL's operations (2403.08694): which way of rewriting makes a new task is learned while tasks are rewritten.
+# TeaMs-RL's operations (2403.08694): the choice of the rewriting operation is learned while tasks are rewritten.
 #
-# A reviewer is asked whether old and new problem are equivalent; "Not Equal" pays 1, whatever else the new one is: with
-# a reviewer that always says so every choice is right. Reading: the state is the kind of the task and the policy a
-# table of preferences, moved by a plain policy gradient against the mean of what was paid; the paper has an encoding of
-# the text and TRPO. After `HORIZON` rewrites an episode is over.
+# A reviewer judges whether the old and the new problem are equivalent; "Not Equal" pays 1, whatever else the new one
+# is: with a reviewer that always answers so every choice is right. Reading: the state is the kind of the task and the
+# policy a table of preferences, updated by a plain policy gradient with the mean reward as baseline; the paper has an
+# encoding of the text and TRPO. An episode ends after `HORIZON` rewrites.
 
 OPERATIONS = ("breadth", "constraints", "deepen", "concretise", "reasoning", "complicate")
-HORIZON = 4  # rewrites of a rewrite, from a task of an environment on
-_KNOWN = 1000  # written tasks whose depth is remembered
+HORIZON = 4  # successive rewrites, from a task of an environment on
+_KNOWN = 1000  # generated tasks whose depth is remembered
 
 
 @dataclass
 class Operations(TaskGenerator):
-    """One rewrite after every group, by an operation of the softmax over preferences; it is offered if it paid."""
+    """Task generator: one rewrite after every group, by an operation sampled from the softmax over preferences; kept if
+    rewarded.
+    """
 
-    llm_client: LLMClient | None = None  # who rewrites and reviews; None: the policy itself
-    rate: float = 0.5  # of the preferences
+    llm_client: LLMClient | None = None  # rewrites and reviews; None: the policy itself
+    rate: float = 0.5  # learning rate of the preferences
 
     _tables: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
-    _depths: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # of written tasks
+    _depths: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # of generated tasks
     _paid: float = field(default=0.0, init=False, repr=False, compare=False)
     _asked: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -75,8 +77,8 @@ class Operations(TaskGenerator):
         stream = np.random.default_rng(play.another().key)
         operation = int(stream.choice(len(OPERATIONS), p=self.probabilities(task)))
         made = await rewritten(self.llm_client, OPERATIONS[operation], task, play)
-        said = await asked_for(self.llm_client, "compared", play, task=prompt_of(task), other=prompt_of(made))
-        is_new = said.strip().lower().startswith("not equal")
+        review = await asked_for(self.llm_client, "compared", play, task=prompt_of(task), other=prompt_of(made))
+        is_new = review.strip().lower().startswith("not equal")
         self.pay(task, operation, float(is_new))
         if not is_new:
             return []
@@ -89,7 +91,7 @@ class Operations(TaskGenerator):
         return softmax(self._tables.get(kind(task), [0.0] * len(OPERATIONS)))
 
     def pay(self, task: Task, operation: int, reward: float) -> None:
-        """preference += rate * (reward - mean so far) * (1 for the one taken - its probability)."""
+        """preference += rate * (reward - mean so far) * (1 for the chosen one - its probability)."""
         mean = self._paid / self._asked if self._asked else 0.0
         gradient = np.eye(len(OPERATIONS))[operation] - self.probabilities(task)
         before = np.array(self._tables.get(kind(task), [0.0] * len(OPERATIONS)))
@@ -97,7 +99,7 @@ class Operations(TaskGenerator):
         self._paid, self._asked = self._paid + reward, self._asked + 1
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing of the batch; says how far the choice is from an even one, and what it earned so far."""
+        """Metrics only: largest operation probability, and mean reward so far."""
         tables = [softmax(table) for table in self._tables.values()] or [softmax([0.0] * len(OPERATIONS))]
         return {
             "operation_share_max": float(np.mean([table.max() for table in tables])),
@@ -115,11 +117,11 @@ class Operations(TaskGenerator):
 
 def teams_rl(
     setting: Setting = Setting(env="arithmetic:3+countdown:3", group_size=1, groups_per_step=32),
-    llm_client: str = "rules",  # who rewrites and reviews: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
-    seeds: int = 32,  # tasks of each environment that rewriting begins with
-    rate: float = 0.5,  # of the table of operations
+    llm_client: str = "rules",  # rewrites and reviews: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    seeds: int = 32,  # seed tasks of each environment
+    rate: float = 0.5,  # learning rate of the operation preferences
 ) -> Run:
-    """Written tasks come first; where none waits, a seed."""
+    """Generated tasks come first; where none waits, a seed task."""
     run = setting.run("teams_rl", Constant(), (Likelihood(),), agent=Demonstrate())
     run.task_generator = Operations(parse_llm_client(llm_client), rate)
     run.sampler = WithWritten(Few(run.envs, seeds), share=1.0)

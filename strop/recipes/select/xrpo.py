@@ -1,13 +1,13 @@
-"""More rollouts where they tell most, solved examples where all failed, more advantage for right completions that are
-rare.
+"""XRPO: GRPO with rollouts allotted by uncertainty, in-context examples where all failed, and a novelty bonus on
+advantages.
 
 Title: XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation
 Paper: arXiv 2510.06672 (2025)
 Claim: Up to 4 % better pass@1 and 6 % better consensus of 32 than GRPO and GSPO, in up to 2.7 times fewer steps.
-Reading: 4 rollouts first, 8 in the mean, 16 at most; the paper's numbers and the weight of its bonus were not found.
-    Two examples, novelty 2.5 with at most half of the advantage, as published. See the mechanisms for examples and for
-    the price that ranks tasks. GRPO with one optimizer step per batch.
-Left out: Examples that are chosen by embeddings.
+Reading: 4 rollouts first, 8 on average, 16 at most; the paper's numbers and the weight of its bonus were not found. Two
+    examples, novelty 2.5 with at most half of the advantage, as published. Examples and the price that ranks tasks are
+    described at the mechanisms. GRPO with one optimizer step per batch.
+Left out: Examples chosen by embeddings.
 Acts: rollouts_added > 0 and sharpened_share > 0 and seeded_share > 0 with group_size=8
 """
 
@@ -35,20 +35,21 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# XRPO's planner (2510.06672): more rollouts where the next one narrows what is known of a task most.
+# XRPO's planner (2510.06672): more rollouts where the next one narrows the estimate of a task's mean reward most.
 #
-# Readings: the interval is Student's of 95 % for the mean of a task's rewards, and one more rollout is taken not to
-# change its spread. The bonus for few rollouts has the paper's square root, with as many rollouts spent as if all tasks
-# of a batch had had as many; those that read examples are spent, too, and are no evidence of the mean. Who is among the
-# first of a batch is decided by a price and not by a barrier. The weight of the bonus is not published.
+# Readings: the interval is Student's 95 % interval of the mean of a task's rewards, and one more rollout is assumed not
+# to change the standard deviation. The bonus for few rollouts has the paper's square root, with a total as if all tasks
+# of a batch had as many rollouts; rollouts that read examples count as spent, but not as evidence of the mean. A price,
+# not a barrier, ranks the tasks of a batch. The weight of the bonus is not published.
 
 
 @dataclass
 class UncertaintyReduction(Budget):
-    """`first` rollouts, then waves of `chunk` up to `most`, as long as h(n) - h(n + 1) + bonus is worth its price.
+    """Budget of `first` rollouts, then waves of `chunk` up to `most`, as long as h(n) - h(n + 1) + bonus is above the
+    price.
 
     h(n) = t * s / sqrt(n), bonus = explore * sqrt(ln(1 + tasks * n) / n). The price keeps the mean at `mean`; it is
-    that of the version at which a group began, so that it does not matter who was scored first.
+    that of the version at which a group started, so the order in which groups are scored does not matter.
     """
 
     first: int = 4  # rollouts of every task
@@ -58,7 +59,7 @@ class UncertaintyReduction(Budget):
     explore: float = 0.2  # weight of the bonus for few rollouts
     tasks: int = 8  # of a batch
     _price: Price = field(init=False, repr=False, compare=False)
-    _asked: tuple[int, float] = field(init=False, repr=False, compare=False)  # version, and the price then
+    _priced: tuple[int, float] = field(init=False, repr=False, compare=False)  # version and its price
 
     def __post_init__(self) -> None:
         if not 2 <= self.first < self.mean < self.most or self.chunk < 1 or self.explore < 0 or self.tasks < 1:
@@ -67,22 +68,22 @@ class UncertaintyReduction(Budget):
                 f"got {self.first}, {self.mean}, {self.most}, {self.chunk}, {self.explore} and {self.tasks}"
             )
         self._price = Price(self.mean, first=0.1)
-        self._asked = (-1, self._price.value)
+        self._priced = (-1, self._price.value)
 
     @property
     def size(self) -> int | None:
         return self.first
 
     def rollouts(self, group: Group) -> int:
-        if group.version > self._asked[0]:
-            self._asked = (group.version, self._price.value)
+        if group.version > self._priced[0]:
+            self._priced = (group.version, self._price.value)
         made = len(group.rollouts)
         if not made:
             return self.first
-        return min(self.chunk, self.most - made) if self.priority(group) >= self._asked[1] else 0
+        return min(self.chunk, self.most - made) if self.priority(group) >= self._priced[1] else 0
 
     def priority(self, group: Group) -> float:
-        """What the next rollout is worth; nothing where fewer than two of the policy's own count."""
+        """Value of the next rollout; -inf where fewer than two of the policy's own are scored."""
         rewards = [success(rollout) for rollout in group.own]
         count = len(rewards)
         if count < 2:
@@ -96,16 +97,16 @@ class UncertaintyReduction(Budget):
         self._price.pay(len(group.rollouts))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says what a rollout costs now, and how many were added to the first ones."""
+        """Metrics only: the current price, and the rollouts added to the first ones."""
         added = [max(len(group.rollouts) - self.first, 0) for group in groups]
         return {"price": self._price.value, "rollouts_added": sum(added) / max(len(groups), 1)}
 
     def state(self) -> dict[str, Any]:
-        return {"price": self._price.state(), "asked": list(self._asked)}
+        return {"price": self._price.state(), "asked": list(self._priced)}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._price.restore(state["price"])
-        self._asked = (int(state["asked"][0]), float(state["asked"][1]))
+        self._priced = (int(state["asked"][0]), float(state["asked"][1]))
 
 
 def _half_width(spread: float, count: int) -> float:
@@ -114,28 +115,28 @@ def _half_width(spread: float, count: int) -> float:
 
 # XRPO's seeding (2510.06672): where a whole wave failed, the next one reads solved examples of similar tasks first.
 #
-# Readings: examples are the policy's own right completions of this run, as turns of a chat before the task. Similar is
-# what
-# shares most short pieces of text; the paper compares embeddings. Rollouts are trained as they were sampled, with the
-# examples before them, in the group of those that failed: so it has contrast again. No pass rate counts them.
+# Readings: examples are the policy's own right completions of this run, as chat turns before the task. The most similar
+# tasks share most character trigrams; the paper compares embeddings. Rollouts are trained as they were sampled, with
+# the examples before them, in the group of those that failed, so the group has contrast again. No pass rate counts
+# them.
 
-_KNOWN = 256  # solved tasks that are remembered, the last ones
+_KNOWN = 256  # solved tasks remembered, the last ones
 _PIECE = 3  # characters
 _LONGEST = 400  # characters of an example; longer ones are not remembered
 
 
 @dataclass
-class SeededWhenLost(Strategy):
-    """The first wave is plain; after waves without a success, `examples` solved tasks stand before the task."""
+class SeededWhenAllFailed(Strategy):
+    """Strategy whose first wave is plain; after waves without success, `examples` solved tasks precede the task."""
 
     examples: int = 2  # solved tasks that are shown
 
-    # version, kind, what was asked and answered; only later versions see it: who was scored first does not matter
+    # version, kind, prompt, completion; only later versions use it, so scoring order does not matter
     _known: list[tuple[int, str, str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.examples < 1:
-            raise ConfigurationError(f"SeededWhenLost needs examples >= 1, got {self.examples}")
+            raise ConfigurationError(f"SeededWhenAllFailed needs examples >= 1, got {self.examples}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if group.rollouts and not any(success(rollout) > 0 for rollout in group.scored):
@@ -145,24 +146,28 @@ class SeededWhenLost(Strategy):
         return await together(play(start) for start in starts)
 
     def shown(self, task: Task, version: int) -> tuple[Message, ...]:
-        """The task's messages with the most similar solved ones before the last of them, the nearest one last."""
+        """The task's messages with the most similar solved tasks before the last message, the nearest one last."""
         kind, pieces = _kind(task), _pieces(prompt_of(task))
         known = [each for each in self._known if each[0] < version and each[1] == kind and each[2] != prompt_of(task)]
         nearest = sorted(known, key=lambda each: _overlap(pieces, _pieces(each[2])))[-self.examples :]
-        told = [Message(*each) for _, _, asked, said in nearest for each in (("user", asked), ("assistant", said))]
+        examples = [
+            Message(*each)
+            for _, _, prompt, completion in nearest
+            for each in (("user", prompt), ("assistant", completion))
+        ]
         *before, last = task.messages
-        return (*before, *told, last)
+        return (*before, *examples, last)
 
     def observe(self, group: Group) -> None:
-        """Remember one right completion of the policy's own."""
+        """Remember the shortest right completion of the policy's own."""
         right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.completion) <= _LONGEST]
         if right:
             shortest = min(right, key=lambda rollout: len(rollout.completion))
-            told = (group.version, _kind(group.task), prompt_of(group.task), shortest.completion)
-            self._known = sorted([*self._known, told], key=lambda each: each[0])[-_KNOWN:]
+            solved = (group.version, _kind(group.task), prompt_of(group.task), shortest.completion)
+            self._known = sorted([*self._known, solved], key=lambda each: each[0])[-_KNOWN:]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing: `observe` does; says how many rollouts read examples, and how many of them were right."""
+        """Metrics only (`observe` learns): share of rollouts that read examples, and their success rate."""
         seeded = [t for group in groups for t in group.scored if t.origin is Origin.GUIDED]
         count = max(sum(len(group.scored) for group in groups), 1)
         right = sum(success(rollout) for rollout in seeded) / max(len(seeded), 1)
@@ -172,7 +177,9 @@ class SeededWhenLost(Strategy):
         return {"known": [list(each) for each in self._known]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._known = [(int(at), str(kind), str(asked), str(said)) for at, kind, asked, said in state["known"]]
+        self._known = [
+            (int(at), str(kind), str(prompt), str(completion)) for at, kind, prompt, completion in state["known"]
+        ]
 
 
 def _kind(task: Task) -> str:
@@ -184,23 +191,23 @@ def _pieces(text: str) -> Counter[str]:
 
 
 def _overlap(one: Counter[str], other: Counter[str]) -> float:
-    """Shared pieces over all pieces, from 0 to 1."""
+    """Shared trigrams over all trigrams, from 0 to 1."""
     return (one & other).total() / max((one | other).total(), 1)
 
 
-# XRPO's exploitation (2510.06672): right rollouts that the policy found unlikely among their siblings count more.
+# XRPO's exploitation (2510.06672): right rollouts that are unlikely among their siblings get a larger advantage.
 
 
 @dataclass(frozen=True)
 class NoveltySharpened(Advantage):
-    """A + min(max(novelty * (1 - e), 0), most * A) where A > 0; e = exp(s - mean of s), s the mean log-probability.
+    """Advantage A + min(max(novelty * (1 - e), 0), most * A) where A > 0; e = exp(s - mean of s), s the mean logprob.
 
-    s is of the weights that sampled, over a rollout's own tokens, and its mean over the siblings that count.
+    s is under the weights that sampled, over a rollout's own tokens, and its mean over the scored siblings.
     """
 
     inner: Advantage
-    novelty: float = 2.5  # weight of being unlikely
-    most: float = 0.5  # of the advantage, that is added
+    novelty: float = 2.5  # weight of the bonus
+    most: float = 0.5  # largest bonus, as a share of the advantage
 
     is_local: ClassVar[bool] = True
 
@@ -213,8 +220,8 @@ class NoveltySharpened(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
         for group in groups:
-            spoken = [rollout for rollout in group.scored if rollout.num_sampled and rollout.advantages is not None]
-            for rollout, bonus in zip(spoken, self._bonuses(spoken), strict=True):
+            sampled = [rollout for rollout in group.scored if rollout.num_sampled and rollout.advantages is not None]
+            for rollout, bonus in zip(sampled, self._bonuses(sampled), strict=True):
                 assert rollout.advantages is not None
                 advantage = rollout.advantages.astype(np.float64)
                 rollout.advantages = (advantage + np.clip(bonus, 0, self.most * np.maximum(advantage, 0))).astype(
@@ -227,33 +234,35 @@ class NoveltySharpened(Advantage):
         return [self.novelty * (1 - float(np.exp(each - middle))) for each in likely]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of rollouts with a bonus that their advantage could take."""
+        """Metrics only: share of rollouts with a positive advantage and a bonus."""
         found = []
         for group in groups:
-            spoken = [rollout for rollout in group.scored if rollout.num_sampled and rollout.advantages is not None]
-            with_advantages = [float(np.max(t.advantages, initial=0.0)) > 0 for t in spoken if t.advantages is not None]
+            sampled = [rollout for rollout in group.scored if rollout.num_sampled and rollout.advantages is not None]
+            with_advantages = [
+                float(np.max(t.advantages, initial=0.0)) > 0 for t in sampled if t.advantages is not None
+            ]
             found += [
-                is_right and bonus > 0 for is_right, bonus in zip(with_advantages, self._bonuses(spoken), strict=True)
+                is_right and bonus > 0 for is_right, bonus in zip(with_advantages, self._bonuses(sampled), strict=True)
             ]
         return {"sharpened_share": sum(found) / max(len(found), 1)}
 
 
 def _mean_logprob(rollout: Rollout) -> float:
-    """Of what some weights sampled."""
+    """Mean logprob of the tokens that a weight version sampled."""
     logprobs = [turn.logprobs[turn.versions >= 0] for turn in rollout.turns]
     return float(np.concatenate(logprobs).astype(np.float64).mean())
 
 
 def xrpo(
     setting: Setting = Setting(env="countdown:3+countdown:4"),
-    first: int = 4,  # rollouts of every task; group_size is their mean with those that follow
+    first: int = 4,  # rollouts of every task; group_size is the mean number
     most: int = 16,  # rollouts of one task
     explore: float = 0.2,  # weight of the bonus for few rollouts
     examples: int = 2,  # solved tasks before one at which all rollouts failed
-    novelty: float = 2.5,  # weight of being unlikely in the advantage of right rollouts
-    sharpest: float = 0.5,  # of the advantage, that is added at most
+    novelty: float = 2.5,  # weight of the bonus for unlikely right rollouts
+    sharpest: float = 0.5,  # largest bonus, as a share of the advantage
 ) -> Run:
-    """Waves of rollouts of a price; the second one of a lost task reads examples."""
+    """Waves of rollouts at a price; later waves of a task at which all failed read examples."""
     budget = UncertaintyReduction(first, 4, setting.group_size, most, explore, setting.groups_per_step)
     advantage = NoveltySharpened(GroupStandard(), novelty, sharpest)
-    return setting.run("xrpo", advantage, (Clip(0.2, 0.2),), budget=budget, strategy=SeededWhenLost(examples))
+    return setting.run("xrpo", advantage, (Clip(0.2, 0.2),), budget=budget, strategy=SeededWhenAllFailed(examples))

@@ -1,1 +1,1 @@
-"""How generation and training run side by side."""
+"""Recipes of system papers: asynchronous and parallel generation and training."""

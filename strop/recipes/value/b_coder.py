@@ -80,7 +80,7 @@ class ConservativeQ(Loss):
 
 
 def _gaps(policy: Tensor, reference: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
-    """z - max z of the token and of the reference's greedy, before division by the temperature: [C, 2]."""
+    """z - max z of the sampled token and of the reference's likeliest, before division by the temperature: [C, 2]."""
     raw = policy * temperature.unsqueeze(1).to(policy.dtype)
     asked = torch.stack([tokens, reference.argmax(1)], 1)
     return raw.gather(1, asked) - raw.max(1, keepdim=True).values
@@ -177,7 +177,7 @@ def action_values(gaps: Tensor, values: Tensor, alpha: float) -> Tensor:
 
 
 def backed_up(values: NDArray[Any], reward: float, discount: float) -> NDArray[np.float64]:
-    """r_t + discount * V(s_(t+1)) of one rollout, for the frozen model's greedy next action: [N]."""
+    """r_t + discount * V(s_(t+1)) of one rollout, for the frozen model's likeliest next action: [N]."""
     targets = discount * np.append(values[1:].astype(np.float64), 0.0)[: len(values)]
     targets[-1:] += reward
     return targets

@@ -140,10 +140,10 @@ class ProgressWeighted(Advantage):
 def gvl(
     setting: Setting = Setting(env="guess:3"),
     judge: str = "rules",  # says how far each step is: rules, itself, a model folder, or http://HOST/v1#MODEL
-    least: float = 0.5,  # value-order correlation of a rollout that is imitated
-    sharpness: float = 1.0,  # of weights, in progress
+    least: float = 0.5,  # smallest value-order correlation of a rollout that is imitated
+    sharpness: float = 1.0,  # exponent of a turn's weight per unit of progress
 ) -> Run:
-    """No answer is known: progress alone chooses and weighs."""
+    """Imitation of own rollouts, selected and weighted by progress alone; no answers are used."""
     run = setting.run("gvl", ProgressWeighted(sharpness), (Reinforce(),), gates=(Ordered(least),))
     (judged,) = run.rewards
     run.rewards = (InContextProgress(parse_judge(judge, guessing)), replace(judged, weight=0.0))  # type: ignore[type-var]

@@ -57,8 +57,8 @@ class QSharp(Guidance):
 
 # Q#'s value (2502.20548): probability that the reference succeeds from a state, learned by maximum likelihood.
 #
-# Labels are rewards of the reference's rollouts, so the policy must stay frozen meanwhile. `generate/guided_decoding.py`
-# decodes with it.
+# Labels are rewards of the reference's rollouts, so the policy must stay frozen. `generate/guided_decoding.py` decodes
+# with this value.
 
 
 @dataclass

@@ -16,7 +16,7 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.recipes.reward.critique_coder import AnswersInTurn, Critiqued, SolvedOrJudged, critique_coder
+from strop.recipes.reward.critique_coder import AlternatingLabels, CritiqueTasks, SolvedOrJudged, critique_coder
 from strop.recipes.setting import Setting
 from strop.types import Message, Task
 from tests.filter.completions import said
@@ -93,12 +93,12 @@ def test_a_critique_earns_what_its_env_paid_and_a_program_its_share_of_tests() -
 def test_what_the_recipe_is_made_of_and_what_it_refuses() -> None:
     run = critique_coder(Setting(env="programs:1+programs:2+critiques:1+critiques:2"), share=0.25)
     sampler = run.sampler
-    assert isinstance(sampler, AnswersInTurn) and sampler.share == 0.25 and isinstance(sampler.inner, Uniform)
+    assert isinstance(sampler, AlternatingLabels) and sampler.share == 0.25 and isinstance(sampler.inner, Uniform)
     assert [(env.name, env.level) for env in sampler.inner.envs] == [("programs", 1), ("programs", 2)]
-    assert isinstance(run.task_generator, Critiqued) and run.task_generator.problems(run) == []
+    assert isinstance(run.task_generator, CritiqueTasks) and run.task_generator.problems(run) == []
     assert critique_coder().sampler.share == 0.2  # type: ignore[attr-defined]
     absent = critique_coder(Setting(env="programs:1+programs:2+critiques:1"))
-    assert Critiqued().problems(absent) == ["critiques:2 is not among the environments of this run: add it to env"]
+    assert CritiqueTasks().problems(absent) == ["critiques:2 is not among the environments of this run: add it to env"]
     for env in ("programs:1", "critiques:1"):
         with pytest.raises(ConfigurationError, match="programs and critiques"):
             critique_coder(Setting(env=env))

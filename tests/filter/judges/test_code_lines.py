@@ -24,7 +24,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.turn_ops import noted
 from strop.recipes.reward.prlcoder import RewrittenLines, mutated, refactored, rewritten
-from strop.recipes.reward.prm_code import BegunCritic, FirstBadLine
+from strop.recipes.reward.prm_code import FirstBadLine, InitializedCritic
 from strop.roles import Environment, Episode
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
@@ -214,7 +214,7 @@ def test_a_judge_learns_labels_and_others_begin_with_it(tmp_path: Path) -> None:
     for rollout in (rollout for group in groups for rollout in group.scored):
         assert rollout.values is not None and rollout.values[2] == pytest.approx(labels_of(rollout)[2], abs=0.3)
     judge.save(tmp_path)
-    critic = BegunCritic(folder=str(tmp_path))
+    critic = InitializedCritic(folder=str(tmp_path))
     critic.open(model, 0)
     critic.predict(groups)
     assert any(rollout.values.any() for group in groups for rollout in group.scored if rollout.values is not None)

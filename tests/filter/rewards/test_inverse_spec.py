@@ -11,7 +11,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
-from strop.recipes.reward.inverse_spec import Commission, InverseSpecification, QualityGained, agreement, brief_in
+from strop.recipes.reward.inverse_spec import InverseSpecification, QualityGained, WorkBrief, agreement, brief_in
 from strop.roles import Reward
 from strop.standins.judges.outcomes import guessed, told
 from strop.text.llm_prompt import question
@@ -20,29 +20,25 @@ from tests.building import TASK, turn
 from tests.filter.rewards.test_criteria import Tells, says
 from tests.recipes.reward.test_rlcf import saying
 
-TRUE = Commission("trade by sea", "students", 4, "ports, winds, insurance")
+TRUE = WorkBrief("trade by sea", "students", 4, "ports, winds, insurance")
 LINES = "topic: trade by sea\naudience: students\nsize: 4\nthemes: ports, winds, insurance"
 
 
 def test_agreement_by_hand() -> None:
-    assert agreement(TRUE, TRUE) == pytest.approx(1.0) and agreement(TRUE, Commission()) == 0.0
-    assert agreement(TRUE, Commission(topic="Sea trade")) == pytest.approx(0.4 * 2 / 3)
-    assert agreement(TRUE, Commission(audience="young students")) == pytest.approx(0.25 * 0.7), "one contains the other"
-    assert agreement(Commission(audience="young students"), Commission(audience="old students")) == pytest.approx(
+    assert agreement(TRUE, TRUE) == pytest.approx(1.0) and agreement(TRUE, WorkBrief()) == 0.0
+    assert agreement(TRUE, WorkBrief(topic="Sea trade")) == pytest.approx(0.4 * 2 / 3)
+    assert agreement(TRUE, WorkBrief(audience="young students")) == pytest.approx(0.25 * 0.7), "one contains the other"
+    assert agreement(WorkBrief(audience="young students"), WorkBrief(audience="old students")) == pytest.approx(
         0.25 * 0.4 / 3
     )
-    assert agreement(TRUE, Commission(size=8)) == agreement(TRUE, Commission(size=2)) == pytest.approx(0.15 / 2)
-    assert agreement(TRUE, Commission(themes="winds ports")) == pytest.approx(0.2), (
-        "two thirds of the themes are enough"
-    )
-    assert agreement(TRUE, Commission(themes="winds")) == pytest.approx(0.2 * 0.5)
+    assert agreement(TRUE, WorkBrief(size=8)) == agreement(TRUE, WorkBrief(size=2)) == pytest.approx(0.15 / 2)
+    assert agreement(TRUE, WorkBrief(themes="winds ports")) == pytest.approx(0.2), "two thirds of the themes are enough"
+    assert agreement(TRUE, WorkBrief(themes="winds")) == pytest.approx(0.2 * 0.5)
 
 
 def test_how_briefs_are_read() -> None:
     assert brief_in(f"Well:\n{LINES}\nmore") == TRUE
-    assert brief_in("Size: 5 slides") == Commission(size=5) and brief_in("* Topic: x\nsize: nan") == Commission(
-        topic="x"
-    )
+    assert brief_in("Size: 5 slides") == WorkBrief(size=5) and brief_in("* Topic: x\nsize: nan") == WorkBrief(topic="x")
     assert brief_in("who knows") is None and brief_in("topic:\nsize:") is None
 
 
@@ -117,10 +113,10 @@ def test_a_component_that_fails_fails_its_rollout_alone() -> None:
 def test_rules_tell_and_guess_sums() -> None:
     true = brief_in(told(question("?", task="47+12+30=?")))
     right = brief_in(guessed(question("?", completion="<think>47+12=59 59+30=89</think>89")))
-    assert true == right == Commission("47", "pupils", 2, "12, 30")
+    assert true == right == WorkBrief("47", "pupils", 2, "12, 30")
     other = brief_in(guessed(question("?", completion="<think>47+13=60</think>60")))
     assert true and other and agreement(true, other) == pytest.approx(0.4 + 0.25 + 0.15 / 2)
     slip = brief_in(guessed(question("?", completion="<think>47+12=59 59+30=99</think>99")))
-    assert slip == Commission("47", "pupils", 1, "12"), "nobody can read from it what was asked for"
-    assert agreement(true, Commission("47", "pupils", 1, "12")) == pytest.approx(0.4 + 0.25 + 0.15 / 2 + 0.2 * 0.75)
-    assert brief_in(guessed(question("?", completion="89"))) == Commission(audience="nobody")
+    assert slip == WorkBrief("47", "pupils", 1, "12"), "nobody can read from it what was asked for"
+    assert agreement(true, WorkBrief("47", "pupils", 1, "12")) == pytest.approx(0.4 + 0.25 + 0.15 / 2 + 0.2 * 0.75)
+    assert brief_in(guessed(question("?", completion="89"))) == WorkBrief(audience="nobody")

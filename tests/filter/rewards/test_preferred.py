@@ -16,7 +16,7 @@ from strop.filter.rewards.preferred import Preferred
 from strop.filter.scoring import Scorer
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.recipes.reward.par import FewReferences, OwnOnly
+from strop.recipes.reward.par import PolicyRolloutsOnly, ReferenceRollouts
 from strop.roles import Agent, Reward
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
@@ -92,9 +92,9 @@ def test_a_failed_reference_is_no_measure() -> None:
 def test_only_the_policys_own_go_on() -> None:
     group = beside(4, [1, 3])
     group.rollouts[2].outcome = Outcome.FAILED
-    kept = OwnOnly()(group).group
+    kept = PolicyRolloutsOnly()(group).group
     assert kept is not None and [rollout.id for rollout in kept.rollouts] == ["0-0"]
-    assert OwnOnly()(beside(2, [0, 1])).group is None
+    assert PolicyRolloutsOnly()(beside(2, [0, 1])).group is None
 
 
 def test_the_last_starts_are_the_references() -> None:
@@ -105,7 +105,7 @@ def test_the_last_starts_are_the_references() -> None:
         return Rollout(start.id, TASK, (), Outcome.FINISHED, start.origin)
 
     starts = [Start(str(index), index) for index in range(5)]
-    made = asyncio.run(FewReferences(2)(Group(0, TASK, []), starts, play))  # type: ignore[arg-type]
+    made = asyncio.run(ReferenceRollouts(2)(Group(0, TASK, []), starts, play))  # type: ignore[arg-type]
     assert [rollout.origin for rollout in made] == [Origin.POLICY] * 3 + [Origin.TEACHER] * 2
     assert sorted((start.id, start.policy_name) for start in played)[2:] == [
         ("2", ""),
@@ -113,7 +113,7 @@ def test_the_last_starts_are_the_references() -> None:
         ("4", "reference"),
     ]
     with pytest.raises(ConfigurationError, match="5 of 5 rollouts are the reference's"):
-        asyncio.run(FewReferences(5)(Group(0, TASK, []), starts, play))  # type: ignore[arg-type]
+        asyncio.run(ReferenceRollouts(5)(Group(0, TASK, []), starts, play))  # type: ignore[arg-type]
 
 
 def test_numbers_that_make_no_bound_are_refused() -> None:

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError, ModelError
 from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.recipes.distill.teacher_hacking import HackingReport, Watched, departs, power_law, turned
+from strop.recipes.distill.teacher_hacking import HackingReport, MetricsOnly, departs, power_law, turned
 from strop.training.losses.exact_kl import ExactKl
 from strop.training.objective import Objective
 from strop.training.requirements import Logits
@@ -81,13 +81,13 @@ def test_what_is_watched_has_metrics_and_no_gradient() -> None:
     batch = make_batch([[log(0.25)]])
     output = Said(logits.log_softmax(-1)[:, 0], torch.zeros(2), logits, torch.zeros(2, dtype=torch.int64))
     output.others["FOLDER"] = torch.zeros(2, 2, dtype=torch.float64)
-    watched = Watched(ExactKl("forward", "FOLDER"), "golden")
+    watched = MetricsOnly(ExactKl("forward", "FOLDER"), "golden")
     loss, metrics = watched(output, batch)
     assert loss.tolist() == [0.0, 0.0] and not loss.requires_grad
     assert metrics == pytest.approx({"golden/forward_kl": log(2) - log(3) / 2})
     assert Objective((watched,)).needs == {Logits("FOLDER")}
     with pytest.raises(ConfigurationError, match="needs a name"):
-        Watched(ExactKl(), "")
+        MetricsOnly(ExactKl(), "")
 
 
 def test_a_whole_run_says_how_far_it_is_from_both_and_other_words_are_refused(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def group(name: str, rewards: list[float], replayed: list[float] | None = None) 
     made = make_group([0.0] if replayed else rewards, [len(replayed)] if replayed else None)
     if replayed:
         made.rollouts[0].origin = Origin.REPLAYED
-        made.rollouts[0].notes[LOGPROBS.name] = np.array(replayed)
+        made.rollouts[0].policy_statistics[LOGPROBS.name] = np.array(replayed)
     return replace(made, task=Task((), "", name, id=name))
 
 

@@ -19,7 +19,7 @@ from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.verdict_data import RecitedVerdicts
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.recipes.reward.secrets_of_rlhf_ii import Voted
+from strop.recipes.reward.secrets_of_rlhf_ii import EnsembleVotes
 from strop.roles import Strategy
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
@@ -59,14 +59,14 @@ def _is_right(question: str, completion: str) -> bool:
 
 
 def test_strength_is_the_mean_difference_of_all_judges() -> None:
-    voted = Voted(RecitedVerdicts(), (Knowing(""), Loud("")), (ENV,))
+    voted = EnsembleVotes(RecitedVerdicts(), (Knowing(""), Loud("")), (ENV,))
     tasks = [ENV.task(index) for index in range(40)]
     for task, strength in zip(tasks, voted.strengths(tasks), strict=True):
         assert strength == (-3.0 if '"flipped": true' in task.answer else 3.0)
 
 
 def test_the_lowest_are_wrong() -> None:
-    voted: Any = Voted(RecitedVerdicts(), (Uneven(""),), (ENV,), wrong=0.1, sample=200)
+    voted: Any = EnsembleVotes(RecitedVerdicts(), (Uneven(""),), (ENV,), wrong=0.1, sample=200)
     voted.meet(None)
     found = sorted(voted.strengths([ENV.task(index) for index in range(200)]))
     assert found[19] <= voted._lowest <= found[20] < 0, "a quarter of the labels is wrong"
@@ -92,7 +92,7 @@ class Two(Strategy):
 
 
 def test_a_pair_that_a_judge_cannot_read_has_no_vote() -> None:
-    voted: Any = Voted(Two(), (Knowing(""), Short("")), (ENV,), wrong=0.5)
+    voted: Any = EnsembleVotes(Two(), (Knowing(""), Short("")), (ENV,), wrong=0.5)
     voted.meet(None)
     assert voted._lowest == 0.0
     told: dict[bool, set[tuple[float, float]]] = {False: set(), True: set()}
@@ -112,7 +112,7 @@ def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
     ledger, judge, turned = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True), RewardModel(model), []
     for group in ledger.trained_groups(1):
         better, worse = group.rollouts
-        (strength,) = Voted(RecitedVerdicts(), (judge,), run.envs).strengths([group.task])
+        (strength,) = EnsembleVotes(RecitedVerdicts(), (judge,), run.envs).strengths([group.task])
         assert better.facts["strength"] == worse.facts["strength"] == pytest.approx(strength, abs=1e-5)
         told = [rollout.turns[0].aux["strength"].tolist() for rollout in (better, worse)]
         assert told[0] == told[1]
@@ -125,4 +125,4 @@ def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
 def test_votes_of_nobody_are_refused() -> None:
     for wrong in ({"judges": ()}, {"wrong": 1.0}, {"sample": 0}):
         with pytest.raises(ConfigurationError, match="needs a judge, 0 <= wrong < 1 and sample >= 1"):
-            Voted(**{"inner": RecitedVerdicts(), "judges": (Knowing(""),), "envs": (ENV,), **wrong})  # type: ignore[arg-type]
+            EnsembleVotes(**{"inner": RecitedVerdicts(), "judges": (Knowing(""),), "envs": (ENV,), **wrong})  # type: ignore[arg-type]

@@ -54,5 +54,5 @@ def test_what_it_cannot_work_with_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"soft < 0.5, got 0.5"):
         MarginPreference(soft=0.5)
     batch, output = verdicts([1.0, 0.0], [1.0, 0.0])
-    with pytest.raises(ConfigurationError, match="need rollouts of Voted"):
+    with pytest.raises(ConfigurationError, match="use the strategy EnsembleVotes"):
         MarginPreference()(output, batch)

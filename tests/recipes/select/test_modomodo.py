@@ -71,7 +71,7 @@ def test_the_noise_of_pilots_is_averaged() -> None:
 
 def test_too_few_different_pilots_are_refused() -> None:
     with pytest.raises(
-        ConfigurationError, match="3 environments need 6 different mixtures, and the 7 pilots are worth 5"
+        ConfigurationError, match="3 environments need 6 different mixtures, and the 7 pilots have rank 5"
     ):
         Surface.fitted(pilots([*SEEDS[:5], SEEDS[0], (2, 0, 0)]))
     with pytest.raises(ConfigurationError, match="the same environments"):
@@ -98,5 +98,5 @@ def test_pilots_are_read_from_finished_runs(tmp_path: Path) -> None:
     run = build(recipe_named("modomodo"), {"pilots": str(tmp_path)})
     assert isinstance(run.sampler, Mixture)
     assert outcome(run.sampler.weights) >= max(outcome(weights) for weights in grid(50)) - 1e-9
-    with pytest.raises(ConfigurationError, match="holds no finished run of a mixture"):
+    with pytest.raises(ConfigurationError, match="has no finished run of a mixture"):
         pilots_in(tmp_path / "nowhere")

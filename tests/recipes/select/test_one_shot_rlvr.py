@@ -76,7 +76,7 @@ def test_refuses_pilots_that_say_nothing(tmp_path: Path) -> None:
     path = pilot(tmp_path / "ledger.db", groups())
     assert MostVaried(path, 2).problems(make_run()) == []
     assert "no more than 2 tasks" in MostVaried(path, 3).problems(make_run())[0]
-    with pytest.raises(ConfigurationError, match="has 3 tasks that were tried more than once, need 4"):
+    with pytest.raises(ConfigurationError, match="has 3 tasks that were sampled more than once, need 4"):
         draws(MostVaried(path, 4), 1)
     other = MostVaried(path).problems(make_run(envs=(Countdown(3),)))
     assert len(other) == 1 and "is of arithmetic:1, which is no environment of this run" in other[0]

@@ -116,4 +116,4 @@ def test_refuses_what_cannot_be() -> None:
         LengthPhases((), (5, 7), (3,), size=8)
     assert phases().problems(make_run()) == []
     found = LengthPhases(ENVS, (5, 6, 13), (3, 3), size=6).problems(make_run())
-    assert len(found) == 1 and found[0].startswith("phase 1 has no task: of 18 prompts the shortest has 5 characters")
+    assert len(found) == 1 and found[0].startswith("phase 1 has no task: the 18 prompts have 5 to")

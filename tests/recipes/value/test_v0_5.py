@@ -85,15 +85,15 @@ def test_a_good_forecast_makes_a_better_baseline_than_few_rollouts_and_a_bad_one
     assert errors["bad"][0] < 2.5 * errors["bad"][1]
 
 
-def test_it_says_how_much_it_warnings_and_adds() -> None:
-    doubted, believed = predicted([1, 1, 1, 1, 1], 0.2), predicted([1, 0, 1, 0], 0.5)
-    metrics = FusedPrior().learn([doubted, believed, make_group([1.0])])
+def test_weights_of_the_mean_and_added_rollouts_are_reported() -> None:
+    rejected, believed = predicted([1, 1, 1, 1, 1], 0.2), predicted([1, 0, 1, 0], 0.5)
+    metrics = FusedPrior().learn([rejected, believed, make_group([1.0])])
     assert metrics == {
         "prior_mean_weight": pytest.approx(Prior(0.2, 1.0, 5).mean_weight / 2),
         "prior_refuted_share": 0.5,
     }
-    assert WhileRiskFalls(4, 16).learn([doubted, believed]) == {"rollouts_added": 0.5}
-    assert FusedPrior().learn([doubted])["prior_mean_weight"] == pytest.approx(Prior(0.2, 1.0, 5).mean_weight)
+    assert WhileRiskFalls(4, 16).learn([rejected, believed]) == {"rollouts_added": 0.5}
+    assert FusedPrior().learn([rejected])["prior_mean_weight"] == pytest.approx(Prior(0.2, 1.0, 5).mean_weight)
     assert FusedPrior().learn([]) == {"prior_mean_weight": 0.0, "prior_refuted_share": 0.0}
     assert np.isfinite(FusedPrior().baseline(predicted([1.0], 1.0)))
 

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.independent import Independent
-from strop.recipes.reward.rltf import GreedyBeside
+from strop.recipes.reward.rltf import GreedyBaseline
 from strop.types import Group, IntArray, Outcome, Rollout, Sampling
 from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
@@ -33,7 +33,7 @@ def played(folder: Path, is_broken: bool = False) -> tuple[list[Rollout], GroupP
         for rollout in group.scored:
             rollout.facts["feedback"] = float(rollout.completion)
 
-    strategy, engine = GreedyBeside(Independent()), ByTemperature([])
+    strategy, engine = GreedyBaseline(Independent()), ByTemperature([])
     strategy.meet(policy := policy_of(save_folder(folder), engine, max_tokens=7, temperature=0.5))
     group = Group(0, TASK, [])
     play = GroupPlayer(group, policy, (Completions(1, is_broken=is_broken),), Chat(), 0, score)
@@ -56,4 +56,4 @@ def test_a_greedy_rollout_that_the_env_failed_says_nothing(tmp_path: Path) -> No
 
 def test_it_must_know_how_tokens_are_drawn() -> None:
     with pytest.raises(ConfigurationError, match=r"call meet\(policy\) first"):
-        asyncio.run(GreedyBeside(Independent())(Group(0, TASK, []), [], None))  # type: ignore[arg-type]
+        asyncio.run(GreedyBaseline(Independent())(Group(0, TASK, []), [], None))  # type: ignore[arg-type]
