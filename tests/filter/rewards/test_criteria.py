@@ -89,7 +89,7 @@ def test_nonsense_about_one_completion_fails_that_rollout_alone(said: str) -> No
 def test_without_criteria_there_is_no_reward_and_no_zero() -> None:
     for reward, error in (
         (ContextCriteria(says("none"), says("1: 50")), "there is no criterion for task"),
-        (RubricAnchors(says("veto: a\n-3: b"), says("1: 50")), "there is no dimension with a weight"),
+        (RubricAnchors(says("veto: a\n-3: b"), says("1: 50")), "has no dimension with a weight"),
     ):
         group = saying("x", "y")
         assert scores(reward, group) == [None, None] and error in group.rollouts[1].error

@@ -74,7 +74,7 @@ def test_what_a_judge_earns_by_a_sentence(true: str, told: str, earned: float) -
 
 
 def test_a_task_without_true_verdicts_is_a_mistake_of_the_file() -> None:
-    with pytest.raises(RewardError, match="holds no verdicts, as in 1: faithful; why; correct"):
+    with pytest.raises(RewardError, match="has no verdicts: need lines such as 1: faithful; why; correct"):
         VerdictsRight()(saying("x"))
     with pytest.raises(ConfigurationError, match="bonus >= 0, got nan"):
         VerdictsRight(math.nan)

@@ -138,9 +138,9 @@ def test_each_source_has_its_verifier_and_its_weights() -> None:
     group = off_by(0)
     other = replace(group, task=replace(group.task, source="test"))
     assert reward(group) == pytest.approx([0.45]) and reward(other) == pytest.approx([0.625])
-    with pytest.raises(ConfigurationError, match="no verifier of 'guess', only of arithmetic, test"):
+    with pytest.raises(ConfigurationError, match="no verifier for 'guess', only for arithmetic, test"):
         reward(replace(group, task=replace(group.task, source="guess")))
-    with pytest.raises(ConfigurationError, match=r"from 0 to 1, got 1\.5"):
+    with pytest.raises(ConfigurationError, match=r"0 <= accuracy <= 1, got 1\.5"):
         PerSource((Verifier("test", Flat(), 1.5),), Flat())
     group.rollouts[0].reward = 0.75
     assert reward.learn([group, replace(other, rollouts=[])]) == {"reward_by/arithmetic": 0.75}

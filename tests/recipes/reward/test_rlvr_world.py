@@ -73,5 +73,5 @@ def test_envs_without_changes_are_refused_before_anything_is_tried() -> None:
 
     assert told("next_state:3+next_state:1") == []
     assert told("next_state:3+arithmetic:4") == [
-        "answers of arithmetic:4 are no changes: name an environment such as next_state:3"
+        "answers of arithmetic:4 are not state changes: use an environment such as next_state:3"
     ]

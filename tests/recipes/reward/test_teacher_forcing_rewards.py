@@ -19,16 +19,16 @@ from tests.tiny_models import save_pocket_like
 from tests.training.tiny import make_rollout, make_turn
 
 
-def noted(rows: list[list[float]]) -> Group:
-    """One rollout, of whose tokens the teacher says: value of the token, of the best one, and expected."""
+def with_statistic(rows: list[list[float]]) -> Group:
+    """One rollout with the teacher's values of each token: the token's, the best one's, and the expected one."""
     group = make_group([0.0], lengths=[len(rows)])
-    group.rollouts[0].notes["teacher_values"] = np.array(rows, dtype=np.float32).reshape(-1, 3)
+    group.rollouts[0].policy_statistics["teacher_values"] = np.array(rows, dtype=np.float32).reshape(-1, 3)
     return group
 
 
 def test_by_hand() -> None:
     """r = 4 - 5, 2 - 3, 3 - 0: from the end 3, 2, 1; less the expected 1, 2, 4 and divided by 10."""
-    group = noted([[4, 6, 1], [2, 5, 2], [3, 3, 4]])
+    group = with_statistic([[4, 6, 1], [2, 5, 2], [3, 3, 4]])
     TeacherForced("x", divisor=10.0)([group])
     found = group.rollouts[0].advantages
     assert found is not None and found.tolist() == pytest.approx([0.0, 0.0, -0.1])
@@ -53,7 +53,7 @@ def test_the_return_of_a_text_telescopes() -> None:
 
 
 def test_who_wrote_nothing_or_does_not_count_gets_nothing() -> None:
-    silent, failed = noted([]), noted([[1, 1, 1]])
+    silent, failed = with_statistic([]), with_statistic([[1, 1, 1]])
     failed.rollouts[0].outcome = Outcome.FAILED
     TeacherForced("x")([silent, failed])
     found = silent.rollouts[0].advantages
@@ -64,12 +64,12 @@ def test_who_wrote_nothing_or_does_not_count_gets_nothing() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="divisor and limit > 0, got 0 and 1"):
         TeacherForced("x", divisor=0)
-    with pytest.raises(ConfigurationError, match="no notes of teacher_values"):
+    with pytest.raises(ConfigurationError, match="teacher_values"):
         TeacherForced("x")([make_group([1.0])])
 
 
 @torch.no_grad()
-def test_a_trainer_notes_what_the_teacher_s_logits_say(tmp_path: Path) -> None:
+def test_a_trainer_records_the_teacher_s_values(tmp_path: Path) -> None:
     """Against a plain forward pass of the teacher, at a temperature that must not count, over two turns."""
     torch.manual_seed(0)
     student, teacher = save_pocket_like(tmp_path / "student"), save_pocket_like(tmp_path / "teacher")
@@ -82,7 +82,7 @@ def test_a_trainer_notes_what_the_teacher_s_logits_say(tmp_path: Path) -> None:
     turns = [make_turn([1, 2], [3, 4]), make_turn([5], [6, 7])]
     rollout = make_rollout("one", [replace(turn, sampling=Sampling(temperature=0.5)) for turn in turns])
     group = Group(0, rollout.task, [rollout])
-    trainer.note([group], advantage.needs)
+    trainer.policy_statistic([group], advantage.needs)
     advantage([group])
     logits = model(input_ids=torch.tensor([[1, 2, 3, 4, 5, 6, 7]])).logits[0].double()
     values = logits - logits.mean(-1, keepdim=True)
