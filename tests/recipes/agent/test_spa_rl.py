@@ -77,7 +77,7 @@ def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
     group = make_group([1.0, 0.0])
     for rollout, action in zip(group.rollouts, (5, 9), strict=True):
         rollout.turns = (replace(turn(1), prompt=np.array([3, 4]), tokens=np.array([action])),)
-    trainer.note([group], progress.needs)
+    trainer.policy_statistic([group], progress.needs)
     progress.learn([group])
     progress.predict([group])
     assert [own[0] for own in contributions(group)] == pytest.approx([1.0, 0.0], abs=0.05)
@@ -132,7 +132,7 @@ def test_what_is_missing_is_said() -> None:
     group.rollouts[0].values = np.zeros(1, dtype=np.float32)
     with pytest.raises(ConfigurationError, match="contributions of 1 turns"):
         ProgressReturns()([group])
-    with pytest.raises(ConfigurationError, match="no notes"):
+    with pytest.raises(ConfigurationError, match="hidden_after"):
         Contributions(Expects()).predict([group])
 
 

@@ -104,5 +104,5 @@ def test_a_whole_run_says_how_far_it_is_from_both_and_other_words_are_refused(tm
     for name in made:
         with pytest.raises(ModelError, match=r"has another vocabulary than .* entries differ, need 0"):
             check(build(recipe_named("teacher_hacking"), {**sizes, **made, name: str(words)}))
-    with pytest.raises(ConfigurationError, match="no answers 'old'"):
+    with pytest.raises(ConfigurationError, match="no answers='old'"):
         build(recipe_named("teacher_hacking"), {**made, "answers": "old"})
