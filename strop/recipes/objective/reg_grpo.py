@@ -6,7 +6,7 @@ Claim: Better reasoning about videos than GRPO's, without clipping.
 Reading: The standard deviation of the log-ratios has a floor, without a gradient below it, because it is 0 on the first
     step. The paper's weight of the KL was not found; the default is GRPO's.
 Left out: Difficulty-aware augmentation, and videos.
-Acts: moved > 0
+Acts: abs_log_ratio > 0
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class RegGrpo(Loss):
         std = (_group_sum(centred.square(), batch) / others).clamp(min=self.floor**2).sqrt()
         error = batch.on_tokens((advantages - centred / std).square())  # [T]
         loss = torch.where(batch.trainable, error, 0.0)
-        return loss, {"regression_error": batch.metric(loss), "moved": batch.metric(batch.on_tokens(log_ratios.abs()))}
+        return loss, {
+            "regression_error": batch.metric(loss),
+            "abs_log_ratio": batch.metric(batch.on_tokens(log_ratios.abs())),
+        }
 
 
 def _group_sum(values: Tensor, batch: Batch) -> Tensor:

@@ -11,8 +11,8 @@ from tests.building import make_batch, say, written
 ENTROPY = [0.1, 0.2, 0.3, 0.4, 2.0]  # its 0.8-quantile is 0.4 + 0.2 * 1.6 = 0.72
 
 
-def test_the_same_ratio_is_clipped_by_class() -> None:
-    # r = 1.4, A = 1: decided tokens stop at 1.2, the undecided one goes on.
+def test_the_clip_range_depends_on_entropy() -> None:
+    # r = 1.4, A = 1: low-entropy tokens stop at 1.2, the high-entropy one does not.
     behavior = [[-2.0] * 5]
     batch = make_batch(behavior, [1.0], reference=[[-2.0 + log(1.4)] * 5])
     output = say([[-2.0 + log(1.4)] * 5], entropy=[ENTROPY])
@@ -23,8 +23,8 @@ def test_the_same_ratio_is_clipped_by_class() -> None:
     assert metrics["high_share"] == pytest.approx(0.2) and metrics["clipped_share"] == pytest.approx(0.8)
 
 
-def test_the_lower_bound_is_clipped_by_class_too() -> None:
-    # r = 0.7, A = -1: decided tokens stop at 0.8, the undecided one goes on.
+def test_the_lower_clip_bound_depends_on_entropy_too() -> None:
+    # r = 0.7, A = -1: low-entropy tokens stop at 0.8, the high-entropy one does not.
     batch = make_batch([[-2.0] * 5], [-1.0], reference=[[-2.0 + log(0.7)] * 5])
     output = say([[-2.0 + log(0.7)] * 5], entropy=[ENTROPY])
     value, _ = DualToken()(output, batch)
@@ -33,8 +33,8 @@ def test_the_lower_bound_is_clipped_by_class_too() -> None:
     assert written(batch, output.logprobs.grad) == pytest.approx([0.0] * 4 + [0.7], abs=1e-12)
 
 
-def test_the_leash_is_on_decided_tokens_only_and_averages_over_those() -> None:
-    # k3 with d = 0.5 is expm1(-0.5) + 0.5; 4 of 5 tokens are decided, so each counts 5 / 4.
+def test_the_kl_penalty_is_averaged_over_low_entropy_tokens_only() -> None:
+    # k3 with d = 0.5 is expm1(-0.5) + 0.5; 4 of 5 tokens have low entropy, so each counts 5 / 4.
     batch = make_batch([[-2.0] * 5], [0.0], reference=[[-2.5] * 5])
     output = say([[-2.0] * 5], entropy=[ENTROPY])
     value, metrics = DualToken(kl=1.0)(output, batch)

@@ -11,7 +11,7 @@ from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from tests.building import Said, lay_out, make_batch, say, written
 
-# a right and a wrong rollout of three tokens each, then a demonstration of two; the expert's level is -1 and -2
+# a right and a wrong rollout of three tokens, then a demonstration of two, whose log-probabilities are -1 and -2
 POLICY = [[-0.5, -3.0, -1.0], [-0.5, -3.0, -1.0], [-0.1, -0.1]]
 
 
@@ -37,20 +37,20 @@ def test_the_guide_by_hand() -> None:
     assert gradient(Calibrated()) == pytest.approx([*expected, 0.0, 0.0])
 
 
-def test_without_guidance_it_is_a_clip_on_own_rollouts_only() -> None:
+def test_without_guidance_it_is_ppo_clipping_on_sampled_rollouts_only() -> None:
     batch, output = scene()
     batch.advantages = lay_out([[0.5] * 3, [-0.5] * 3, [0.0] * 2])
     Clip(dual=3.0)(output, batch)[0].sum().backward()
     assert gradient(Calibrated(guidance=0.0)) == pytest.approx(written(batch, output.logprobs.grad))
 
 
-def test_own_rollouts_are_clipped_on_both_sides_and_from_above() -> None:
-    # A = 0.5 and -0.5. Right: r = 1.3 stops at 1.2; 1.1 goes on. Wrong: r = 2 goes on, r = 5 stops at the dual clip 3,
-    # r = 0.7 at 0.8.
+def test_sampled_rollouts_are_clipped_on_both_sides_and_dual_clipped() -> None:
+    # A = 0.5 and -0.5. Right: r = 1.3 is clipped to 1.2, 1.1 is not. Wrong: r = 2 is not clipped, r = 5 is clipped to
+    # 3 (dual clip), r = 0.7 to 0.8.
     ratios = [[1.3, 1.1, 1.0], [2.0, 5.0, 0.7], [1.0, 1.0]]
     batch, output = scene()
-    moved = lay_out([[log(ratio) for ratio in each] for each in ratios])
-    batch.behavior_logprobs = output.logprobs.detach() - moved
+    log_ratios = lay_out([[log(ratio) for ratio in each] for each in ratios])
+    batch.behavior_logprobs = output.logprobs.detach() - log_ratios
     value, _ = Calibrated(guidance=0.0)(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([-0.6, -0.55, -0.5, 1.0, 1.5, 0.4, 0.0, 0.0])

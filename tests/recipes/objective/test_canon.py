@@ -28,13 +28,13 @@ def with_entropy(rewards: list[float], entropies: list[float]) -> Group:
     ("mix", "expected"),
     [(1.0, [0.0, -1.0, 0.5, 0.5]), (0.0, [0.5, -0.5, 0.0, 0.0]), (0.5, [0.25, -0.75, 0.25, 0.25])],
 )
-def test_the_card(mix: float, expected: list[float]) -> None:
+def test_mixes_by_hand(mix: float, expected: list[float]) -> None:
     group = with_entropy([1.0, 0.0, 1.0, 1.0], [0.2, 0.3, 0.6, 0.9])
     Conditional(mix=mix)([group])
     assert advantages_of(group) == pytest.approx(expected)
 
 
-def test_the_order_is_the_metrics_and_not_the_groups() -> None:
+def test_halves_follow_the_metric_and_not_the_order_in_the_group() -> None:
     group = with_entropy([1.0, 1.0, 1.0, 0.0], [0.9, 0.2, 0.6, 0.3])
     Conditional(mix=1.0)([group])
     assert advantages_of(group) == pytest.approx([0.5, 0.0, 0.5, -1.0])
@@ -64,7 +64,7 @@ def test_a_direction_weighs_one_half() -> None:
     assert advantages_of(by_entropy) == [1.5, -1.5]  # low 2 * 1 - .5, high .5 - 2 * 1
 
 
-def test_ties_are_broken_by_order_and_one_rollout_says_nothing() -> None:
+def test_ties_keep_their_order_and_a_single_rollout_gets_zero() -> None:
     group = make_group([1.0, 0.0], lengths=[3, 3])
     Conditional("length")([group])
     assert advantages_of(group) == [1.0, -1.0]
@@ -92,7 +92,7 @@ def test_a_schedule_rises_and_falls_three_times() -> None:
         Conditional(cycles=3)
 
 
-def test_a_schedule_counts_draws_and_goes_on_where_it_was() -> None:
+def test_a_schedule_counts_batches_and_resumes() -> None:
     """Mix 0 compares within halves, mix .5 is the group mean: at steps 0 and 1 of 10 with a peak of 1 at step 2."""
     scheduled, again = (Conditional(mix=1.0, cycles=1, steps=10) for _ in range(2))
     first, second, third = (with_entropy([1.0, 0.0, 1.0, 1.0], [0.2, 0.3, 0.6, 0.9]) for _ in range(3))

@@ -12,7 +12,7 @@ LENGTHS = [100, 200, 300]
 
 
 @pytest.mark.parametrize("max_tokens", [300, 1000, 50])
-def test_all_right_means_shorter_is_better_whatever_the_scale(max_tokens: int) -> None:
+def test_if_all_are_right_shorter_is_better_at_any_scale(max_tokens: int) -> None:
     group = make_group([1.0, 1.0, 1.0], LENGTHS)
     BrevityWhenAllRight(GroupStandard(epsilon=0.0), max_tokens)([group])
     assert advantages_of(group) == pytest.approx([1.0, 0.0, -1.0], abs=1e-6)
@@ -32,7 +32,7 @@ def test_without_the_division_the_scale_matters() -> None:
     assert advantages_of(group) == pytest.approx([1 / 3, 0.0, -1 / 3], abs=1e-6)
 
 
-def test_rewards_stay_what_they_are_and_failed_rollouts_get_nothing() -> None:
+def test_rewards_are_unchanged_and_failed_rollouts_get_no_advantage() -> None:
     group = make_group([1.0, 0.0, 1.0], [3, 4, 5], failed=[1])
     BrevityWhenAllRight(GroupStandard(epsilon=0.0), 10)([group])
     assert advantages_of(group) == [pytest.approx(0.70711, abs=1e-5), None, pytest.approx(-0.70711, abs=1e-5)]

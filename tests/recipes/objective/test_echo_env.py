@@ -23,18 +23,18 @@ from tests.training.tiny import make_rollout, make_turn, random_groups, save_lla
 
 
 def scene(reward: float = 0.0) -> tuple[Batch, Said]:
-    """One rollout that reads 4 tokens, a hint and three others whose surprise is 0.5, 1 and 1.5, then writes one."""
+    """One rollout with 4 observation tokens, a hint and three of nll 0.5, 1 and 1.5, and one sampled token."""
     batch = make_batch([[-1.0] * 5], [1.0], rewards=[reward])
     batch.trainable = torch.tensor([False] * 5 + [True])
     batch.observed = torch.tensor([False, True, True, True, True, False])
     batch.observed_share = batch.observed / 4
     batch.aux = {"hints": torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])}
     first = torch.tensor([-9.0, -2.0, -0.5, -1.0, -1.5, -1.0], dtype=torch.float64).exp()
-    logits = torch.stack([first, 1 - first], 1).log().requires_grad_()  # token 0 is what stands there
+    logits = torch.stack([first, 1 - first], 1).log().requires_grad_()  # token 0 is the observed one
     return batch, Said(*[torch.zeros(6, dtype=torch.float64)] * 2, logits, torch.zeros(6, dtype=torch.int64))
 
 
-def test_hints_are_not_learned_but_counted() -> None:
+def test_hints_have_no_loss_but_count_in_the_mean() -> None:
     batch, output = scene()
     value, metrics = Echo()(output, batch)
     assert value.tolist() == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.5, 0.0])
@@ -54,7 +54,7 @@ def test_its_gradient_does_not_depend_on_the_reward_or_the_correction() -> None:
     assert torch.equal(gradient(0.0), gradient(1.0)) and gradient(0.0).abs().sum() > 0
 
 
-def test_only_what_the_env_said_moves_and_weight_0_is_the_policy_loss_alone(tmp_path: Path) -> None:
+def test_only_observations_have_a_gradient_and_weight_0_is_the_policy_loss(tmp_path: Path) -> None:
     turns = [make_turn([1, 2], [3]), make_turn([4, 5, 6], [7, 8])]
     groups = random_groups(1, 1)
     groups[0].rollouts = [make_rollout("a", turns), make_rollout("b", [make_turn([1], [2])])]
@@ -84,8 +84,8 @@ def test_misuse_is_refused() -> None:
         Objective([Echo()])(say([[-1.0]]), make_batch([[-1.0]]))
 
 
-def test_several_ranks_learn_the_same_from_the_env(tmp_path: Path) -> None:
-    """What the environment said and which of it are hints travel to the ranks."""
+def test_several_ranks_train_the_same_on_observations(tmp_path: Path) -> None:
+    """The masks of observation tokens and hints are sent to the ranks."""
     hinted = make_turn([4, 5, 6], [7, 8])
     hinted.aux["hints"] = np.array([1, 0, 0, 0, 0])  # type: ignore[index]
     groups = random_groups(1, 1)

@@ -1,4 +1,4 @@
-"""VERL (strop.recipes.objective.effective_rank): effective ranks, how they grow, and shaping that only adds."""
+"""VERL (strop.recipes.objective.effective_rank): effective ranks, their growth, and a bonus that is never negative."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_it_is_the_singular_values_and_not_their_squares() -> None:
     assert rank_of([[3, 0], [-3, 0], [0, 1], [0, -1]]) == pytest.approx(expected)
 
 
-def test_where_states_lie_does_not_count() -> None:
+def test_a_translation_of_the_states_changes_nothing() -> None:
     states = [[3.0, 0, 1], [-3, 0, 2], [0, 1, 4], [0, -1, 0]]
-    moved = [[x + 5.0, y - 7.0, z + 2.0] for x, y, z in states]
-    assert rank_of(moved) == pytest.approx(rank_of(states)) and rank_of(states) > 1.5
+    translated = [[x + 5.0, y - 7.0, z + 2.0] for x, y, z in states]
+    assert rank_of(translated) == pytest.approx(rank_of(states)) and rank_of(states) > 1.5
 
 
 def test_the_bonus_by_hand() -> None:
-    """Centres 2, .5, -.25 and metrics 3, 1, 0: u = .5, 1, 1; beyond 5 a metric is held."""
+    """Running means 2, .5, -.25 and metrics 3, 1, 0: u = .5, 1, 1; u is clipped at 5."""
     advantage = HiddenRank(Constant(1.0))
     advantage.restore({"means": [2.0, 0.5, -0.25]})
     found = advantage._bonus(np.array([[3.0, 1.0, 0.0], [2.0, 0.5, 99.0], [2.2, 0.5, 99.0]]))
@@ -66,12 +66,12 @@ def test_prefixes_are_measured_at_every_stride() -> None:
     assert rank_metrics(states, 40)[1:].tolist() == [0.0, 0.0]
 
 
-def test_centres_move_by_their_step_from_zero() -> None:
-    """After draws with metrics f and g: .7 * .3 f + .3 g."""
+def test_running_means_start_at_zero() -> None:
+    """After batches with metrics f and g: .7 * .3 f + .3 g."""
     advantage = HiddenRank(Constant(1.0), stride=2)
     means = []
     for seed in (0, 1):
-        group = thinking(seed)
+        group = group_with_hidden_states(seed)
         advantage([group])
         hidden = [rollout.policy_statistics["hidden_after"].astype(np.float64) for rollout in group.rollouts]
         means.append(np.mean([rank_metrics(states, 2) for states in hidden], axis=0))
@@ -81,17 +81,17 @@ def test_centres_move_by_their_step_from_zero() -> None:
 @pytest.mark.parametrize(
     ("advantage", "bonus", "expected"), [(-1, 0.8, -0.5), (0.4, 0.1, 0.5), (0.4, -0.3, 0.4), (0, 1, 0)]
 )
-def test_shaping_by_hand(advantage: float, bonus: float, expected: float) -> None:
+def test_bonus_bounds_by_hand(advantage: float, bonus: float, expected: float) -> None:
     assert shaped(np.array([advantage], dtype=np.float32), bonus, 2.0).tolist() == pytest.approx([expected])
 
 
 @given(advantage=st.floats(-1e3, 1e3, width=32), bonus=st.floats(-2, 2))
-def test_shaping_keeps_signs_and_never_takes(advantage: float, bonus: float) -> None:
+def test_the_bonus_keeps_signs_and_is_never_negative(advantage: float, bonus: float) -> None:
     (found,) = shaped(np.array([advantage], dtype=np.float32), bonus, 2.0).tolist()
     assert found * advantage >= 0 and found >= np.float32(advantage)
 
 
-def thinking(seed: int, spread: float = 1.0) -> Group:
+def group_with_hidden_states(seed: int, spread: float = 1.0) -> Group:
     group = make_group([1.0, 0.0], lengths=[6, 6])
     stream = np.random.default_rng(seed)
     for index, rollout in enumerate(group.rollouts):
@@ -100,19 +100,19 @@ def thinking(seed: int, spread: float = 1.0) -> Group:
     return group
 
 
-def test_the_first_draw_is_left_as_it_is_and_then_the_richer_rollout_gains() -> None:
+def test_the_first_batch_is_unchanged_and_then_the_higher_rank_gains() -> None:
     advantage = HiddenRank(Constant(1.0), stride=2)
-    first, second = thinking(0), thinking(1)
+    first, second = group_with_hidden_states(0), group_with_hidden_states(1)
     advantage([first])
     assert advantages_of(first) == [1.0, 1.0]
     again = HiddenRank(Constant(1.0), stride=2)
     again.restore(json.loads(json.dumps(advantage.state())))
     advantage([second])
-    rich, poor = (value for value in advantages_of(second) if value is not None)
-    assert rich > poor >= 1.0
-    third = thinking(1)
+    high, low = (value for value in advantages_of(second) if value is not None)
+    assert high > low >= 1.0
+    third = group_with_hidden_states(1)
     again([third])
-    assert advantages_of(third) == [rich, poor]
+    assert advantages_of(third) == [high, low]
 
 
 def test_needs_and_refusals() -> None:

@@ -1,4 +1,4 @@
-"""GDPO's advantage (strop.recipes.objective.gdpo) by hand, and what it tells apart that GRPO merges."""
+"""GDPO's advantage (strop.recipes.objective.gdpo) by hand, and a case that GRPO cannot distinguish."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def test_winning_both_rewards_counts_more_than_winning_one() -> None:
     # S is -+.7071 and -+1.4142; its std over the four is sqrt((2 * .5 + 2 * 2) / 3) = 1.2910
     groups = wins_one_and_wins_both()
     DecoupledStandard(epsilon=0.0)(groups)
-    spread = math.sqrt(5 / 3)
-    assert advantages_of(groups[0]) == pytest.approx([-math.sqrt(0.5) / spread, math.sqrt(0.5) / spread])
-    assert advantages_of(groups[1]) == pytest.approx([-math.sqrt(2) / spread, math.sqrt(2) / spread])
+    std = math.sqrt(5 / 3)
+    assert advantages_of(groups[0]) == pytest.approx([-math.sqrt(0.5) / std, math.sqrt(0.5) / std])
+    assert advantages_of(groups[1]) == pytest.approx([-math.sqrt(2) / std, math.sqrt(2) / std])
     assert advantages_of(groups[0])[1] == pytest.approx(0.5477, abs=5e-5)
     assert advantages_of(groups[1])[1] == pytest.approx(1.0954, abs=5e-5)
 
 
-def test_grpo_cannot_tell_them_apart() -> None:
+def test_grpo_gives_both_the_same_advantages() -> None:
     groups = wins_one_and_wins_both()
     GroupStandard(epsilon=0.0)(groups)
     assert advantages_of(groups[0]) == pytest.approx(advantages_of(groups[1]))
 
 
-def test_a_weight_survives_the_division() -> None:
-    # S = 3 * (-+.7071) of `right` and +-.7071 of `brief`: -+1.4142; alone in the batch, standardised to -+.7071
+def test_weights_apply_after_the_normalization() -> None:
+    # S = 3 * (-+.7071) of `right` and +-.7071 of `brief`: -+1.4142; alone in the batch, normalized to -+.7071
     group = two_rewards([0, 1], [1, 0])
     DecoupledStandard({"right": 3.0}, epsilon=0.0)([group])
     assert advantages_of(group) == pytest.approx([-math.sqrt(0.5), math.sqrt(0.5)])
@@ -53,7 +53,7 @@ def test_a_weight_survives_the_division() -> None:
     assert advantages_of(even) == pytest.approx([0.0, 0.0])
 
 
-def test_a_reward_without_spread_says_nothing() -> None:
+def test_a_constant_reward_changes_nothing() -> None:
     with_it, without = two_rewards([0, 1, 1], [1, 1, 1]), make_group([0, 1, 1])
     for rollout, reward in zip(without.rollouts, [0.0, 1.0, 1.0], strict=True):
         rollout.rewards = {"right": reward}

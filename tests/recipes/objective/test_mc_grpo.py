@@ -1,4 +1,4 @@
-"""MC-GRPO (strop.recipes.objective.mc_grpo, strop.recipes.objective.mc_grpo): the median leaves, once."""
+"""MC-GRPO (strop.recipes.objective.mc_grpo): one median rollout is dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def with_advantages(rewards: list[float], advantage: MedianCentred) -> Group:
     return kept
 
 
-def test_the_card() -> None:
+def test_advantages_by_hand() -> None:
     group = with_advantages([0.1, 0.4, 2.0], MedianCentred())
     assert [rollout.id for rollout in group.rollouts] == ["0-0", "0-2"]
     assert advantages_of(group) == pytest.approx([-0.9967, 5.3156], abs=5e-5)
@@ -32,7 +32,7 @@ def test_a_better_best_changes_no_other_sign() -> None:
         )
 
 
-def test_of_several_at_the_median_one_leaves_and_the_others_stay_without_credit() -> None:
+def test_one_of_several_median_rollouts_is_dropped_and_the_others_get_zero() -> None:
     group = with_advantages([0.0, 0.0, 1.0], MedianCentred())
     assert [rollout.id for rollout in group.rollouts] == ["0-1", "0-2"]
     assert advantages_of(group) == pytest.approx([0.0, 1000.0])  # the paper's scale, where most rewards agree
@@ -46,7 +46,7 @@ def test_other_scales() -> None:
         MedianCentred("mad")
 
 
-def test_an_even_group_takes_the_lower_middle_and_failed_rollouts_do_not_count() -> None:
+def test_an_even_group_has_the_lower_median_and_failed_rollouts_are_left_out() -> None:
     kept = WithoutMedian()(make_group([3.0, 1.0, 2.0, 9.0, 0.0], failed=[3])).group
     assert kept is not None
     assert [rollout.id for rollout in kept.rollouts] == ["0-0", "0-2", "0-4"]
@@ -54,6 +54,6 @@ def test_an_even_group_takes_the_lower_middle_and_failed_rollouts_do_not_count()
     assert WithoutMedian()(make_group([1.0, 2.0], failed=[0])).group is None
 
 
-def test_without_the_gate_it_says_so() -> None:
+def test_a_missing_gate_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="add the gate WithoutMedian"):
         MedianCentred()([make_group([1.0, 0.0])])

@@ -1,4 +1,4 @@
-"""policy / behaviour = mismatch * staleness, for every middle policy; and the clip and the mask each see their own."""
+"""policy / behaviour = mismatch * staleness, for every middle policy; clip and mask each act on one of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_misuse_is_refused() -> None:
         MismatchMask(target="proximal")
 
 
-def test_what_nobody_sampled_has_the_ratio_one_and_a_gradient() -> None:
+def test_a_teachers_token_has_ratio_1_and_a_gradient() -> None:
     """The second token is a teacher's: ratio 1 with the gradient of log policy; the first one's ratio is 0.3 / 0.2."""
     batch = make_batch([[log(0.2), 0.0]])
     batch.versions[2] = -1

@@ -1,4 +1,4 @@
-"""MSSR (strop.recipes.objective.mssr): a running success rate per task, and shaping that keeps signs."""
+"""MSSR (strop.recipes.objective.mssr): a running pass rate per task, and an entropy bonus that keeps signs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.building import TASK, advantages_of, make_group
 
 
 def one(reward: float, number: int, task: str, distance: float = 0.0) -> Group:
-    """One rollout of one token at a task of that name; policy and reference differ by `distance` in log."""
+    """One rollout of one token; the log-probabilities of policy and reference differ by `distance`."""
     group = make_group([reward], number=number)
     rollout = group.rollouts[0]
     rollout.task = replace(TASK, id=task)
@@ -30,18 +30,18 @@ def one(reward: float, number: int, task: str, distance: float = 0.0) -> Group:
 
 
 @pytest.mark.parametrize(("advantage", "entropy", "expected"), [(-1.0, 10.0, -0.5), (0.2, 0.1, 0.24), (0.0, 3.0, 0.0)])
-def test_shaping_by_hand(advantage: float, entropy: float, expected: float) -> None:
+def test_the_entropy_bonus_by_hand(advantage: float, entropy: float, expected: float) -> None:
     assert BetaBaseline().shaped(advantage, np.array([entropy])).tolist() == pytest.approx([expected])
 
 
 @given(advantage=st.floats(-1e6, 1e6), entropy=st.floats(0, 100))
-def test_shaping_keeps_signs_and_moves_by_half_at_most(advantage: float, entropy: float) -> None:
+def test_the_bonus_keeps_signs_and_is_at_most_half(advantage: float, entropy: float) -> None:
     (shaped,) = BetaBaseline().shaped(advantage, np.array([entropy])).tolist()
     assert shaped * advantage >= 0 and abs(shaped - advantage) <= abs(advantage) / 2 * (1 + 1e-9)
 
 
-def test_the_tracker_by_hand() -> None:
-    """a = b = 4, rho .875, right: 4.5 and 3.5, v = .5625; the first outcome of a task alone makes its first v."""
+def test_the_running_pass_rate_by_hand() -> None:
+    """a = b = 4, rho .875, right: 4.5 and 3.5, v = .5625; the first outcome of a task is its first v."""
     advantage = BetaBaseline(rule="constant")
     assert advantage.expected("x") == 0.5
     advantage([one(1.0, 0, "x"), one(0.0, 1, "y")])
@@ -54,44 +54,44 @@ def test_the_tracker_by_hand() -> None:
     assert advantage.state()["counts"]["z"] == [4.5, 3.5] and advantage.expected("z") == 0.5625
 
 
-def test_it_says_how_many_rollouts_were_at_tasks_it_knew() -> None:
+def test_it_reports_the_share_of_rollouts_with_known_tasks() -> None:
     """All siblings of a batch are one task here: unknown in the first, known in the second; no rollout, none known."""
     advantage = BetaBaseline()
-    told = []
+    shares = []
     for groups in ([make_group([1.0, 0.0])], [make_group([1.0])], []):
         advantage(groups)
-        told.append(advantage.learn(groups)["known_share"])
-    assert told == [0.0, 1.0, 0.0]
+        shares.append(advantage.learn(groups)["known_share"])
+    assert shares == [0.0, 1.0, 0.0]
 
 
 def test_the_baseline_is_read_before_it_learns() -> None:
-    # both are compared with .5: +-.5, standardised by their population std .5
+    # both are compared with .5: +-.5, normalized by their population std .5
     advantage = BetaBaseline()
     groups = [one(1.0, 0, "x"), one(0.0, 1, "y")]
     advantage(groups)
     assert [advantages_of(group)[0] for group in groups] == pytest.approx([1.0, -1.0])
 
 
-def test_credit_is_centred_and_the_kl_is_the_mean_over_tokens() -> None:
+def test_advantages_are_centred_and_the_kl_is_the_mean_over_tokens() -> None:
     """Rewards 1, 1, 0 against .5: mean 1/6, population std sqrt(2) / 3; KLs of two tokens are averaged, not added."""
     advantage = BetaBaseline(entropy_weight=0.0)
     groups = [one(1.0, 0, "x", 0.1), one(1.0, 1, "y", 0.2), one(0.0, 2, "z", 0.3)]
     advantage(groups)
-    spread = np.sqrt(2.0) / 3
-    assert [advantages_of(group)[0] for group in groups] == pytest.approx([1 / 3 / spread] * 2 + [-2 / 3 / spread])
+    std = np.sqrt(2.0) / 3
+    assert [advantages_of(group)[0] for group in groups] == pytest.approx([1 / 3 / std] * 2 + [-2 / 3 / std])
     assert advantage.state()["kls"] == pytest.approx([np.mean([np.expm1(-d) + d for d in (0.1, 0.2, 0.3)])], rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("rule", "at_nothing", "at_target", "beyond"),
+    ("rule", "at_zero", "at_target", "beyond"),
     [("published", 0.875, 0.96, 0.875), ("rising", 0.96, 0.875, 0.875), ("constant", 0.875, 0.875, 0.875)],
 )
-def test_rules_of_forgetting(rule: str, at_nothing: float, at_target: float, beyond: float) -> None:
+def test_decay_rules(rule: str, at_zero: float, at_target: float, beyond: float) -> None:
     advantage = BetaBaseline(rule=rule)
-    assert [advantage.decay(kl) for kl in (0.0, 0.01, 0.010001)] == pytest.approx([at_nothing, at_target, beyond])
+    assert [advantage.decay(kl) for kl in (0.0, 0.01, 0.010001)] == pytest.approx([at_zero, at_target, beyond])
 
 
-def test_the_kl_is_measured_on_the_draw() -> None:
+def test_the_kl_is_measured_on_the_batch() -> None:
     """exp(-d) - 1 + d at d = .1 is .00484: rho = .875 + .484 * .085."""
     advantage = BetaBaseline()
     advantage.restore({"counts": {"x": [4.0, 4.0]}, "kls": []})
@@ -101,7 +101,7 @@ def test_the_kl_is_measured_on_the_draw() -> None:
     assert advantage.state()["counts"]["x"] == pytest.approx([4 * rho + 1, 4 * rho], rel=1e-5)
 
 
-def test_its_memory_survives_as_json() -> None:
+def test_its_state_survives_as_json() -> None:
     advantage, again = BetaBaseline(), BetaBaseline()
     for number in range(3):
         advantage([one(1.0, number, "x", 0.05), one(0.0, number, "y", 0.05)])
@@ -116,8 +116,8 @@ def test_refusals() -> None:
         BetaBaseline(bound=1.0)
 
 
-def test_forgetting_follows_the_mean_kl_of_ten_draws() -> None:
-    """Twelve draws at other tasks, each with its own KL: the last one's rho comes from the mean of the latest ten."""
+def test_the_decay_follows_the_mean_kl_of_ten_batches() -> None:
+    """Twelve batches of different tasks and KLs: the last one's rho comes from the mean of the latest ten."""
     advantage, kls = BetaBaseline(rule="rising", target_kl=0.1), []
     advantage.restore({"counts": {"11": [4.0, 4.0]}, "kls": []})
     for number in range(12):
@@ -129,11 +129,11 @@ def test_forgetting_follows_the_mean_kl_of_ten_draws() -> None:
     assert len(advantage.state()["kls"]) == 10
 
 
-def test_it_remembers_the_10_000_tasks_it_met_last() -> None:
+def test_it_keeps_the_10_000_most_recent_tasks() -> None:
     advantage = BetaBaseline()
     advantage._counts = {str(number): (2.0, 1.0) for number in range(10_000)}
     advantage([one(1.0, 0, "0"), one(0.0, 1, "new")])
     assert len(advantage._counts) == 10_000 and "1" not in advantage._counts
     assert {"0", "2", "new"} <= advantage._counts.keys() and advantage._counts["0"][0] > 2.0, (
-        "tried again, it is no old one"
+        "a task that was sampled again is recent"
     )

@@ -1,4 +1,4 @@
-"""Positive and negative reinforcement (strop.recipes.objective.nsr_psr, strop.recipes.objective.nsr_psr) by hand."""
+"""Positive and negative reinforcement (strop.recipes.objective.nsr_psr) by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_right_wrong_and_neither() -> None:
 @pytest.mark.parametrize(
     ("reward", "expected"), [(0.0, [0.5, -0.3, -0.2]), (1.0, [-0.05, 0.03, 0.02])], ids=["wrong", "right"]
 )
-def test_a_push_moves_the_other_tokens_in_proportion_to_what_they_have(reward: float, expected: list[float]) -> None:
+def test_the_other_tokens_change_in_proportion_to_their_probabilities(reward: float, expected: list[float]) -> None:
     # pi = (.5, .3, .2), token 0 sampled: d loss / d logits = -A * (onehot - pi)
     group = make_group([reward])
     Signed()([group])
@@ -46,10 +46,10 @@ def test_the_other_side_leaves_the_denominator() -> None:
     assert OneSided("wrong")(make_group([1.0, 1.0])).group is None
 
 
-def test_no_other_side() -> None:
+def test_another_side_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="right or wrong, got 'left'"):
         OneSided("left")
 
 
-def test_pass_at_k_of_the_card() -> None:
+def test_pass_at_k_by_hand() -> None:
     assert pass_at_k(4, 1, 2) == 0.5

@@ -12,7 +12,7 @@ from tests.building import Said, make_batch
 def value_of(
     theta: Tensor, reference: Tensor, token: int, reward: float, loss: TemperedKl
 ) -> tuple[Tensor, dict[str, float]]:
-    """The loss of one rollout of one token."""
+    """Loss and metrics of one rollout of one token."""
     batch = make_batch([[0.0]], rewards=[reward])
     batch.tokens = torch.tensor([0, token])
     own, other = (torch.stack([torch.zeros_like(each), each]) for each in (theta, reference))
@@ -36,7 +36,7 @@ def test_its_expected_gradient_is_that_of_the_forward_kl_to_the_tempered_referen
 
 
 def test_the_metric_is_the_sampled_divergence_and_the_cap_counts() -> None:
-    # policy (1/4, 3/4), reference uniform: u = 2 at token 0; u log u - u + 1 = 0.386294. With a cap of 1.5: counted.
+    # policy (1/4, 3/4), reference uniform: u = 2 at token 0; u log u - u + 1 = 0.386294. The cap is 1.5.
     theta = torch.tensor([0.25, 0.75], dtype=torch.float64).log().requires_grad_()
     value, metrics = value_of(theta, torch.zeros(2, dtype=torch.float64), 0, 1.0, TemperedKl(cap=1.5))
     assert float(value.detach()) == pytest.approx(1.5 * 1.3862944)
@@ -57,11 +57,11 @@ def test_the_optimum_against_a_reward_by_hand() -> None:
     assert theta.softmax(0).tolist() == pytest.approx([0.7071068, 0.2928932], abs=1e-5)
 
 
-@pytest.mark.parametrize(("reward", "held"), [(3.0, 1.0), (-2.0, 0.0)])
-def test_rewards_are_held_in_0_to_1(reward: float, held: float) -> None:
+@pytest.mark.parametrize(("reward", "clipped"), [(3.0, 1.0), (-2.0, 0.0)])
+def test_rewards_are_clipped_to_0_and_1(reward: float, clipped: float) -> None:
     theta = torch.tensor([0.3, -1.0, 0.8], dtype=torch.float64)
     reference = torch.tensor([2.0, 0.0, -1.0], dtype=torch.float64)
-    values = [float(value_of(theta, reference, 1, each, TemperedKl())[0]) for each in (reward, held, 0.5)]
+    values = [float(value_of(theta, reference, 1, each, TemperedKl())[0]) for each in (reward, clipped, 0.5)]
     assert values[0] == values[1] != values[2]
 
 

@@ -43,12 +43,12 @@ def test_the_masked_policy_by_hand() -> None:
     assert logits.grad is not None and logits.grad[1].tolist() == pytest.approx([-1 / 3, 1 / 3, 0.0])
 
 
-def test_the_mask_is_the_old_policys_wherever_the_new_one_has_gone() -> None:
+def test_the_mask_is_the_old_policys_and_not_the_new_ones() -> None:
     # The new policy (.5, .1, .4) would keep tokens 0 and 2; the old one keeps 0 and 1: pi^ = (5/6, 1/6, 0). Token 1 had
     # 1/3: r = 1/2, and d r / d logits = r * (-5/6, 5/6, 0).
-    moved = torch.tensor([[0.5, 0.1, 0.4]], dtype=torch.float64).log()
-    assert nucleus(moved, 0.85).tolist() == [[True, False, True]]
-    batch, output, logits = scene(1, log(1 / 3), policy=moved)
+    new = torch.tensor([[0.5, 0.1, 0.4]], dtype=torch.float64).log()
+    assert nucleus(new, 0.85).tolist() == [[True, False, True]]
+    batch, output, logits = scene(1, log(1 / 3), policy=new)
     value, metrics = NucleusClip(0.85)(output, batch)
     value.sum().backward()
     assert written(batch, value) == pytest.approx([-0.5])
@@ -74,7 +74,7 @@ def test_the_mask_is_the_engines(top_p: float) -> None:
 def test_misuse_is_refused() -> None:
     run = SimpleNamespace(admission=SimpleNamespace(lag=2), sampling=Sampling(top_p=0.5))
     found = NucleusClip().problems(run)  # type: ignore[arg-type]
-    assert "need lag 0, got 2" in found[0] and "top_p=0.9 top_k=0, got 0.5 and 0" in found[1]
+    assert "set lag=0, got 2" in found[0] and "top_p=0.9 top_k=0, got 0.5 and 0" in found[1]
     run = SimpleNamespace(admission=SimpleNamespace(lag=0), sampling=Sampling(top_p=0.5))
     assert not NucleusClip(0.5).problems(run)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="0 < top_p <= 1, got 0"):

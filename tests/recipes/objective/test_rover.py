@@ -12,11 +12,11 @@ from strop.training.batch import Batch
 from strop.training.losses.reinforce import Reinforce
 from tests.building import Said, make_batch, say, written
 
-# ---- the theory: a deterministic tree with 0/1 rewards at its leaves
+# ---- theory: a deterministic tree with 0/1 rewards at its leaves
 
 
 def uniform_values(leaves: dict[tuple[int, ...], float], depth: int, words: int) -> dict[tuple[int, ...], list[float]]:
-    """Q of the uniformly random policy at every inner node, by one sweep from the leaves up."""
+    """Q of the uniformly random policy at every inner node, in one pass from the leaves up."""
     values: dict[tuple[int, ...], list[float]] = {}
     for level in reversed(range(depth)):
         for node in itertools.product(range(words), repeat=level):
@@ -31,7 +31,7 @@ def test_the_uniform_policys_value_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_greedy_on_it_is_optimal_wherever_anything_is_right(seed: int) -> None:
+def test_acting_greedily_on_it_is_optimal(seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     ends = list(itertools.product(range(3), repeat=4))
     leaves = {end: float(torch.rand((), generator=random) < 0.05) for end in ends}
@@ -41,11 +41,11 @@ def test_greedy_on_it_is_optimal_wherever_anything_is_right(seed: int) -> None:
     assert leaves[node] == max(leaves.values())
 
 
-# ---- the practice
+# ---- loss
 
 
 def scene(new: Tensor, old: Tensor, tokens: list[list[int]], advantages: list[float]) -> tuple[Batch, Said]:
-    """Rows of logits for each written token, rollout by rollout."""
+    """Batch and output from one row of logits per sampled token, rollout by rollout."""
     batch = make_batch([[0.0] * len(each) for each in tokens], advantages)
     batch.tokens = torch.tensor([token for each in tokens for token in (0, *each)])
     rows = batch.trainable.nonzero().squeeze(1)
@@ -90,8 +90,8 @@ def test_following_ends_with_the_rollout() -> None:
     assert following(values, batch).tolist() == [0.0, 2.0, 0.0, 0.0, 0.0]
 
 
-def test_repeated_sweeps_find_the_right_leaf_of_a_tree() -> None:
-    """Depth 2, one right leaf of four, uniform rollouts: the policy ends on the path to it."""
+def test_repeated_training_finds_the_right_leaf_of_a_tree() -> None:
+    """Depth 2, one right leaf of four, uniform rollouts: the policy converges to the path to it."""
     theta = torch.zeros(3, 2, dtype=torch.float64, requires_grad=True)
     paths = [[a, b] for a in range(2) for b in range(2)]
     rewards = [0.0, 0.0, 1.0, 0.0]

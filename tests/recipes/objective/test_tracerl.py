@@ -1,4 +1,4 @@
-"""The critic of canvases: it reads what the view shows, learns returns, and its clip holds it back.
+"""TraceRL's critic: values are read from masked views, returns are learned, and the value clip acts.
 
 Papers: tracerl
 """
@@ -33,7 +33,7 @@ def opened(folder: Path, **fields: float) -> CanvasCritic:
     return critic
 
 
-def talks() -> list[Group]:
+def groups_of_completions() -> list[Group]:
     one = filled("one", filled_turn([5, 6], [7, 8, END], [2, 1, 1], behind=1, is_ended=True))
     two = filled("two", filled_turn([5, 6], [9, 10], [1, 2], behind=2))
     failed = filled("failed", filled_turn([5, 6], [9, 10], [1, 2]))
@@ -49,11 +49,11 @@ def returning(groups: list[Group]) -> list[Group]:
     return groups
 
 
-def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
-    critic, reference, groups = opened(folder), load_reference(folder), talks()
+def test_values_are_read_at_the_masked_position_of_its_step(folder: Path) -> None:
+    critic, reference, groups = opened(folder), load_reference(folder), groups_of_completions()
     critic.predict(groups)
     one, failed, two, empty = groups[0].rollouts
-    assert one.values is not None and one.values.tolist() == [0.0] * 3  # nothing is expected at first
+    assert one.values is not None and one.values.tolist() == [0.0] * 3  # the head starts at 0
     assert failed.values is None and empty.values is not None and len(empty.values) == 0
 
     head = critic._ready()[0].head
@@ -62,7 +62,7 @@ def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
         head.bias.fill_(0.25)
     critic.predict(groups)
     for rollout, place, canvas in (
-        (one, 0, [5, 6, MASK, 8, END, END]),  # after the end came, what is behind it is known
+        (one, 0, [5, 6, MASK, 8, END, END]),  # positions after EOS are unmasked with it
         (one, 1, [5, 6, MASK, MASK, MASK, MASK]),
         (one, 2, [5, 6, MASK, MASK, MASK, MASK]),
         (two, 1, [5, 6, 9, MASK, MASK, MASK]),
@@ -75,7 +75,7 @@ def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
 
 
 def test_it_learns_the_returns(folder: Path) -> None:
-    critic, groups = opened(folder, learning_rate=3e-3), returning(talks())
+    critic, groups = opened(folder, learning_rate=3e-3), returning(groups_of_completions())
     first = last = 0.0
     for step in range(30):
         critic.predict(groups)
@@ -91,8 +91,8 @@ def test_it_learns_the_returns(folder: Path) -> None:
 
 
 def test_the_larger_of_two_errors_counts(folder: Path) -> None:
-    """A value that has gone past the clip towards its return counts as if it had stopped there: no gradient is left."""
-    critic, groups = opened(folder, clip=0.2), returning(talks())
+    """A value beyond the clip range, towards its return, is clipped and has no gradient."""
+    critic, groups = opened(folder, clip=0.2), returning(groups_of_completions())
     critic.predict(groups)
     head = critic._ready()[0].head
     with torch.no_grad():
@@ -102,24 +102,27 @@ def test_the_larger_of_two_errors_counts(folder: Path) -> None:
     (batch,) = pack(groups, None, 0, 4096)
     before, returns = np.zeros(5, np.float32), np.array([1, 1, 1, 0, 0], np.float32)
     loss = critic._loss(batch, before, returns, slice(0, 5), [])
-    # towards 1: held at .2, error .8 and not .5; away from 0: error .5 and not .2
+    # towards 1: clipped at .2, error .8 and not .5; away from 0: error .5 and not .2
     assert float(loss.detach()) == pytest.approx(0.5 * (3 * 0.64 + 2 * 0.25) / 5)
     loss.backward()
     assert head.bias.grad is not None and float(head.bias.grad) == pytest.approx(2 * 0.5 / 5)
 
 
-def test_micro_batches_add_up_and_the_last_step_is_told(folder: Path) -> None:
+def test_micro_batches_add_up_and_the_last_loss_is_reported(folder: Path) -> None:
     found = []
     for most in (4096, 6):
-        critic, groups = opened(folder, learning_rate=1e-2, steps=3, max_tokens=most), returning(talks())
+        critic, groups = (
+            opened(folder, learning_rate=1e-2, steps=3, max_tokens=most),
+            returning(groups_of_completions()),
+        )
         critic.predict(groups)
         found.append(critic.learn(groups))
     assert found[0]["value_loss_last"] < found[0]["value_loss_first"] == pytest.approx(0.5 * 3 / 5)
     assert found[1] == pytest.approx(found[0], rel=1e-3)
 
 
-def test_a_checkpoint_brings_it_back(folder: Path, tmp_path: Path) -> None:
-    critic, groups = opened(folder, learning_rate=1e-2), returning(talks())
+def test_a_checkpoint_restores_it(folder: Path, tmp_path: Path) -> None:
+    critic, groups = opened(folder, learning_rate=1e-2), returning(groups_of_completions())
     critic.predict(groups)
     critic.learn(groups)
     critic.save(tmp_path)
@@ -133,11 +136,11 @@ def test_a_checkpoint_brings_it_back(folder: Path, tmp_path: Path) -> None:
     assert one == two
 
 
-def test_what_it_refuses(folder: Path) -> None:
+def test_misuse_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="no model yet"):
-        CanvasCritic(InOrder(1)).predict(talks())
+        CanvasCritic(InOrder(1)).predict(groups_of_completions())
     critic = opened(folder)
-    groups = talks()
+    groups = groups_of_completions()
     critic.predict(groups)
     with pytest.raises(ConfigurationError, match="returns"):
         critic.learn(groups)

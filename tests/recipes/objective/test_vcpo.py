@@ -13,7 +13,7 @@ from tests.training.tiny_policy import REWARDS, SEQUENCES, exact_gradient, param
 
 
 def advantages(weights: list[float], norms: list[float], rewards: list[float]) -> list[float]:
-    """Of a group of one-token rollouts, times the deviation of its rewards: R - b."""
+    """R - b for a group of one-token rollouts: the advantages times the deviation of the rewards."""
     batch = make_batch([[0.0] for _ in weights], rewards=rewards)
     batch.score_norms = torch.tensor(norms, dtype=torch.float64)
     total = torch.tensor([log(weight) for weight in weights], dtype=torch.float64)
@@ -41,11 +41,11 @@ def test_the_baseline_minimises_the_weighted_square() -> None:
     assert square(best) < min(square(best - 1e-3), square(best + 1e-3))
 
 
-def test_equal_rewards_give_exactly_no_credit() -> None:
+def test_equal_rewards_give_advantages_of_exactly_zero() -> None:
     assert advantages([0.1, 7.0, 3.0], [1.0, 2.0, 3.0], [0.1, 0.1, 0.1]) == [0.0, 0.0, 0.0]
 
 
-def test_a_huge_or_a_weightless_group_stays_finite() -> None:
+def test_huge_weights_and_zero_norms_stay_finite() -> None:
     assert all(abs(each) <= 1 for each in advantages([1e30, 1e-30], [1.0, 1.0], [1.0, 0.0]))
     assert advantages([1.0, 1.0], [0.0, 0.0], [1.0, 0.0]) == pytest.approx([0.5, -0.5])  # no norms: the mean
 
@@ -63,7 +63,7 @@ def test_weights_are_of_whole_rollouts_and_capped() -> None:
     assert metrics == pytest.approx({"capped_share": 0.5})
 
 
-def test_untruncated_weights_and_a_baseline_from_elsewhere_are_unbiased() -> None:
+def test_untruncated_weights_and_an_independent_baseline_are_unbiased() -> None:
     # E_mu[w (R - b) grad log pi] is the gradient of E_pi[R] for any b that does not depend on the rollout.
     theta, sampler = parameters(0), parameters(9).detach()
     for baseline in (0.0, 0.7):
