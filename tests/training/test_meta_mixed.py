@@ -130,7 +130,7 @@ def test_in_a_run_it_moves_and_is_kept(tmp_path: Path) -> None:
     run.trainer.resume(folder)
     assert run.trainer._now == kept
     (folder / "meta_mixed.json").write_text("[]")
-    with pytest.raises(CheckpointError, match="cannot read the balance"):
+    with pytest.raises(CheckpointError, match="cannot read the mixing weight"):
         run.trainer.resume(folder)
 
 
@@ -142,5 +142,5 @@ def test_refuses_what_cannot_work() -> None:
         check(build(recipe_named("amft"), {"groups_per_step": 3}))
     run = build(recipe_named("amft"), {})
     run.losses = run.losses[:1]
-    with pytest.raises(ConfigurationError, match="mixes exactly 2 losses, got 1"):
+    with pytest.raises(ConfigurationError, match="needs exactly 2 losses, got 1"):
         check(run)

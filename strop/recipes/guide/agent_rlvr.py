@@ -1,14 +1,14 @@
-"""Failed tasks are tried again with a teacher's guidance; what passes then is preferred to what failed before.
+"""Agent-RLVR: failed tasks are retried with a teacher's guidance; DPO prefers the success to the earlier failure.
 
 Key: agent-rlvr
 Title: Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards
 Paper: arXiv 2506.11425 (2025)
 Claim: From 9.4 to 22.4 % of SWE-Bench Verified at 72B, and 27.8 % with a reward model at test time.
-Reading: Details beyond a summary were not found. Pairs are the best and the worst rollout of a task, so a success with
-    guidance against the first failure without; guidance is taken out of the prompt before training; DPO with beta 0.1
-    against the first weights. A task that is solved at once never calls the teacher, and one that nobody solves makes
-    no pair. A rule stands for the teacher: the right steps as far as the first that the completion lacks.
-Left out: The outcome reward model for the choice among rollouts of test time.
+Reading: Details beyond a summary were not found. Pairs are the best and the worst rollout of a task: a success with
+    guidance and the first failure without. Guidance is removed from the prompt before training. DPO with beta 0.1 and
+    the initial policy as the reference. A task solved in the first wave never calls the teacher; an unsolved one makes
+    no pair. A stand-in rule replaces the teacher: it gives the right steps up to the first that the completion lacks.
+Left out: The outcome reward model that selects among rollouts at test time.
 Acts: share/guided > 0 and margin != 0 with env=arithmetic:6
 """
 
@@ -35,11 +35,10 @@ from strop.training.losses.preference_pairs import Dpo
 from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Message, Origin, Rollout, Sampling, Start
 
-# Agent-RLVR's guidance (2506.11425): a teacher says what went wrong, the task is tried again, and trained without it.
+# Agent-RLVR's guidance (2506.11425): a teacher explains a failure, and the task is retried with that guidance.
 #
-# Readings: where a whole wave failed, each of its rollouts is tried again with guidance of its own, which stands behind
-# the question. The teacher reads task, right answer and failed completion. One that does not answer gives no second
-# try.
+# Readings: after a failed wave, each rollout is retried with guidance of its own, placed after the question. The
+# teacher reads task, right answer and failed completion. If the teacher fails, there is no retry.
 
 WANTED = (
     "The completion to the task failed. Say in a few words how to go about it: a plan, what is wrong in the "
@@ -50,7 +49,7 @@ WANTED = (
 
 @dataclass(frozen=True)
 class GuidedRetry(Strategy):
-    """The first wave is plain; rollouts of later ones read what `guide` says of one that failed."""
+    """A first wave without guidance; later rollouts read the feedback of `guide` on a failed one."""
 
     guide: LLMClient
 
@@ -65,19 +64,19 @@ class GuidedRetry(Strategy):
         task = failed.task
         asked = question(WANTED, task=task.messages[-1].content, answer=task.answer, completion=failed.completion)
         try:
-            said = await self.guide.ask([Message("user", asked)], Sampling(temperature=0.0, max_tokens=256), start.key)
+            hint = await self.guide.ask([Message("user", asked)], Sampling(temperature=0.0, max_tokens=256), start.key)
         except LLMClientError:
             return None
-        rollout = await play(replace(start, messages=with_hint(task, said), origin=Origin.GUIDED))
+        rollout = await play(replace(start, messages=with_hint(task, hint), origin=Origin.GUIDED))
         return play.retold(rollout, task.messages) if rollout.turns else rollout
 
 
 def agent_rlvr(
     setting: Setting = Setting(env="arithmetic:6", group_size=2),
-    guide: str = "rules",  # or http://HOST:PORT/v1#MODEL, a teacher that writes guidance
-    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    guide: str = "rules",  # teacher that writes guidance: rules, or http://HOST:PORT/v1#MODEL
+    beta: float = 0.1,  # of DPO
 ) -> Run:
-    """Where all rollouts failed, each is tried once more with guidance; pairs are trained without it."""
+    """If all rollouts failed, each is retried once with guidance; pairs are trained without it."""
     return setting.run(
         "agent_rlvr",
         Constant(),

@@ -1,13 +1,14 @@
-"""Imitation and exploration in one step, in a balance that is learned from what helps tasks not trained on.
+"""AMFT: one loss of SFT and GRPO whose mixing weight is meta-learned from the reward gradient on held-back groups.
 
 Title: AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance
 Paper: arXiv 2508.06944 (2025)
 Claim: Better than supervised training, RL and their sequence; its authors asked to withdraw the paper while it is
-    investigated, so that its figures count for nothing here.
-Reading: A group holds one demonstration beside the policy's rollouts; its reward counts in the group's mean. One of
-    four groups is not trained on, and says by its rollouts which of both losses helps. Rates and bounds were not found.
-    More is imitated where entropy is above its first value, as the paper says in words.
-Left out: The critic: rollouts are compared with their siblings.
+    investigated, so its numbers are not used here.
+Reading: A group holds one demonstration and the policy's rollouts; the demonstration's reward counts in the group mean.
+    One of four groups is not trained on; the reward gradient of its rollouts shows which of the two losses helps. Rates
+    and bounds were not found. The weight of imitation rises while entropy is above its first value, as in the paper's
+    text.
+Left out: The critic; advantages are relative to the group.
 Acts: mu != 0.5 and meta_gradient != 0 with taught=1
 """
 
@@ -39,30 +40,30 @@ from strop.training.requirements import Need, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics, Origin
 
-# AMFT's balance (2508.06944): how much is imitated and how much explored is learned from what helps other tasks.
+# AMFT's meta-learned mixture (2508.06944) of imitation and exploration.
 #
-# Readings: other tasks are every few groups of a batch, which are not trained on; how expected reward changes with the
-# weights is estimated from their rollouts, against their mean. Gradients are divided by their norms. By the paper's
-# words more is imitated where entropy is above its first value; its printed rule says the opposite (`printed`).
+# Readings: every few groups of a batch are held back; the gradient of the expected reward is estimated from their
+# rollouts, with the group mean as the baseline. Gradients are divided by their norms. In the paper's text imitation
+# rises while entropy is above its first value; its printed formula has the opposite sign (`printed`).
 
 _FILE = "meta_mixed.json"
 
 
 @dataclass
 class MetaMixed(Trainer):
-    """Minimizes (1 - mu) * the first loss + mu * the second, of two.
+    """Trainer that minimizes (1 - mu) * the first of two losses + mu * the second, and adapts mu.
 
-    After each step mu <- mu + rate * (-u * (s - r)) + entropy_rate * (H - H at first), held within bounds: u, s and r
-    are unit vectors along the gradients of expected reward on groups not trained on, of imitation and of RL.
+    After each step mu <- mu + rate * (-u . (s - r)) + entropy_rate * (H - first H), clamped to bounds: u, s and r are
+    unit vectors along the gradients of minus the expected reward on held-back groups, of imitation and of RL.
     """
 
     inner: TorchTrainer
-    mu: float = 0.5  # share of imitation, at first
-    rate: float = 0.1  # of what other tasks say
-    entropy_rate: float = 0.01  # of what entropy says
+    mu: float = 0.5  # initial weight of imitation
+    rate: float = 0.1  # learning rate of mu from the reward gradient
+    entropy_rate: float = 0.01  # learning rate of mu from the entropy
     bounds: tuple[float, float] = (0.05, 0.95)  # of mu
-    every: int = 4  # one of so many groups is not trained on
-    printed: bool = False  # the sign of entropy as printed
+    every: int = 4  # one of `every` groups is held back
+    printed: bool = False  # use the sign of the entropy term in the paper's formula
 
     _now: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)  # mu and first entropy
 
@@ -74,8 +75,8 @@ class MetaMixed(Trainer):
 
     def problems(self, run: Run) -> list[str]:
         few = run.groups_per_step < self.every * run.minibatches
-        problem = f"one of {self.every} groups is held back: need groups_per_step >= {self.every * run.minibatches}"
-        wrong = f"MetaMixed mixes exactly 2 losses, got {len(run.losses)}"
+        problem = f"1 of {self.every} groups is held back: need groups_per_step >= {self.every * run.minibatches}"
+        wrong = f"MetaMixed needs exactly 2 losses, got {len(run.losses)}"
         return [wrong] * (len(run.losses) != 2) + [f"{problem}, got {run.groups_per_step}"] * few
 
     @property
@@ -97,20 +98,21 @@ class MetaMixed(Trainer):
         explore, imitate = (Objective((loss,), objective.correction) for loss in objective.losses)
         trained, held = ([_part(batch, self.every, is_held) for batch in batches] for is_held in (False, True))
         count = sum(int(batch.trainable.sum()) for batch in trained)
-        trained, says = [replace(batch, step_tokens=count) for batch in trained], 0.0  # or metrics count held ones in
+        trained = [replace(batch, step_tokens=count) for batch in trained]  # or metrics would count held-back tokens
+        slope = 0.0
         if any(bool(batch.trainable.any()) for batch in held):
             reward, copied, explored = (
                 unit(self.inner.gradient(*each)) for each in ((held, _reward), (trained, imitate), (trained, explore))
             )
-            says = meta_gradient(reward, copied, explored)
+            slope = meta_gradient(reward, copied, explored)
         mu = self._now["mu"]
         metrics = self.inner.step(trained, _mixed(explore, imitate, mu))
-        self._learn(says, metrics["entropy"])
-        return metrics | {"mu": mu, "meta_gradient": says}
+        self._learn(slope, metrics["entropy"])
+        return metrics | {"mu": mu, "meta_gradient": slope}
 
-    def _learn(self, says: float, entropy: float) -> None:
+    def _learn(self, slope: float, entropy: float) -> None:
         more = entropy - self._now.setdefault("entropy", entropy)
-        mu = self._now["mu"] + self.rate * says + self.entropy_rate * (-more if self.printed else more)
+        mu = self._now["mu"] + self.rate * slope + self.entropy_rate * (-more if self.printed else more)
         self._now["mu"] = min(max(mu, self.bounds[0]), self.bounds[1])
 
     def weights(self) -> dict[str, Tensor]:
@@ -125,7 +127,7 @@ class MetaMixed(Trainer):
         try:
             self._now = {name: float(value) for name, value in json.loads((folder / _FILE).read_text()).items()}
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            raise CheckpointError(f"cannot read the balance in {folder}: {error}") from error
+            raise CheckpointError(f"cannot read the mixing weight in {folder / _FILE}: {error}") from error
 
 
 def meta_gradient(
@@ -137,19 +139,19 @@ def meta_gradient(
 
 
 def unit(gradient: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Divided by its norm; nothing stays nothing."""
+    """The gradient divided by its norm; 0 stays 0."""
     norm = torch.stack([each.square().sum() for each in gradient.values()]).sum().sqrt().clamp(min=1e-12)
     return {name: each / norm for name, each in gradient.items()}
 
 
 def _part(batch: Batch, every: int, is_held: bool) -> Batch:
-    """Of the groups whose number is a multiple of `every`, or of all others."""
+    """The batch with only held-back groups trainable (numbers that are multiples of `every`), or only the others."""
     held = torch.tensor([number % every == 0 for number in batch.group_numbers], device=batch.groups.device)
     return replace(batch, trainable=batch.trainable & (batch.on_tokens(held[batch.groups]) == is_held))
 
 
 def _reward(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-    """Minus the expected reward of the policy's own rollouts, as far as its gradient goes."""
+    """Surrogate loss whose gradient is that of minus the expected reward, on the policy's own rollouts."""
     own = batch.trainable & batch.on_tokens(batch.is_of(Origin.POLICY))
     pushed = -batch.advantages * output.logprobs
     return (batch.share * pushed.where(own, pushed.new_zeros(()))).sum(), {}
@@ -165,13 +167,13 @@ def _mixed(explore: Aim, imitate: Aim, mu: float) -> Aim:
 
 def amft(
     setting: Setting = Setting(env="arithmetic:6"),
-    mu: float = 0.5,  # share of imitation, at first
-    rate: float = 0.1,  # at which other tasks move it
-    entropy_rate: float = 0.01,  # at which entropy moves it
-    printed: bool = False,  # the sign of entropy as the paper prints it, against its words
-    taught: int = 4,  # steps of supervised training before
+    mu: float = 0.5,  # initial weight of imitation
+    rate: float = 0.1,  # learning rate of mu from held-back groups
+    entropy_rate: float = 0.01,  # learning rate of mu from the entropy
+    printed: bool = False,  # the entropy sign of the paper's formula, which contradicts its text
+    taught: int = 4,  # steps of supervised warm-up
 ) -> Run:
-    """One optimizer step per batch on a mixture of both losses; the mixture learns."""
+    """One optimizer step per batch on a mixture of both losses; its weight is learned."""
     run = setting.run(
         "amft",
         GroupStandard(),

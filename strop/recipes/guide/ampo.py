@@ -1,12 +1,12 @@
-"""Several teachers, asked only where every rollout failed, and of their traces those that the policy understands.
+"""AMPO: GRPO with several teachers; failed groups get the teacher traces that the policy comprehends best.
 
 Title: More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse Exploration
 Paper: arXiv 2510.02227 (2025)
 Claim: 4.3 % above GRPO on mathematics and 12.2 % outside of it, with four teachers of the policy's own size.
-Reading: Two of the rollouts make room for traces. Rewards minus their mean; a teacher's tokens weigh p / (p + 0.1),
-    without any old policy and without a clip. Tokens are summed over the longest completion's length; two optimizer
-    steps per batch, as released. The paper's teachers are four models; here they are four ways to work out a sum, or
-    models behind addresses. Where a teacher does not know the kind of task, the others are asked alone.
+Reading: Traces replace two of the rollouts. Rewards minus their mean; a teacher token has the weight p / (p + 0.1),
+    without an old policy and without clipping. Token sums are divided by the largest completion length; two optimizer
+    steps per batch, as in the release. The paper's teachers are four models; here they are four rules that solve a sum
+    in different ways, or models at addresses. A teacher without a solution for a kind of task is skipped.
 Acts: teacher/shaped > 0 and fact/comprehended > 0 with env=arithmetic:7
 """
 
@@ -39,24 +39,23 @@ from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import LOGPROBS
 from strop.types import FloatArray, Group, Origin, Outcome, Rollout, Start
 
-# AMPO's teachers (2510.02227): where no rollout is right, some make room for what the policy understands best.
+# AMPO's teachers (2510.02227): in a failed group, some rollouts are replaced by the best comprehended traces.
 #
-# Readings: a trace is understood as well as the policy, after its working, expects the right answer: the mean
-# probability of that answer's tokens, and a little for its form. Traces that the environment does not pay are not
-# taken; the
-# release pays each of them 1. A teacher that does not answer brings none. Failed rewards are no evidence, neither way.
+# Readings: the comprehension score of a trace is the mean probability that the policy gives to the tokens of the right
+# answer after the trace's chain of thought, plus a small format term. Traces without environment reward are not used;
+# the release gives each of them reward 1. A teacher that fails contributes none. Unscored rollouts do not count.
 
-COMPREHENDED = "comprehended"  # the fact of how well the policy understands a trace, from 0 to 1
-_ANSWER, _FORM = 0.9, 0.1  # what the answer's probability and the form weigh in it
-_TOLERANCE = 0.001  # of a reward of 0
+COMPREHENDED = "comprehended"  # the fact that holds a trace's comprehension score, from 0 to 1
+_ANSWER, _FORM = 0.9, 0.1  # weights of the answer's probability and of the format
+_TOLERANCE = 0.001  # largest reward that counts as 0
 
 
 @dataclass
 class TeachersWhenLost(Strategy):
-    """Where all rollouts of the first wave failed, `count` of them are replaced by the best understood traces."""
+    """Rollouts of the policy; in a failed group, up to `count` of them are replaced by teacher traces."""
 
     teachers: tuple[Agent, ...]
-    count: int = 2  # traces in a group, at most
+    count: int = 2  # most traces in a group
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -73,7 +72,7 @@ class TeachersWhenLost(Strategy):
         own = await together(play(start) for start in starts)
         if group.rollouts or not await self._is_lost(own, play):
             return own
-        traces = await self._understood(await self._traces(play), play)
+        traces = await self._comprehended(await self._traces(play), play)
         count = min(self.count, len(traces), len(own) - 1)
         leaving = set(np.random.default_rng(starts[0].key).choice(len(own), count, replace=False).tolist())
         return [*(each for place, each in enumerate(own) if place not in leaving), *traces[:count]]
@@ -83,14 +82,14 @@ class TeachersWhenLost(Strategy):
         return bool(paid) and max(paid) <= _TOLERANCE
 
     async def _traces(self, play: Player) -> list[Rollout]:
-        """What teachers bring that the environment pays for, in their order."""
-        tried = await together(_brought(play.another(), teacher, play) for teacher in self.teachers)
+        """Teacher traces with a reward, in the order of teachers."""
+        tried = await together(_trace(play.another(), teacher, play) for teacher in self.teachers)
         found = [rollout for rollout in tried if rollout is not None and rollout.is_scored]
         paid = await play.score(found)
         return [each for each, reward in zip(found, paid, strict=True) if reward is not None and reward > _TOLERANCE]
 
-    async def _understood(self, traces: Sequence[Rollout], play: Player) -> list[Rollout]:
-        """The traces with how well they are understood, the best first; of equals the earlier teacher's."""
+    async def _comprehended(self, traces: Sequence[Rollout], play: Player) -> list[Rollout]:
+        """The traces with their comprehension scores, best first; ties in the order of teachers."""
         if not traces:
             return []
         ends = [self._with_answer(trace) for trace in traces]
@@ -99,27 +98,25 @@ class TeachersWhenLost(Strategy):
             _ANSWER * _mean_probability(look[LOGPROBS.name], place) + _FORM * _is_formed(trace.completion)
             for trace, look, (_, place) in zip(traces, looks, ends, strict=True)
         ]
-        told = [replace(each, facts={**each.facts, COMPREHENDED: s}) for each, s in zip(traces, scores, strict=True)]
-        return sorted(told, key=lambda each: -each.facts[COMPREHENDED])
+        found = [replace(each, facts={**each.facts, COMPREHENDED: s}) for each, s in zip(traces, scores, strict=True)]
+        return sorted(found, key=lambda each: -each.facts[COMPREHENDED])
 
     def _with_answer(self, trace: Rollout) -> tuple[Rollout, slice]:
-        """The trace's working with the right answer behind it, and where that stands among its tokens."""
+        """The trace's chain of thought followed by the right answer, and the slice of the answer's tokens."""
         if self._policy is None:
-            raise ConfigurationError(
-                "TeachersWhenLost does not know how completions are written: call meet(policy) first"
-            )
+            raise ConfigurationError("TeachersWhenLost has no policy yet: call meet(policy) first")
         template, last = self._policy.template, trace.turns[-1]
-        working, closed, _ = trace.completion.rpartition(CLOSE)
-        before, behind = template.encode_completion(working + closed), template.encode(trace.task.answer)
-        tokens = np.concatenate([before, behind])
+        thought, closed, _ = trace.completion.rpartition(CLOSE)
+        before, answer = template.encode_completion(thought + closed), template.encode(trace.task.answer)
+        tokens = np.concatenate([before, answer])
         count = len(tokens)
         turn = replace(last, tokens=tokens, logprobs=np.zeros(count, np.float32), versions=np.full(count, -1), aux={})
         at = sum(len(each.tokens) for each in trace.turns[:-1]) + len(before)
         whole = replace(trace, turns=(*trace.turns[:-1], turn), outcome=Outcome.FINISHED)
-        return whole, slice(at, at + len(behind))
+        return whole, slice(at, at + len(answer))
 
 
-async def _brought(start: Start, teacher: Agent, play: Player) -> Rollout | None:
+async def _trace(start: Start, teacher: Agent, play: Player) -> Rollout | None:
     try:
         return await play(start, teacher)
     except LLMClientError:
@@ -127,7 +124,7 @@ async def _brought(start: Start, teacher: Agent, play: Player) -> Rollout | None
 
 
 def _mean_probability(logprobs: FloatArray, place: slice) -> float:
-    """Of the answer's tokens; an empty answer is not understood."""
+    """Mean probability of the answer's tokens; 0 for an empty answer."""
     answer = np.exp(logprobs[place].astype(np.float64))
     return float(answer.mean()) if len(answer) else 0.0
 
@@ -136,17 +133,17 @@ def _is_formed(completion: str) -> bool:
     return completion.startswith(OPEN) and completion.count(CLOSE) == 1 and not completion.endswith(CLOSE)
 
 
-_DUAL = 10.0  # the loss of a token with A < 0 is at most so many times |A|
+_DUAL = 10.0  # dual clip: the loss of a token with A < 0 is at most 10 * |A|
 
 
 def ampo(
     setting: Setting = Setting(env="arithmetic:7+arithmetic:5"),
-    teachers: str = "rules",  # or http://HOST:PORT/v1#MODEL, several joined by commas
-    traces: int = 2,  # of a group that failed, at most
-    shift: float = 0.1,  # probability at which a teacher's token weighs one half
-    entropy: float = 0.001,  # weight of the bonus
+    teachers: str = "rules",  # rules, or http://HOST:PORT/v1#MODEL, several joined by commas
+    traces: int = 2,  # most teacher traces in a failed group
+    shift: float = 0.1,  # probability at which a teacher token has weight 1/2
+    entropy: float = 0.001,  # weight of the entropy bonus
 ) -> Run:
-    """Traces stand in a group only where nobody was right; all else is Dr. GRPO."""
+    """Dr. GRPO with teacher traces in failed groups."""
     return setting.run(
         "ampo",
         GroupMean(),

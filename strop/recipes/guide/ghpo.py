@@ -1,15 +1,15 @@
-"""A growing part of the solution in the prompt, only where every rollout failed; trained as it was read.
+"""GHPO: GRPO in which failed groups are resampled with a growing prefix of the solution in the prompt.
 
 Title: GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning
 Paper: arXiv 2507.10628 (2025)
 Claim: About 5 % better on average than GRPO and curricula, over six mathematics benchmarks.
-Reading: A wave of which no rollout was right is replaced by one that reads the first 25 % of the solution's characters,
-    then 50 %, then 75 %; the last wave is trained on whatever came of it. Only being right decides, not the form. The
-    prompt of each wave is kept; the release trains groups that were solved at an earlier rung behind another prompt
-    than they were sampled with. One optimizer step per batch and the mean over tokens, as released. The solution is the
-    environment's own working, and "hint:" the sentence before it. A wave that was cut off as a whole at the token limit
-    is not followed by another one: that says nothing about how hard the task is.
-Left out: The cold start, a fixed hint of 50 % in every prompt of the first steps (the release has it switched off).
+Reading: A group without a right rollout is resampled with the first 25 % of the solution's characters in the prompt,
+    then 50 %, then 75 %; the last one is trained on in any case. Only correctness decides, not the format. Rollouts
+    are trained with the prompt that they were sampled with; the release uses another prompt for groups that were solved
+    at an earlier hint share. One optimizer step per batch and the mean over tokens, as in the release. The solution is
+    the environment's own worked solution, after the word "hint:". If all rollouts were truncated at the token limit,
+    there is no resampling: truncation says nothing about difficulty.
+Left out: The cold start, a fixed hint of 50 % in every prompt of the first steps (disabled in the release).
 Acts: hint_share > 0 and share/guided > 0 with env=arithmetic:6
 """
 
@@ -31,12 +31,12 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import GateResult, Group, Message, Metrics, Origin, Rollout, Start
 
-# Of several waves only the last is trained on: a group that was tried anew replaces the one that failed (GHPO).
+# Only the last wave of a group is trained on: the resampled rollouts replace the failed ones (GHPO).
 
 
 @dataclass(frozen=True)
 class LastComparisonGroup(Gate):
-    """Keep the rollouts that are of the comparison group of the last one."""
+    """Keeps the rollouts in the comparison group of the last rollout."""
 
     def __call__(self, group: Group) -> GateResult:
         last = group.rollouts[-1].comparison_group
@@ -44,20 +44,20 @@ class LastComparisonGroup(Gate):
         return GateResult(replace(group, rollouts=kept) if len(kept) < len(group.rollouts) else group)
 
 
-# GHPO's hints (2507.10628): where a whole wave failed, the next one reads more of the solution, and trains with it.
+# GHPO's hints (2507.10628): after a failed wave, the next wave reads more of the solution and is trained with it.
 #
-# Reading: shares are of the characters of the environment's own working, cut wherever that is. Hinted rollouts keep the
-# prompt that they read; each wave is a comparison group of its own.
+# Reading: shares are of the characters of the environment's worked solution, cut anywhere. Hinted rollouts keep their
+# prompt; each wave is a comparison group of its own.
 
-HINT = "hint"  # the fact of what share of the working a rollout was shown
+HINT = "hint"  # the fact that holds the share of the solution in a rollout's prompt
 
 
 @dataclass(frozen=True)
 class HintLadder(Strategy):
-    """The first wave is plain; the next ones read the first 25, 50 and 75 % of the working."""
+    """A first wave without hints, then waves with the first 25, 50 and 75 % of the worked solution in the prompt."""
 
     envs: tuple[Environment, ...]
-    shares: tuple[float, ...] = (0.25, 0.5, 0.75)  # of the working, one rung after the other
+    shares: tuple[float, ...] = (0.25, 0.5, 0.75)  # of the worked solution, in the order of waves
 
     def __post_init__(self) -> None:
         if not self.shares or list(self.shares) != sorted(self.shares) or not 0 < self.shares[0] <= self.shares[-1] < 1:
@@ -68,15 +68,15 @@ class HintLadder(Strategy):
             return await together(play(start) for start in starts)
         rung = len({rollout.comparison_group for rollout in group.rollouts}) - 1
         share = self.shares[min(rung, len(self.shares) - 1)]
-        told = working(self.envs, group.task)
-        messages = with_hint(group.task, told[: round(share * len(told))])
+        solution = working(self.envs, group.task)
+        messages = with_hint(group.task, solution[: round(share * len(solution))])
         return await together(_guided(start, messages, share, play) for start in starts)
 
     def problems(self, run: Run) -> list[str]:
         return without_hints(self.envs)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What share of the working the trained rollouts were shown, on average; plain ones none."""
+        """The mean share of the solution in the prompts of trained rollouts."""
         shown = [rollout.facts.get(HINT, 0.0) for group in groups for rollout in group.scored]
         return {"hint_share": sum(shown) / max(len(shown), 1)}
 
@@ -86,16 +86,16 @@ async def _guided(start: Start, messages: tuple[Message, ...], share: float, pla
     return replace(rollout, facts=rollout.facts | {HINT: share})
 
 
-_SHARES = (0.25, 0.5, 0.75)  # of the solution, one wave after the other
-_EPSILON = 1e-4  # beside the spread of rewards
+_SHARES = (0.25, 0.5, 0.75)  # of the solution, in the order of waves
+_EPSILON = 1e-4  # added to the standard deviation of rewards
 
 
 def ghpo(
     setting: Setting = Setting(),
-    form: float = 0.5,  # weight of the reward for a completion of the right form; being right weighs 1
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    form: float = 0.5,  # weight of the format reward; correctness has weight 1
+    clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
-    """Up to three more waves, with hints of 25, 50 and 75 % of the working, until one rollout is right."""
+    """Up to three more waves, with hints of 25, 50 and 75 % of the solution, until one rollout is right."""
     run = setting.run(
         "ghpo",
         GroupStandard(_EPSILON),

@@ -1,14 +1,14 @@
-"""A hint only where every rollout failed, and a loss that makes the policy find the same answer without it.
+"""Guide-GRPO: failed groups are resampled with a hint and trained without it, by a shaped off-policy ratio.
 
 Title: Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models
 Paper: arXiv 2506.13923 (2025)
 Claim: Up to 4 % better on average than GRPO at 7B and 32B, over mathematics benchmarks.
-Reading: Hinted rollouts are sampled behind the hinted prompt and trained behind the plain one; their ratio is of the
-    new policy without the hint to the old one with it, shaped and not clipped. Hints are the first steps of the
-    environment's own working, in place of a larger model's advice. Two optimizer steps per batch and the mean over
-    rollouts are the release's (64 of 128 tasks each, one rollout in a micro-batch); its second clip range is set there
-    and not used. A task whose rollouts were all cut off at the token limit gets no hint: that says nothing about how
-    hard it is.
+Reading: Hinted rollouts are sampled with the hinted prompt and trained with the plain one; their importance ratio is
+    the new policy without the hint over the old one with it, shaped instead of clipped. Hints are the first steps of
+    the environment's worked solution, in place of a larger model's advice. Two optimizer steps per batch and the mean
+    over rollouts are the release's (64 of 128 tasks each, one rollout per micro-batch); its second clip range is set
+    there and not used. A task whose rollouts were all truncated at the token limit gets no hint: truncation says
+    nothing about difficulty.
 Left out: Guide-PPO, and hints that differ between the rollouts of a group.
 Acts: share/guided > 0
 """
@@ -37,7 +37,7 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.means import SequenceMean
 from strop.types import GateResult, Group, Message, Metrics, Origin, Rollout, Start
 
-# Dynamic sampling by comparison group: of a group with several sets of siblings those stay that have contrast.
+# Dynamic sampling per comparison group: only comparison groups with reward variance are kept.
 #
 # Guide (2506.13923) drops tasks that are all right, and hinted rollouts that are all right or all wrong.
 
@@ -46,8 +46,9 @@ _ROUNDING = 1e-9  # of weighted sums
 
 @dataclass(frozen=True)
 class ContrastInComparisonGroup(Gate):
-    """Keep comparison groups whose rewards differ; a group without such a one is dropped. With one comparison group:
-    ZeroVariance.
+    """Keeps comparison groups whose rewards differ, and drops a group that has none.
+
+    With a single comparison group it equals ZeroVariance.
     """
 
     min_group: ClassVar[int] = 2
@@ -59,61 +60,60 @@ class ContrastInComparisonGroup(Gate):
         flat = {comparison_group for comparison_group, paid in rewards.items() if max(paid) - min(paid) <= _ROUNDING}
         kept = [rollout for rollout in group.scored if rollout.comparison_group not in flat]
         if not kept:
-            return GateResult(None, f"no contrast within any of {len(rewards)} comparison groups")
+            return GateResult(None, f"no reward variance in any of {len(rewards)} comparison groups")
         return GateResult(replace(group, rollouts=kept) if flat else group)
 
 
-# Guide's rollouts (2506.13923): where a whole wave failed, the next one reads a hint, and is trained without it.
+# Guide's rollouts (2506.13923): after a failed wave, the next wave reads a hint and is trained without it.
 #
-# Reading: the paper's hints are a larger model's, from a known solution; here they are the first steps of the
-# environment's
-# own working. Hinted rollouts are compared among themselves: they are a comparison group of their own.
+# Reading: the paper's hints are written by a larger model from a known solution; here they are the first steps of the
+# environment's worked solution. Hinted rollouts are a comparison group of their own.
 
 COMPARISON_GROUP = "hinted"
 
 
 @dataclass(frozen=True)
 class HintedWhenLost(Strategy):
-    """The first wave is plain; every later one is sampled with a hint and told as if there had been none."""
+    """A first wave without hints; later waves are sampled with a hint that is removed before training."""
 
     envs: tuple[Environment, ...]
-    steps: int = 1  # of the working that a hint shows
+    steps: int = 1  # steps of the worked solution in a hint
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not group.rollouts:
             return await together(play(start) for start in starts)
         messages = hinted(self.envs, group.task, self.steps)
-        return await together(_retold(start, messages, play) for start in starts)
+        return await together(_without_hint(start, messages, play) for start in starts)
 
     def problems(self, run: Run) -> list[str]:
         return without_hints(self.envs)
 
 
-async def _retold(start: Start, messages: tuple[Message, ...], play: Player) -> Rollout:
+async def _without_hint(start: Start, messages: tuple[Message, ...], play: Player) -> Rollout:
     rollout = await play(replace(start, messages=messages, origin=Origin.GUIDED, comparison_group=COMPARISON_GROUP))
     return play.retold(rollout, rollout.task.messages) if rollout.turns else rollout
 
 
-# Guide's loss on hinted rollouts (2506.13923): a bounded importance weight in place of a clip.
+# Guide's loss on hinted rollouts (2506.13923): a bounded importance weight instead of clipping.
 #
-# The ratio is of the policy without the hint to the policy that read it, so that it starts far from 1. Reading: its
-# bound is the quantile over the rollout's own tokens, which is the release's with one rollout in each micro-batch, and
-# does not depend on how a step is split.
+# The ratio is the policy without the hint over the policy with it, so it starts far from 1. Reading: g is the quantile
+# over the rollout's own tokens, as in the release with one rollout per micro-batch, and does not depend on how a step
+# is split.
 
 
 @dataclass(frozen=True)
 class ShapedRatio(Loss):
-    """-A * r / (r + g): r is policy / behaviour, g the `quantile` of r over the rollout's tokens, at least `least`.
+    """-A * r / (r + g): r is policy / behavior, g the `quantile` of r over the rollout's tokens, at least `least`.
 
     The gradient is that of -A * log policy, times r * g / (r + g)^2: at most 1/4, for tokens with r near g.
     """
 
-    quantile: float = 0.9  # of a rollout's ratios, which becomes g
-    least: float = 1e-4  # bound of g from below
+    quantile: float = 0.9  # of a rollout's ratios; its value is g
+    least: float = 1e-4  # lower bound of g
     weight: float = 1.0
 
-    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
-    corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
+    contains_ratio: ClassVar[bool] = True  # a correction would count the ratio twice
+    corrects: ClassVar[bool] = True  # truncation would change the sampling distribution that it weights by
 
     def __post_init__(self) -> None:
         if not 0 <= self.quantile <= 1 or self.least <= 0:
@@ -129,7 +129,7 @@ class ShapedRatio(Loss):
         return loss, {"ratio": batch.metric(ratio), "shaped": batch.metric(shaped)}
 
     def _bounds(self, ratio: Tensor, batch: Batch) -> Tensor:
-        """Of each rollout; of one without a token it is never used: [A]."""
+        """g of each rollout; 1, and unused, for a rollout without tokens: [A]."""
         bounds = ratio.new_ones(batch.num_rollouts)
         for index in batch.rollouts[batch.trainable].unique().tolist():  # type: ignore[no-untyped-call]
             own = ratio[batch.trainable & (batch.rollouts == index)]
@@ -139,11 +139,11 @@ class ShapedRatio(Loss):
 
 def guide(
     setting: Setting = Setting(),
-    steps_shown: int = 1,  # of the working, in a hint
-    quantile: float = 0.9,  # of a hinted rollout's ratios, at which its weight is one half
-    clip: float = 0.2,  # a token of a plain rollout whose ratio left 1 by more gets no gradient
+    steps_shown: int = 1,  # steps of the worked solution in a hint
+    quantile: float = 0.9,  # of a hinted rollout's ratios; tokens at this ratio get weight 1/2
+    clip: float = 0.2,  # PPO clip range for rollouts without a hint
 ) -> Run:
-    """A second wave of group_size rollouts reads a hint where the first one failed; the hint is not trained on."""
+    """After a failed first wave, group_size rollouts with a hint; they are trained without it."""
     run = setting.run(
         "guide",
         GroupStandard(),

@@ -1,15 +1,15 @@
-"""A plan first, several ways to work it out, and pay for plans that lead there often.
+"""PTA-GRPO: plan first, several rollouts per plan, and a reward for plans whose rollouts are often right.
 
 Key: pta-grpo
 Title: Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning
 Paper: arXiv 2510.01833 (2025)
 Claim: Better than GRPO and other baselines on ten mathematics benchmarks, for models of 3B to 14B.
-Reading: The warm-up imitates the environments' solutions with a plan before each: their steps without results, in place
-    of a larger model's summaries. Then 3 plans for a task and 3 rollouts of each; a rollout is paid for being right,
-    for how often its plan's rollouts are right, and a tenth for its form; the paper's weights were not found. Tokens of
-    a plan are trained once and credited with the mean of its rollouts. All rollouts of a group are compared, in units
-    of their spread. Optimizer steps per batch are not known: one.
-Left out: A pay for short plans, which reviews mention and do not spell out.
+Reading: The warm-up imitates the environments' worked solutions with a plan before each: their steps without results,
+    in place of a larger model's summaries. Then 3 plans per task and 3 rollouts per plan. A rollout is rewarded for
+    being right, for how often its plan's rollouts are right, and with weight 0.1 for its format; the paper's weights
+    were not found. Tokens of a plan are trained once, with the mean advantage of its rollouts. All rollouts of a group
+    are normalized together. The number of optimizer steps per batch was not found: one.
+Left out: A reward for short plans, which reviews mention without a formula.
 Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=12, env=arithmetic:1
 """
 
@@ -37,34 +37,34 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Origin, Rollout, Start, Task
 
-# Plans: how a completion's working will go, without its results, between <plan> and </plan> before it.
+# Plans: the steps of a chain of thought without their results, between <plan> and </plan> before the completion.
 
 PLAN, PLANNED = "<plan>", "</plan>"
 
 
 def planned(completion: str) -> str:
-    """A completion with its plan before it; where it shows no working there is none to plan."""
+    """The completion with its plan before it; unchanged without a chain of thought."""
     plan = plan_of(completion)
     return f"{PLAN}{plan}{PLANNED}{completion}" if plan else completion
 
 
 def plan_of(completion: str) -> str:
-    """The left side of each step of the working, with ? for the result of the step before: `47+12 ?+30`."""
-    working = between(completion, OPEN, CLOSE)
+    """The left side of each step of the chain of thought, with ? for the previous step's result: `47+12 ?+30`."""
+    thought = between(completion, OPEN, CLOSE)
     before, found = "", list[str]()
-    for step in working[0].split() if working else ():
+    for step in thought[0].split() if thought else ():
         left, _, result = step.partition("=")
         found.append(re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", "?", left, count=1) if before else left)
         before = result
     return " ".join(found)
 
 
-# A reward for completions of several tagged parts: a plan, then a thought, then the answer (PTA-GRPO, 2510.01833).
+# Format reward for tagged parts: a plan, then a chain of thought, then the answer (PTA-GRPO, 2510.01833).
 
 
 @dataclass(frozen=True)
 class InParts(Reward):
-    """1 where the last completion is `<tag>...</tag>` for each of the tags, each once, and then an answer; else 0."""
+    """1 if the last completion is one `<tag>...</tag>` per tag, in order, followed by an answer; else 0."""
 
     tags: tuple[str, ...] = ("plan", "think")  # of the parts, in order
     weight: float = 1.0
@@ -73,7 +73,7 @@ class InParts(Reward):
 
     def __post_init__(self) -> None:
         if not self.tags or not all(self.tags):
-            raise ConfigurationError(f"InParts needs the names of tags, got {self.tags}")
+            raise ConfigurationError(f"InParts needs at least one tag and no empty one, got {self.tags}")
 
     def __call__(self, group: Group) -> list[float]:
         return [float(self._is_laid_out(rollout.completion)) for rollout in group.rollouts]
@@ -88,14 +88,14 @@ class InParts(Reward):
         return bool(left)
 
 
-# Let the environment show its solution with a plan before it (PTA-GRPO, 2510.01833): what the policy imitates at first.
+# Demonstrations with plans, for the warm-up (PTA-GRPO, 2510.01833).
 #
 # Reading: the paper's plans are a larger model's summaries; here they are the steps without their results.
 
 
 @dataclass(frozen=True)
 class DemonstratePlan(Agent):
-    """`inner` shows what the environment demonstrates, each completion with its plan."""
+    """The demonstrations of `inner`, with a plan before each completion."""
 
     inner: Agent
 
@@ -105,18 +105,15 @@ class DemonstratePlan(Agent):
         return await self.inner.rollout(task, dialogue, Rewritten(episode, planned))
 
 
-# PTA-GRPO's plans (2510.01833): each rollout begins with a plan, and others work it out anew.
+# PTA-GRPO's plans (2510.01833): several rollouts continue each plan.
 #
-# Readings: a plan is written once, in the first rollout of its kind, and given to the others; so it is trained once. An
-# rollout without a plan, or that says nothing behind it, stays alone.
+# Readings: the first rollout of a plan samples it, the others have it as a prefix, so its tokens are trained once. A
+# rollout without a plan, or with nothing after it, gets no siblings.
 
 
 @dataclass
 class Plans(Strategy):
-    """Every start writes a plan and works it out; `chains` - 1 more rollouts work out the same one.
-
-    M starts make up to M * chains rollouts.
-    """
+    """One plan per start, and `chains` rollouts that continue it: the start's own and `chains` - 1 branches."""
 
     chains: int = 3  # rollouts of each plan
 
@@ -124,7 +121,7 @@ class Plans(Strategy):
 
     def __post_init__(self) -> None:
         if self.chains < 2:
-            raise ConfigurationError(f"Plans needs chains >= 2, or a plan is tried once, got {self.chains}")
+            raise ConfigurationError(f"Plans needs chains >= 2 rollouts per plan, got {self.chains}")
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy
@@ -136,9 +133,9 @@ class Plans(Strategy):
         return [*roots, *await together(branched(start, play) for start in forks)]
 
     def _end(self, root: Rollout) -> int:
-        """Tokens of the plan; 0 where there is none, or nothing behind it."""
+        """Number of tokens of the plan; 0 without a plan, or with nothing after it."""
         if self._policy is None:
-            raise ConfigurationError("Plans does not know how completions are written: call meet(policy) first")
+            raise ConfigurationError("Plans has no policy yet: call meet(policy) first")
         tokens, template = root.turns[0].tokens, self._policy.template
         at = template.text(tokens).find(PLANNED)
         if at < 0:
@@ -149,12 +146,12 @@ class Plans(Strategy):
 
 def pta_grpo(
     setting: Setting = Setting(group_size=3),
-    chains: int = 3,  # rollouts of each plan
-    taught: int = 40,  # steps of supervised training on plans before
-    quality: float = 1.0,  # weight of the pay for a plan's rollouts
-    form: float = 0.1,  # weight of the pay for a plan, a thought and an answer
+    chains: int = 3,  # rollouts per plan
+    taught: int = 40,  # steps of supervised warm-up on plans
+    quality: float = 1.0,  # weight of the plan's success rate in the reward
+    form: float = 0.1,  # weight of the format reward: a plan, a chain of thought and an answer
 ) -> Run:
-    """group_size is the number of plans; a group is up to chains times as many rollouts."""
+    """group_size is the number of plans; a group holds up to chains times as many rollouts."""
     run = setting.run(
         "pta_grpo",
         AlongTree(GroupStandard(), "mean"),

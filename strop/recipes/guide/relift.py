@@ -1,16 +1,17 @@
-"""Reinforcement learning, and now and then a supervised step on demonstrations of what nobody solved.
+"""ReLIFT: RL interleaved with supervised steps on demonstrations of tasks that no rollout solved.
 
 Title: Learning What Reinforcement Learning Can't: Interleaved Online Fine-Tuning for Hardest Questions
 Paper: arXiv 2506.07527 (2025)
 Claim: 5.2 points above RL alone, averaged over six benchmarks, with 13 % of the demonstrations.
-Reading: A task all of whose rollouts were paid 0 is shown once; demonstrations wait until there are enough for a step
-    of their own, which follows the batch's others, newest first. Groups are compared with their mean, ratios are not
-    clipped and tokens are summed over a constant; a supervised step is a mean over tokens with a bonus on entropy. Two
-    optimizer steps per batch (64 of 128 tasks), gradients of a norm of at most 0.7. The paper collects 128
-    demonstrations, one batch's worth of tasks; here 8 are. Later scripts of the release clip and collect 64. A task
-    whose rollouts were all cut off at the token limit is not shown: that says nothing about how hard it is.
-Left out: Adam moments of its own for the supervised steps: both kinds share one optimizer. The price of wrong formats,
-    which no environment here has.
+Reading: A task whose rollouts all have reward 0 is demonstrated once. Demonstrations wait until there are enough for an
+    optimizer step of their own, which follows those of the batch, newest first. Advantages are rewards minus the group
+    mean, ratios are not clipped, and token sums are divided by a constant; a supervised step is a mean over tokens with
+    an entropy bonus. Two optimizer steps per batch (64 of 128 tasks), gradient norm clipped at 0.7. The paper collects
+    128 demonstrations, as many as the tasks of a batch; this recipe 8. Later scripts of the release clip ratios and
+    collect 64. A task whose rollouts were all truncated at the token limit is not demonstrated: truncation says nothing
+    about difficulty.
+Left out: Separate Adam moments for supervised steps: both kinds of steps share one optimizer. The penalty for wrong
+    formats, which no environment here has.
 Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 """
 
@@ -37,16 +38,14 @@ from strop.training.reductions.means import ConstantLength, TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import FloatArray, Group, Origin, Rollout, Start
 
-# ReLIFT's demonstrations (2506.07527): where a whole wave failed, the next one is an expert's.
+# ReLIFT's demonstrations (2506.07527): after a failed wave, an expert solves the task.
 
 COMPARISON_GROUP = "shown"
 
 
 @dataclass(frozen=True)
 class ShownWhenLost(Strategy):
-    """The first wave is the policy's own; every later one is played by `expert`, and is a comparison group of its
-    own.
-    """
+    """A first wave of the policy; later waves of `expert`, in a comparison group of their own."""
 
     expert: Agent
 
@@ -56,12 +55,12 @@ class ShownWhenLost(Strategy):
         return await together(play(replace(start, comparison_group=COMPARISON_GROUP), self.expert) for start in starts)
 
 
-# One reduction for steps of demonstrations, another for all others (ReLIFT, 2506.07527).
+# Separate reductions for supervised steps and for all others (ReLIFT, 2506.07527).
 
 
 @dataclass(frozen=True)
 class TaughtApart(Reduction):
-    """`taught` where every rollout that counts is a teacher's, else `own`."""
+    """`taught` for a step whose scored rollouts are all a teacher's, else `own`."""
 
     own: Reduction
     taught: Reduction
@@ -72,16 +71,16 @@ class TaughtApart(Reduction):
         return self.taught(groups) if is_taught else self.own(groups)
 
 
-_NORM = 0.7  # of a step's gradient, at most
-_UNBOUNDED = 1e9  # a ratio never gets there: its logarithm is held within 20
+_NORM = 0.7  # gradient clipping
+_UNBOUNDED = 1e9  # no ratio reaches it: log ratios are clamped to 20
 
 
 def relift(
     setting: Setting = Setting(),
-    collected: int = 8,  # demonstrations of one supervised step
-    entropy: float = 0.001,  # weight of the bonus in supervised steps
+    collected: int = 8,  # demonstrations per supervised step
+    entropy: float = 0.001,  # weight of the entropy bonus in supervised steps
 ) -> Run:
-    """One demonstration of each task that all rollouts failed at; trained on apart, once there are enough."""
+    """One demonstration of each failed task; a supervised step once there are `collected` of them."""
     shown = (Origin.TEACHER,)
     return setting.run(
         "relift",

@@ -1,17 +1,15 @@
-"""A rubric pays, and while the policy is new its siblings read more or less of it; trained as if they had not.
+"""RuscaRL: GRPO on rubric rewards; early in training, siblings read decreasing parts of the rubric as a scaffold.
 
 Title: Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning for General LLM Reasoning
 Paper: arXiv 2508.16949 (2025)
 Claim: From 23.6 to 50.3 on HealthBench-500 at 7B, where the same without the scaffold stays behind.
-Reading: Old log-probabilities are the policy's behind the plain prompt, so that ratios begin at 1: the scaffold is not
-    corrected for, by choice of the paper. The scaffold falls at a fifth of the run, almost at once. Rules stand for the
-    task generator and the judge of rubrics: an item for each step of a sum, 5 points each. Temperature 0.7, two
-    optimizer steps
-    per batch and the mean over tokens, as released. What the environment would have paid is logged beside it and weighs
-    nothing.
-Left out: A sentence that forbids to mention the rubric, and the system prompt as its place: the bundled model reads
-    neither (`Scaffolded.shows` is where both go). Sampling within a mass of 0.8 and of the 20 likeliest tokens: ratios
-    would be of another distribution than the one sampled from.
+Reading: Old log-probabilities are computed with the plain prompt, so that ratios start at 1: the scaffold is not
+    corrected for, as in the paper. The scaffold falls steeply at one fifth of the run. Stand-in rules replace the LLMs
+    that write and judge rubrics: one item per step of a sum, 5 points each. Temperature 0.7, two optimizer steps per
+    batch and the mean over tokens, as in the release. The environment's own reward is logged with weight 0.
+Left out: The sentence that forbids mentioning the rubric, and its place in the system prompt: the bundled model reads
+    neither (`Scaffolded.shows` takes both). Top-p 0.8 and top-k 20 sampling: ratios would belong to another
+    distribution than the one sampled from.
 Acts: scaffold_share > 0 and reward/rubric_points > 0 with steps=3, env=arithmetic:6
 """
 
@@ -43,28 +41,28 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
 
-# RuscaRL's reward (2508.16949): points of the rubric's items that a completion meets, over all that could be earned.
+# RuscaRL's reward (2508.16949): points of the rubric items that a completion meets, over all positive points.
 #
-# Reading: a verdict that is neither yes nor no is none; a rollout with an item that nobody judged has no reward.
+# Reading: a verdict other than yes or no does not count; a rollout with an unjudged item has no reward.
 
 
 @dataclass(frozen=True)
 class RubricPoints(Reward):
-    """sum(points of items that are met) / sum(positive points): at most 1, and below 0 for what must not be done."""
+    """sum(points of items that are met) / sum(positive points): at most 1; negative items can make it negative."""
 
-    task_generator: LLMClient  # who writes rubrics
-    judge: LLMClient  # who says whether a completion meets an item
+    task_generator: LLMClient  # writes rubrics
+    judge: LLMClient  # judges whether a completion meets an item
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # it waits, and its LLM clients do the work
+    is_inline: ClassVar[bool] = True  # it only waits for its LLM clients
 
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
             return []
         items = await rubric_of(group.task, self.task_generator)
-        return await all_of(self._mark(rollout, items) for rollout in group.rollouts)
+        return await all_of(self._score(rollout, items) for rollout in group.rollouts)
 
-    async def _mark(self, rollout: Rollout, items: list[Item]) -> float:
+    async def _score(self, rollout: Rollout, items: list[Item]) -> float:
         verdicts = await all_of(self._verdict(rollout, item) for item in items)
         rollout.facts |= {f"{FACT}{place}": float(met) for place, met in enumerate(verdicts) if met is not None}
         if any(met is None for met in verdicts):
@@ -77,27 +75,27 @@ class RubricPoints(Reward):
         return is_met(await verdict(self.judge, asked, YES_OR_NO))
 
 
-# RuscaRL's scaffold (2508.16949): siblings read more or less of the rubric, ever less of it, and train without it.
+# RuscaRL's scaffold (2508.16949): siblings read parts of the rubric, less and less of it, and are trained without it.
 #
-# Readings: the first of n siblings reads most, the last nothing. Items are drawn by chance and keep their order. They
-# stand behind the question; the paper has them in the system prompt. Where nobody writes a rubric, rollouts are plain.
+# Readings: the first of n siblings reads most, the last nothing. Items are a random subset in their order. They follow
+# the question; the paper has them in the system prompt. If no rubric can be written, rollouts have no scaffold.
 
-SCAFFOLD = "scaffold"  # the fact of what share of the rubric a rollout was shown
+SCAFFOLD = "scaffold"  # the fact that holds the share of the rubric in a rollout's prompt
 _LARGEST = 700.0  # exponent
 
 
 @dataclass(frozen=True)
 class Scaffolded(Strategy):
-    """Sibling i of n is shown round(share * items), share = (n - 1 - i) / (n - 1) / (1 + exp(steepness * (x - fall))).
+    """Sibling i of n reads round(share * items), share = (n - 1 - i) / (n - 1) / (1 + exp(steepness * (x - fall))).
 
-    x is how much of the run is over, from 0 to 1.
+    x is the elapsed fraction of the run.
     """
 
-    task_generator: LLMClient  # who writes rubrics, the same as the reward's
+    task_generator: LLMClient  # writes rubrics, the same as the reward's
     steps: int  # of the run
-    fall: float = 0.2  # where half of the scaffold is gone, as a share of the run
+    fall: float = 0.2  # fraction of the run at which half of the scaffold is gone
     steepness: float = 125.0  # of the fall
-    shows: str = "{question} hint: {items}"  # what is read
+    shows: str = "{question} hint: {items}"  # prompt with the scaffold
 
     def __post_init__(self) -> None:
         if self.steps < 1 or "{question}" not in self.shows or "{items}" not in self.shows:
@@ -107,7 +105,7 @@ class Scaffolded(Strategy):
 
     def problems(self, run: Run) -> list[str]:
         few = run.budget.size is not None and run.budget.size < 2
-        return ["siblings are shown different shares of a rubric: need group_size >= 2, got 1"] if few else []
+        return ["siblings read different shares of a rubric: need group_size >= 2, got 1"] if few else []
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         try:
@@ -119,17 +117,17 @@ class Scaffolded(Strategy):
         ]
         played = zip(starts, counts, strict=True)
         return await together(
-            self._rollout(start, group.task, _drawn(items, count, start), play) for start, count in played
+            self._rollout(start, group.task, _sampled(items, count, start), play) for start, count in played
         )
 
     def share(self, index: int, size: int, version: int) -> float:
-        """Of the rubric, for this sibling."""
+        """Share of the rubric that this sibling reads."""
         over = version / max(self.steps - 1, 1)
         faded = 1 / (1 + math.exp(min(self.steepness * (over - self.fall), _LARGEST)))
         return (size - 1 - index) / max(size - 1, 1) * faded
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The mean share of the rubric that rollouts were shown."""
+        """The mean share of the rubric in the rollouts' prompts."""
         shown = [rollout.facts.get(SCAFFOLD, 0.0) for group in groups for rollout in group.scored]
         return {"scaffold_share": sum(shown) / max(len(shown), 1)}
 
@@ -137,27 +135,27 @@ class Scaffolded(Strategy):
         shown, share = items
         if not shown:
             return await play(start)
-        rollout = await play(replace(start, messages=self._told(task, shown), origin=Origin.GUIDED))
-        told = play.retold(rollout, task.messages) if rollout.turns else rollout
-        return replace(told, facts=told.facts | {SCAFFOLD: share})
+        rollout = await play(replace(start, messages=self._with_items(task, shown), origin=Origin.GUIDED))
+        plain = play.retold(rollout, task.messages) if rollout.turns else rollout
+        return replace(plain, facts=plain.facts | {SCAFFOLD: share})
 
-    def _told(self, task: Task, items: list[str]) -> tuple[Message, ...]:
+    def _with_items(self, task: Task, items: list[str]) -> tuple[Message, ...]:
         *before, last = task.messages
         text = self.shows.replace("{question}", last.content).replace("{items}", " ".join(items))
         return (*before, replace(last, content=text))
 
 
-def _drawn(items: Sequence[Item], count: int, start: Start) -> tuple[list[str], float]:
-    """So many items by chance, in their order, and what share they are."""
+def _sampled(items: Sequence[Item], count: int, start: Start) -> tuple[list[str], float]:
+    """A random subset of `count` items in their order, and its share of all items."""
     places = np.random.default_rng(start.key).permutation(len(items))[:count]
     return [items[place].text for place in sorted(places.tolist())], count / max(len(items), 1)
 
 
 def ruscarl(
     setting: Setting = Setting(env="arithmetic:6", temperature=0.7),
-    fall: float = 0.2,  # where half of the scaffold is gone, as a share of the run
-    steepness: float = 125.0,  # of its fall
-    kl: float = 0.001,  # weight of the distance from the first weights
+    fall: float = 0.2,  # fraction of the run at which half of the scaffold is gone
+    steepness: float = 125.0,  # of the scaffold's fall
+    kl: float = 0.001,  # weight of the KL penalty to the initial policy
 ) -> Run:
     """Siblings read from all of the rubric down to nothing, until the scaffold falls."""
     task_generator, judge = (Procedural(rule) for rule in (written_rubric, judged_rubric))
@@ -166,7 +164,7 @@ def ruscarl(
         GroupStandard(),
         (Clip(0.2, 0.2, anchor="proximal"), Kl(weight=kl)),
         strategy=Scaffolded(task_generator, setting.steps, fall, steepness),
-        correction=Clamped(1.0, 1.0, target="proximal"),  # on purpose: the scaffold counts as if it had not been there
+        correction=Clamped(1.0, 1.0, target="proximal"),  # as in the paper, the scaffold is not corrected for
         minibatches=2,
     )
     truth = measured(run.envs)

@@ -152,7 +152,7 @@ def test_refuses_what_cannot_work(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
         check(build(recipe_named("seele"), {"env": "keyvalue:2"}))
     with pytest.raises(ConfigurationError, match="call meet"):
-        ResponsiveHints((ENV,))._begun(ENV.task(0), "1")
+        ResponsiveHints((ENV,))._prefix(ENV.task(0), "1")
     env = Verbose(5)
     strategy = ResponsiveHints((env,))
     run = make_run(envs=(env,), sampler=Few((env,), 4), engine=Scripted(completion), strategy=strategy)

@@ -32,4 +32,6 @@ def test_with_one_comparison_group_a_group_stays_or_goes_as_a_whole() -> None:
 
 def test_what_failed_makes_no_contrast() -> None:
     assert kept(in_comparison_groups([0.0, 0.0, 1.0], ["", "", ""], failed=(2,))) is None
-    assert ContrastInComparisonGroup()(make_group([0.5, 0.5])).reason == "no contrast within any of 1 comparison groups"
+    assert (
+        ContrastInComparisonGroup()(make_group([0.5, 0.5])).reason == "no reward variance in any of 1 comparison groups"
+    )

@@ -168,5 +168,5 @@ def test_refuses_what_cannot_work() -> None:
         Plans(1)
     with pytest.raises(ConfigurationError, match="call meet"):
         Plans()._end(make_group([0.0]).rollouts[0])
-    with pytest.raises(ConfigurationError, match="InParts needs the names of tags"):
+    with pytest.raises(ConfigurationError, match="InParts needs at least one tag"):
         InParts(())
