@@ -1,13 +1,13 @@
-"""Generation and training decoupled, on tasks that come back: few rollouts of easy ones, old successes for hard ones.
+"""DART: asynchronous GRPO on recurring tasks, with rollout budgets by success rate, replayed successes, entropy filter.
 
 Title: Efficient Multi-turn RL for GUI Agents via Decoupled Training and Adaptive Data Curation
 Paper: arXiv 2509.23866 (2025)
 Claim: 42.13 % on OSWorld, 14.61 points above the base model, at 1.9 times the training throughput.
-Reading: Of the limit on turns only the idea is published: those of the longest success so far. The share of 80 % of
-    steps could not be checked, and the release has it commented out; turns left out keep their place in the mean. A
-    group is what a task got at once, at most 8 rollouts and at least 2, so that none has to be cut to 8; the release
-    collects a task's rollouts over versions, and lets an easy one have a single one. Optimizer steps
-    per batch were not found: four.
+Reading: Of the turn limit only the idea is published: the length of the longest success so far. The share of 80 % of
+    steps could not be checked, and the release has it commented out; filtered turns stay in the denominator. A group
+    is what a task gets at once, at most 8 rollouts and at least 2, so none has to be cut to 8; the release collects a
+    task's rollouts over versions, and may give an easy task a single one. The number of optimizer steps per batch was
+    not found: four.
 Left out: Screens: the environments here are the package's own. Engines replaced one at a time.
 Acts: correction < 1 and credit_beside_rewards > 0 and clipped_share > 0
 """
@@ -36,30 +36,30 @@ from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import ENTROPY, PolicyStatistic
 from strop.types import GateResult, Group, Rollout
 
-# DART's budget by task (2509.23866): few rollouts of what is mostly solved, and none longer than a success has been.
+# DART's budget per task (2509.23866): fewer rollouts of mostly solved tasks, and a turn limit from past successes.
 #
-# The number of rollouts is the release's rule. Of the limit on turns only the idea is published; this is its plainest
-# reading: those of the longest success so far, and no limit before the first. One group in eight has none either: what
-# is cut at the longest success could never show a longer one.
+# The number of rollouts is the release's rule. Of the turn limit only the idea is published; this is its plainest
+# reading: the length of the longest success so far, and no limit before the first. One group in eight has no limit,
+# because rollouts cut at the longest success could never show a longer one.
 
-_KNOWN = 10_000  # tasks remembered, the latest
-_LOOKS = 1 / 8  # of the groups, at random by their numbers: without a limit on turns
+_KNOWN = 10_000  # remembered tasks, the latest
+_UNLIMITED = 1 / 8  # share of groups without a turn limit, at random by group number
 
 
 @dataclass
 class BySuccess(Budget):
     """`size` rollouts while a task's success p is below `easy`, else max(least, floor((size + 1) / p - (size - 1))).
 
-    p is over the task's latest `size` own rollouts; a rollout with more than half of the reward is a success. At the
-    paper's size of 8 that is 9 / p - 7; the release has easy=1, so that only what is always solved gets fewer.
+    p is over the task's latest `size` own rollouts; a reward above 0.5 is a success. At the paper's size of 8 the rule
+    is 9 / p - 7; the release has easy=1, so that only tasks that are always solved get fewer.
     """
 
     size: int = 8  # rollouts of a task that is not easy
-    easy: float = 0.6  # success from which a task gets fewer
-    least: int = 2  # rollouts of any task
+    easy: float = 0.6  # success rate from which a task gets fewer rollouts
+    least: int = 2  # minimum rollouts of a task
 
     _latest: dict[str, list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # success, in turns
+    _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # turns of a success
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.size or not 0 < self.easy <= 1:
@@ -74,13 +74,13 @@ class BySuccess(Budget):
         share = sum(seen) / len(seen) if seen else 0.0
         if share < self.easy:
             return self.size
-        wanted = math.floor((self.size + 1) / share - (self.size - 1) + 1e-9)  # 0.9 is no binary number
+        wanted = math.floor((self.size + 1) / share - (self.size - 1) + 1e-9)  # 0.9 is not exact in binary
         return min(max(wanted, self.least), self.size)
 
     def turns(self, group: Group) -> int:
-        """Those of the task's longest success; 0 before the first, and now and then after it."""
-        is_look = np.random.default_rng(group.number).random() < _LOOKS
-        return 0 if is_look else self._longest.get(group.task.id, 0)
+        """Turn limit: that of the task's longest success; 0 (none) before the first and in 1 of 8 groups."""
+        is_unlimited = np.random.default_rng(group.number).random() < _UNLIMITED
+        return 0 if is_unlimited else self._longest.get(group.task.id, 0)
 
     def observe(self, group: Group) -> None:
         own = group.own
@@ -101,21 +101,22 @@ class BySuccess(Budget):
         self._longest = {str(task): int(turns) for task, turns in state.get("longest", {}).items()}
 
 
-# DART's success pool (2509.23866): a hard task that nobody solved this time borrows its newest success.
+# DART's success pool (2509.23866): a group without a success gets the task's newest past success.
 #
-# Reading: what was borrowed has the logprobs and versions it was sampled with, so that it may be older than the lag and
-# needs a correction. A group lacks success where no reward reaches `right`; the release asks for a mean of 0, which is
-# the same for rewards of 0 and 1.
+# Reading: a replayed success keeps its logprobs and versions, so it may be older than the lag and needs a correction. A
+# group lacks a success if no reward reaches `right`; the release requires a mean of 0, which is the same for rewards of
+# 0 and 1.
 
 
 @dataclass
 class SuccessPool(Gate):
-    """Drop groups that are all right. In one without a success the oldest rollout makes room for the task's newest.
+    """Gate that drops groups without failures and replaces the oldest rollout of groups without a success.
 
-    A success has a reward of at least `right`; a task that was never solved has nothing to borrow, and is dropped too.
+    The replacement is the task's newest success, a rollout with a reward of at least `right`. Groups of tasks that were
+    never solved are dropped, too.
     """
 
-    right: float = 1.0  # reward of a right rollout
+    right: float = 1.0  # least reward of a success
     _lending: Lending = field(default_factory=Lending, init=False, repr=False, compare=False)
 
     def __call__(self, group: Group) -> GateResult:
@@ -139,21 +140,18 @@ class SuccessPool(Gate):
         self._lending.restore(state["newest"])
 
 
-# DART's choice of steps (2509.23866): only those count at which the policy was most in warning.
+# DART's step filter (2509.23866): training on the turns with the highest entropy.
 #
-# Reading: steps are turns, ranked over all rollouts of a batch; what is left out gets no advantage and keeps its place
-# in
-# the denominator. The share of 80 % could not be checked against the paper, and its release has this commented out.
+# Reading: turns are ranked over all rollouts of a batch; the others get advantage 0 and stay in the denominator. The
+# share of 80 % could not be checked against the paper, and its release has this commented out.
 
 
 @dataclass(frozen=True)
 class HighEntropySteps(Advantage):
-    """The advantage that `inner` gives, at the share of turns whose tokens have the highest mean entropy; 0
-    elsewhere.
-    """
+    """Advantages of `inner` at the share of turns with the highest mean token entropy; 0 elsewhere."""
 
     inner: Advantage
-    share: float = 0.8  # of turns that are credited
+    share: float = 0.8  # share of turns with an advantage
 
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({ENTROPY})
 
@@ -164,14 +162,14 @@ class HighEntropySteps(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
         steps = [step for group in groups for rollout in group.scored for step in _steps(rollout)]
-        steps.sort(key=lambda step: -step[0])  # stable: of equals the first stays
+        steps.sort(key=lambda step: -step[0])  # stable: ties keep their order
         for _, rollout, tokens in steps[math.ceil(self.share * len(steps) - 1e-9) :]:
             assert rollout.advantages is not None
             rollout.advantages[tokens] = 0.0
 
 
 def _steps(rollout: Rollout) -> Iterator[tuple[float, Rollout, slice]]:
-    """Mean entropy, owner and tokens of every turn in which something was written."""
+    """Mean entropy, rollout and token range of every turn with sampled tokens."""
     end = 0
     for turn in rollout.turns:
         start, end = end, end + len(turn.tokens)
@@ -181,13 +179,13 @@ def _steps(rollout: Rollout) -> Iterator[tuple[float, Rollout, slice]]:
 
 def dart(
     setting: Setting = Setting(lag=1),
-    tasks: int = 64,  # of each environment, over and over
-    easy: float = 0.6,  # success from which a task gets fewer rollouts
-    least: int = 2,  # rollouts of any task
-    share: float = 0.8,  # of turns that are credited: those of the highest entropy
+    tasks: int = 64,  # tasks of each environment, repeated
+    easy: float = 0.6,  # success rate from which a task gets fewer rollouts
+    least: int = 2,  # minimum rollouts of a task
+    share: float = 0.8,  # share of turns with an advantage: those of the highest entropy
     kl: float = 0.1,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """`tasks` of each environment over and over; clip 0.1/0.28 from the weights before the step, weights cut at 1."""
+    """GRPO with clip ranges 0.1 and 0.28 around the proximal policy, importance weights truncated at 1."""
     run = setting.run(
         "dart",
         HighEntropySteps(GroupStandard(), share),
@@ -196,6 +194,6 @@ def dart(
         gates=(SuccessPool(),),
         correction=Truncated(1.0, target="proximal"),
         reduction=SequenceMean(),
-        minibatches=4,  # or the clip, whose ratio begins at the weights before the step, never acts
+        minibatches=4,  # with 1, the ratio to the proximal policy is 1 and never clipped
     )
     return replace(run, sampler=Few(run.envs, tasks))

@@ -1,11 +1,11 @@
-"""Gradients accumulated by micro-batch while agents of several turns still talk, one step when the batch is whole.
+"""FlexMARL: on-policy GRPO with gradients accumulated by micro-batch while multi-turn rollouts are still generated.
 
 Title: Rollout-Training Co-Design for Efficient LLM-Based Multi-Agent Reinforcement Learning
 Paper: arXiv 2602.09578 (2026)
 Claim: Up to 7.3 times as fast as the systems it is compared with, at up to 5.6 times their use of the hardware.
-Reading: The pipeline that a batch's micro-batches drive, on-policy, with GRPO, for one agent of several turns.
-Left out: Weights, optimizer and table of its own for each agent, engines that move between agents, and the swap of
-    training states.
+Reading: The micro-batch pipeline, on-policy, with GRPO, for one agent of several turns.
+Left out: Separate weights, optimizer and sample table for each agent, engines that are reassigned between agents, and
+    swapping of training states.
 Acts: parts > 1
 """
 
@@ -21,5 +21,5 @@ def flexmarl(
     setting: Setting = Setting(env="guess:2"),
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
-    """What is trained first is what was finished first; the gradient is that of the whole batch."""
+    """Groups are processed in the order in which they finish; the gradient is that of the whole batch."""
     return setting.run("flexmarl", GroupStandard(), (Clip(clip, clip),), streams=True)

@@ -1,13 +1,13 @@
-"""Steps of a fixed number of tokens, and only tokens on which training and inference engine agree (IcePop, C3PO++).
+"""Ring-1T: GRPO with IcePop, which masks tokens with an engine/trainer probability mismatch, and C3PO++ token budgets.
 
 Title: Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model
 Paper: arXiv 2510.18855 (2025)
 Claim: A model of 1 trillion parameters trains stably to 93.4 on AIME 2025; C3PO++ makes the rollout phase 2.5 times and
     a whole step 1.5 times as fast at equal rewards.
 Reading: The paper gives no size of the token budget and of the pool; 1600 tokens and 16 groups fit the pocket model.
-    A rollout that survived too many updates is purged there; here a step waits for it, so that nothing is thrown away.
-    Where engine and trainer agree to rounding, as here on a CPU, IcePop's bounds mask no token.
-    A KL loss that is added would be masked like the rest; the paper's stands outside.
+    The paper purges rollouts that are too many versions old; here a step waits for them, so that none is lost. Where
+    engine and trainer agree up to rounding, as here on a CPU, IcePop's bounds mask no token. An added KL loss would be
+    masked, too; the paper's is not.
 Left out: ASystem, the paper's framework for 1 trillion parameters.
 Acts: lag > 0 and staleness > 0.001 with tokens=300
 """
@@ -31,21 +31,21 @@ from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Need
 from strop.training.trainers.torch import TorchTrainer
 
-# IcePop (Ring-1T, 2510.18855): calibrate the gap between training and inference engine, discard what leaves the band.
+# IcePop (Ring-1T, 2510.18855): correction and masking of the mismatch between trainer and engine.
 
 
 @dataclass(frozen=True)
 class IcePop(Correction):
-    """Weigh a token by k * [low <= k <= high], k = trainer's / engine's probability under the weights that sampled it.
+    """Token weight k * [low <= k <= high], k = trainer / engine probability under the weights that sampled the token.
 
-    Both sides of the band get exactly no gradient, and keep their place in the denominator. `old` is those weights at
-    any lag; `proximal`, the weights before the step, is the same at lag 0 and else takes staleness for a mismatch.
-    It belongs with a Clip anchored at the same target. [0.5, 2] was unstable in the paper, [0.4, 5] was not.
+    Tokens outside the band have no gradient and stay in the denominator. target=old is those weights at any lag;
+    proximal, the weights before the step, is the same at lag 0 and otherwise includes staleness in k. Use it with a
+    Clip of the same anchor. [0.5, 2] was unstable in the paper, [0.4, 5] was not.
     """
 
-    low: float = 0.5  # a token below it gets no gradient
-    high: float = 5.0  # a token above it gets no gradient
-    target: str = "old"  # the policy that tokens are weighed to
+    low: float = 0.5  # tokens with a smaller k get no gradient
+    high: float = 5.0  # tokens with a larger k get no gradient
+    target: str = "old"  # the policy in the numerator of k
 
     def __post_init__(self) -> None:
         check_policy(self.target, FROZEN, self)
@@ -61,12 +61,12 @@ class IcePop(Correction):
 
 def ring_1t(
     setting: Setting = Setting(lag=5),
-    low: float = 0.5,  # of the trainer's to the engine's probability: a token below it gets no gradient
-    high: float = 5.0,  # above it, too
-    tokens: int = 1600,  # of finished groups make a step; 0: groups_per_step groups, which is IcePop alone
+    low: float = 0.5,  # least trainer/engine probability ratio of a token with a gradient
+    high: float = 5.0,  # largest trainer/engine probability ratio of a token with a gradient
+    tokens: int = 1600,  # tokens of finished groups per step; 0: groups_per_step groups, which is IcePop alone
     pool: int = 16,  # groups in flight
 ) -> Run:
-    """The gap is measured under the weights that sampled each token, which are kept while they are in flight."""
+    """GRPO with IcePop; old weights are kept as long as rollouts of their version are in flight."""
     return setting.run(
         "ring_1t",
         GroupStandard(),

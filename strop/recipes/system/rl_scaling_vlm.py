@@ -1,17 +1,17 @@
-"""Four plain steps, no critic, and metrics of how training goes: length, reflection, whether reflecting pays.
+"""MAYE: critic-free policy gradient with PPO clipping and batch-standardized returns, plus reflection metrics.
 
 Title: Rethinking RL Scaling for Vision Language Models: A Transparent, From-Scratch Framework and Comprehensive
     Evaluation Scheme
 Paper: arXiv 2504.02587 (2025)
 Claim: Lengths depend on the seed, reflection goes with length, and RL carries over further than supervised training.
-Reading: The script's setting: a right answer is worth 1, one closed thought 1 (with nothing before it and an answer
-    behind it, which the release does not ask), foreign script costs; what has no end is worth -0.1, whatever it says.
-    Returns of tokens without a KL, standardised over the batch: the release adds the mean again after it divided, so
-    that its advantage is not centred, and divides by the spread of a sample. A penalty to the reference in the loss. 4
-    optimizer steps per batch are ours, 32 the release's. Rate and lengths are those of the bundled model. It never
-    reflects by itself, so demonstrations with "wait" before one of their steps are shown first. Several seeds are
-    `strop compare`'s work.
-Left out: Images, and the vision tower that does not learn.
+Reading: The script's setting: reward 1 for a right answer, 1 for one closed chain of thought (with nothing before it
+    and an answer after it, which the release does not require), a penalty for Chinese characters; a truncated
+    completion gets -0.1 instead of all these. Returns per token without a KL penalty, standardized over the batch. The
+    release adds the mean again after the division, so that its advantage is not centred, and divides by the sample
+    std. The KL penalty to the reference policy is in the loss. 4 optimizer steps per batch are ours, 32 the release's.
+    Learning rate and lengths are those of the bundled model. It never reflects by itself, so supervised steps on
+    demonstrations with "wait" before one of their steps come first. Use `strop compare` for several seeds.
+Left out: Images, and the frozen vision tower.
 Acts: reflecting > 0 and reward/whole_or_less > 0 and reference_kl != 0 and clipped_share > 0
     and warmup/nll > 0 with taught=8
 """
@@ -37,14 +37,14 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.types import Group, Metrics, Outcome, Rollout
 
-# The share of Chinese characters in what was said (MAYE, 2504.02587), whose reward takes it off.
+# MAYE's language penalty (2504.02587): the share of Chinese characters.
 
-_FIRST, _LAST = "\u4e00", "\u9fff"  # of the common ideographs
+_FIRST, _LAST = "\u4e00", "\u9fff"  # range of the CJK unified ideographs
 
 
 @dataclass(frozen=True)
 class ForeignScript(Reward):
-    """Ideographs among all characters of a rollout's completions, from 0 to 1; nothing said is 0."""
+    """Share of ideographs among the characters of a rollout's completions; 0 for empty completions."""
 
     weight: float = -0.1
 
@@ -56,14 +56,14 @@ class ForeignScript(Reward):
 
 
 def _share(rollout: Rollout) -> float:
-    said = "".join(turn.message.content for turn in rollout.turns)
-    return sum(_FIRST <= letter <= _LAST for letter in said) / max(len(said), 1)
+    text = "".join(turn.message.content for turn in rollout.turns)
+    return sum(_FIRST <= letter <= _LAST for letter in text) / max(len(text), 1)
 
 
-# Signs of reflection, as a metric and not as pay (MAYE, 2504.02587): who looks again, and is it worth it?
+# MAYE's reflection metrics (2504.02587).
 #
-# Reading: the release looks for its 15 words anywhere in a text, so that "yet" stands in "poetry"; here they are whole
-# words. A share of nothing is missing, where the release says 0.
+# Reading: the release finds its 15 words anywhere in a text, so that "yet" is in "poetry"; here they are whole
+# words. A share of an empty set is missing; the release reports 0.
 
 WORDS = (
     *("re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "reevaluation"),
@@ -73,7 +73,7 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Reflects(Reward):
-    """1 where a completion of the rollout holds one of the words; without weight it is only counted."""
+    """1 if a completion of the rollout contains one of the words; a metric, with weight 0."""
 
     words: tuple[str, ...] = WORDS
     weight: float = 0.0
@@ -89,13 +89,13 @@ class Reflects(Reward):
         return [float(bool(self.found(rollout))) for rollout in group.rollouts]
 
     def found(self, rollout: Rollout) -> list[str]:
-        """The words that occur in what the policy said."""
-        said = "\n".join(turn.message.content for turn in rollout.turns).lower()
-        # most words are nowhere, which is found out much sooner than where they stand alone
-        return [word for word in self.words if word in said and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)]
+        """The words that occur in the rollout's completions."""
+        text = "\n".join(turn.message.content for turn in rollout.turns).lower()
+        # the substring test is much faster than the regular expression, and most words do not occur
+        return [word for word in self.words if word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How common each word is, and whether rollouts that reflect are right more often; nothing is remembered."""
+        """Metrics only: counts of each word, and accuracy of rollouts with and without reflection."""
         rollouts = [rollout for group in groups for rollout in group.own]
         found = [self.found(rollout) for rollout in rollouts]
         reflects, right = [bool(each) for each in found], [is_right(paid(rollout)) for rollout in rollouts]
@@ -111,7 +111,7 @@ class Reflects(Reward):
 
 
 def _share_of_reflects(flags: Sequence[bool], among: Sequence[bool]) -> float | None:
-    """Of those that are `among`, how many have the flag; None where there is nobody."""
+    """Share of the flags where `among` is true; None for an empty set."""
     chosen = [flag for flag, is_among in zip(flags, among, strict=True) if is_among]
     return sum(chosen) / len(chosen) if chosen else None
 
@@ -120,19 +120,19 @@ def _count(word: str, found: Sequence[Sequence[str]]) -> float:
     return float(sum(word in each for each in found))
 
 
-# MAYE's rule for completions without an end (2504.02587): their whole score is replaced, a right answer in them or not.
+# MAYE's rule for truncated completions (2504.02587): a fixed reward, even with a right answer.
 
 
 @dataclass(frozen=True)
 class WholeOrLess(Reward):
-    """The weighted sum of `parts`; `instead` for a rollout that was cut off, or wrote fewer tokens than `least`."""
+    """The weighted sum of `parts`; `instead` for a truncated rollout or one with fewer tokens than `least`."""
 
     parts: tuple[Reward, ...]
     instead: float = -0.1
-    least: int = 1  # tokens of a rollout
+    least: int = 1  # minimum tokens of a rollout
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its parts are
+    is_inline: ClassVar[bool] = True  # if its parts are
     name: ClassVar[str] = "whole_or_less"
 
     def __post_init__(self) -> None:
@@ -151,16 +151,16 @@ class WholeOrLess(Reward):
 
 def rl_scaling_vlm(
     setting: Setting = Setting(),
-    layout: float = 1.0,  # for exactly one closed thought
-    foreign: float = 0.1,  # price of a completion that is Chinese throughout
-    instead: float = -0.1,  # of a completion without an end
-    least: int = 1,  # tokens of a rollout that is judged at all
+    layout: float = 1.0,  # reward for exactly one closed chain of thought
+    foreign: float = 0.1,  # penalty of a completion of Chinese characters only
+    instead: float = -0.1,  # reward of a truncated completion
+    least: int = 1,  # minimum tokens of a rollout that is scored
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
-    minibatches: int = 4,  # optimizer steps per batch
-    taught: int = 4,  # steps of supervised training on reflections first
+    minibatches: int = 4,  # optimizer steps per training batch
+    taught: int = 4,  # supervised steps on demonstrations with reflection before RL
 ) -> Run:
-    """What is right, laid out and whole is paid; who reflects is counted."""
+    """Rewards for correctness, format and completeness; reflection is a metric."""
     run = setting.run("rl_scaling_vlm", TokenReturns(kl=0.0), (Clip(clip, clip), Kl("k3", kl)), minibatches=minibatches)
     (judged,) = run.rewards
     parts = (judged, Formatted(weight=layout), ForeignScript(-foreign))

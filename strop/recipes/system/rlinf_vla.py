@@ -1,13 +1,13 @@
-"""Agents that act in chunks: one ratio per turn, each turn and each rollout of equal weight, and groups half solved.
+"""RLinf-VLA: GRPO with one clipped ratio per turn (action chunk), equal weight per rollout, and a mean-reward filter.
 
 Title: RLinf-VLA: A Unified and Efficient Framework for VLA+RL Training
 Paper: arXiv 2510.06710 (2025)
 Claim: 1.61 to 1.88 times as fast as other frameworks; 98.11 % over 130 tasks of LIBERO, 97.66 % over 25 of ManiSkill.
-Reading: A chunk of actions is a turn: what it is paid is summed, what follows the end does not exist. `unit` says what
-    has a ratio of its own; the release takes tokens with GRPO and chunks with PPO. Mean rewards from 0.1 to 0.9 stay,
-    bounds 0.2, 0.28 and 3. Simulator and inference overlap without the release's two stages: here no rollout waits for
-    another one's environment. Temperature 1.6 is too much for the bundled model, which speaks at 1; 4 optimizer steps
-    per draw are ours.
+Reading: A chunk of actions is a turn with the sum of its rewards; there are no tokens after the end of an episode.
+    `unit` sets the unit of the ratio; the release uses tokens with GRPO and chunks with PPO. Groups with mean rewards
+    from 0.1 to 0.9 are kept; clip ranges 0.2 and 0.28, dual clip 3. Simulation and inference overlap without the
+    release's two stages: no rollout waits for the environment of another. Temperature 1.6 is too high for the bundled
+    model, which samples at 1; 4 optimizer steps per batch are ours.
 Left out: Placing simulators on GPUs, values of single actions, and images.
 Acts: turns > 1 and clipped_share > 0 and turn_drift > 0 and kept_share < 1
 """
@@ -32,21 +32,21 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.means import EqualTurns
 from strop.types import Metrics
 
-# One ratio per turn (RLinf-VLA, 2510.06710, where a turn is a chunk of actions): the product of its tokens' ratios.
+# Turn-level ratio (RLinf-VLA, 2510.06710, where a turn is a chunk of actions): the product of its tokens' ratios.
 
 
 @dataclass(frozen=True)
 class TurnClip(Loss):
     """PPO's surrogate of whole turns: s = exp(sum_t log ratio_t), clipped as `Clip` clips tokens.
 
-    Every token carries its turn's whole loss, so that `EqualTurns` makes it a mean over turns. A turn of many tokens
-    leaves the bounds far earlier than any of its tokens would. Advantage is taken as constant within a turn.
+    Every token has its turn's whole loss, which `EqualTurns` turns into a mean over turns. A long turn leaves the clip
+    range far earlier than its tokens would. The advantage is assumed constant within a turn.
     """
 
     low: float = 0.2  # lower clip range: ratios are at least 1 - low
     high: float = 0.28  # upper clip range: ratios are at most 1 + high
     dual: float | None = 3.0  # > 1: for A < 0 the loss is at most dual * |A|; without it that side is unbounded
-    weight: float = 1.0  # of this loss beside others
+    weight: float = 1.0  # of this loss relative to others
 
     scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
@@ -68,15 +68,15 @@ class TurnClip(Loss):
 
 def rlinf_vla(
     setting: Setting = Setting(env="keyvalue:3"),
-    unit: Literal["turn", "token"] = "turn",  # what has a ratio of its own
+    unit: Literal["turn", "token"] = "turn",  # unit of the importance ratio
     low: float = 0.2,  # lower clip range: ratios are at least 1 - low
-    high: float = 0.28,  # the upper bound is 1 + high
-    dual: float = 3.0,  # most that a falling turn's advantage is multiplied by
-    least: float = 0.1,  # mean reward of a group that is kept
-    most: float = 0.9,  # largest mean reward of one
-    minibatches: int = 4,  # optimizer steps per batch
+    high: float = 0.28,  # upper clip range: ratios are at most 1 + high
+    dual: float = 3.0,  # upper bound of the ratio where the advantage is negative (dual clip)
+    least: float = 0.1,  # least mean reward of a kept group
+    most: float = 0.9,  # largest mean reward of a kept group
+    minibatches: int = 4,  # optimizer steps per training batch
 ) -> Run:
-    """Every rollout weighs the same whatever its length."""
+    """GRPO on turns; rollouts have equal weight, whatever their length."""
     loss: Loss = TurnClip(low, high, dual) if unit == "turn" else Clip(low, high, dual)
     parts = {"gates": (RewardBand(least, most),), "reduction": EqualTurns(), "minibatches": minibatches}
     return setting.run("rlinf_vla", GroupStandard(), (loss,), **parts)

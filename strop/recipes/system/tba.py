@@ -1,11 +1,11 @@
-"""Trajectory balance: learn from anybody's rollouts without importance ratios.
+"""TBA: trajectory balance loss on off-policy rollouts from asynchronous generation and replay; no importance ratios.
 
 Title: Trajectory Balance with Asynchrony: Decoupling Exploration and Learning for Fast, Scalable LLM Post-Training
 Paper: arXiv 2503.18929 (2025)
 Claim: At least 4 times as fast as synchronous training at equal or better results.
-Reading: A task's answers are its group, because environments without end give every task once. `beta` goes to
-    `last_beta`
-    over the run; of a group drawn again `answers` are taken with probabilities softmax(sharpness * reward), 0: all.
+Reading: The samples of a task are its group, because endless environments give every task once. `beta` is annealed to
+    `last_beta` over the run. From a replayed group, `answers` rollouts are sampled with probabilities
+    softmax(sharpness * reward); answers=0 takes all.
 Left out: Searchers that own disjoint tasks, and a task's newest 100 distinct answers in place of its group.
 Acts: log_normaliser != 0
 """
@@ -29,23 +29,23 @@ from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
-# Trajectory balance from any policy's rollouts (TBA, 2503.18929), with VarGrad's estimate of the normaliser.
+# Trajectory balance (TBA, 2503.18929), with VarGrad's estimate of the normalizer.
 
 
 @dataclass(frozen=True)
 class TrajectoryBalance(Loss):
     """Mean over siblings of (d - mean d)^2, d = log(policy / reference) of the whole rollout - reward / beta.
 
-    It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the rollouts: nothing is left to correct.
-    Every token carries its rollout's whole term, so it belongs with the sequence-mean reduction. The unit is nats^2
-    and the gradient grows as 1 / beta, so TBA lowers beta on the way: linearly to `last_beta` in `beta_steps` steps;
-    0: it stays. The temperature of the rollouts is that of both policies.
+    It is 0 exactly at policy ~ reference * exp(reward / beta), for rollouts of any policy, so no correction is needed.
+    Every token has its rollout's whole term, so use the sequence-mean reduction. The unit is nats^2 and the gradient
+    grows as 1 / beta; TBA anneals beta linearly to `last_beta` in `beta_steps` steps. Both policies are evaluated at
+    the sampling temperature.
     """
 
-    beta: float = 0.05  # the policy goes to reference * exp(reward / beta)
+    beta: float = 0.05  # the optimum is reference * exp(reward / beta)
     weight: float = 1.0
     last_beta: float = 0.05  # beta at the end
-    beta_steps: int = 0  # on the way there; 0: beta stays
+    beta_steps: int = 0  # steps of the annealing; 0: constant beta
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
@@ -60,7 +60,7 @@ class TrajectoryBalance(Loss):
             )
 
     def beta_at(self, step: int) -> float:
-        """After so many steps."""
+        """Beta after `step` steps."""
         done = min(step / self.beta_steps, 1.0) if self.beta_steps else 0.0
         return self.beta + done * (self.last_beta - self.beta)
 
@@ -85,17 +85,13 @@ def _group_mean(values: Tensor, batch: Batch) -> Tensor:
 
 def tba(
     setting: Setting = Setting(lag=2),
-    beta: float = 0.05,  # the policy goes to reference * exp(reward / beta)
+    beta: float = 0.05,  # the optimum is reference * exp(reward / beta)
     last_beta: float = 0.05,  # beta at the end of the run
     recent: float = 0.95,  # share of new groups in a step
-    answers: int = 0,  # of a group that is drawn again; 0: all
-    sharpness: float = 0.0,  # how much better ones are preferred there
+    answers: int = 0,  # rollouts taken from a replayed group; 0: all
+    sharpness: float = 0.0,  # preference for high rewards among them: softmax(sharpness * reward)
 ) -> Run:
-    """Siblings are balanced against each other until the policy is reference * exp(reward / beta).
-
-    `beta` goes to `last_beta` over the run; of a group that is drawn again, `answers` are taken with probabilities
-    softmax(sharpness * reward); 0: all of them.
-    """
+    """Trajectory balance with replay; its optimum is reference * exp(reward / beta)."""
     return setting.run(
         "tba",
         Constant(),

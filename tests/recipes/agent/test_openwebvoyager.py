@@ -1,4 +1,4 @@
-"""openwebvoyager: one rollout after the other until a judge is satisfied, in sites of text pages."""
+"""OpenWebVoyager: rollouts one after the other until a judge reports success, on sites of text pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK = Task((Message("user", "find plum: red blue"),), json.dumps(SECRET), "page
 
 
 def tried(budget: UntilSuccess, outcomes: list[float | None]) -> Group:
-    """A group that grows as the budget wants; None is a rollout that failed."""
+    """A group that grows as the budget allows; None is a rollout that failed."""
     group = make_group([])
     while count := budget.rollouts(group):
         assert count == 1
@@ -36,7 +36,7 @@ def tried(budget: UntilSuccess, outcomes: list[float | None]) -> Group:
     return group
 
 
-def test_the_cards_numbers() -> None:
+def test_rollouts_of_a_task_stop_at_the_first_success() -> None:
     """fail, good: 2 rollouts of which 1 is kept; five failures keep none."""
     second = tried(UntilSuccess(), [0.0, 1.0, 1.0])
     assert len(second.rollouts) == 2
@@ -47,7 +47,7 @@ def test_the_cards_numbers() -> None:
     assert len(tried(UntilSuccess(), [1.0]).rollouts) == 1
 
 
-def test_what_failed_or_was_not_judged_is_a_try_and_no_success() -> None:
+def test_failed_and_unjudged_rollouts_count_but_are_no_success() -> None:
     assert len(tried(UntilSuccess(3), [None, None, None, 1.0]).rollouts) == 3
     pruned = make_group([1.0], pruned=[0])
     assert UntilSuccess(2).rollouts(pruned) == 1
@@ -58,7 +58,7 @@ def test_metrics_are_of_all_tasks_since_the_last_step() -> None:
     budget = UntilSuccess(3)
     for outcomes in ([1.0], [0.0, 0.0, 0.0], [0.0, 1.0]):
         budget.observe(tried(budget, outcomes))
-    assert budget == UntilSuccess(3) and repr(budget) == "UntilSuccess(most=3, good=1.0)", "memory is in no recipe"
+    assert budget == UntilSuccess(3) and repr(budget) == "UntilSuccess(most=3, good=1.0)", "counters are in no recipe"
     with pytest.raises(TypeError):
         UntilSuccess(3, 1.0, [1])  # type: ignore[call-arg]
     again = UntilSuccess(3)
@@ -88,7 +88,7 @@ def test_verdicts(text: str, verdict: float) -> None:
 
 @dataclass
 class Judge(LLMClient):
-    """Notes what it is asked."""
+    """A judge that records its questions."""
 
     asked: list[str] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ class Judge(LLMClient):
 
 
 def visited(*pairs: tuple[str, str]) -> Rollout:
-    """Completions, each after what it read."""
+    """A rollout of (message read, completion) pairs."""
     turns = [
         replace(turn(1), message=Message("assistant", said), told=(Message("tool", read),) if read else ())
         for read, said in pairs
@@ -107,15 +107,15 @@ def visited(*pairs: tuple[str, str]) -> Rollout:
     return Rollout("0", TASK, tuple(turns), Outcome.FINISHED)
 
 
-def marks(reward: SuccessVerdict, rollout: Rollout) -> list[float]:
+def scores(reward: SuccessVerdict, rollout: Rollout) -> list[float]:
     return asyncio.run(reward(Group(0, TASK, [rollout])))
 
 
-def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> None:
+def test_the_judge_reads_the_last_pages_and_is_not_asked_without_an_answer() -> None:
     judge = Judge()
     pairs = [("", "<call>open a</call>"), *((f"page {n}", "<call>open b</call>") for n in range(4))]
-    assert marks(SuccessVerdict(judge), visited(*pairs)) == [0.0] and not judge.asked
-    assert marks(SuccessVerdict(judge, pages=2), visited(*pairs, ("page 4", "<call>answer 12</call>"))) == [1.0]
+    assert scores(SuccessVerdict(judge), visited(*pairs)) == [0.0] and not judge.asked
+    assert scores(SuccessVerdict(judge, pages=2), visited(*pairs, ("page 4", "<call>answer 12</call>"))) == [1.0]
     (asked,) = judge.asked
     assert (
         "page 3\npage 4" in asked and "page 2" not in asked and "\n12\n[/completion" in asked and "find plum" in asked
@@ -124,13 +124,15 @@ def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> N
         SuccessVerdict(judge, 0)
 
 
-def test_a_rule_judges_by_what_was_seen() -> None:
+def test_the_rule_judge_checks_the_last_pages() -> None:
     reward = SuccessVerdict(Procedural(judged_pages), pages=1)
     right = ("ruby 40 plum 12", "<call>answer 12</call>")
-    assert marks(reward, visited(("", "<call>open red</call>"), right)) == [1.0]
-    assert marks(reward, visited(right, ("rose 7 jade 12", "<call>answer 12</call>"))) == [0.0], "seen too long ago"
-    assert marks(reward, visited(("ruby 40 plum 12", "<call>answer 40</call>"))) == [0.0]
-    assert marks(reward, visited(("ruby 40 plum 12", "<call>answer 40\n[other]\nplum 40</call>"))) == [0.0]
+    assert scores(reward, visited(("", "<call>open red</call>"), right)) == [1.0]
+    assert scores(reward, visited(right, ("rose 7 jade 12", "<call>answer 12</call>"))) == [0.0], (
+        "the page is not among the last ones"
+    )
+    assert scores(reward, visited(("ruby 40 plum 12", "<call>answer 40</call>"))) == [0.0]
+    assert scores(reward, visited(("ruby 40 plum 12", "<call>answer 40\n[other]\nplum 40</call>"))) == [0.0]
     assert judged_pages("[task]\nfind plum: red\n[other]\nplum 1\n[completion]\n1\n\nx") == "SUCCESS"
 
 
@@ -150,7 +152,7 @@ def test_a_site_by_hand() -> None:
 
 
 @pytest.mark.parametrize("level", range(1, 4))
-def test_a_sites_own_visit_finds_what_it_looks_for(level: int) -> None:
+def test_demonstrations_of_a_site_succeed(level: int) -> None:
     env = TextPages(level)
     lengths = set()
     for index in range(30):

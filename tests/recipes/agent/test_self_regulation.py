@@ -1,4 +1,4 @@
-"""self-regulation: where help is worth its price, by hand and by enumeration, and the decisions that are imitated."""
+"""Self-regulation: optimal help requests, by hand and by enumeration, and their imitation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table() -> HelpTable:
     return made
 
 
-def test_help_is_bought_where_it_is_worth_its_price() -> None:
+def test_help_is_planned_where_it_is_worth_its_price() -> None:
     cheap = table().plan(0.4)
     assert cheap.asks == {"a:1/0": False, "a:1/1": True}, "a tie is an act"
     assert cheap.worth["a:1/1"] == pytest.approx(0.75 - 0.4) and cheap.worth["a:1/0"] == pytest.approx(0.35)
@@ -52,8 +52,8 @@ def test_the_price_is_the_smallest_that_keeps_to_the_budget() -> None:
         table().price(-1)
 
 
-def drawn(seed: int) -> HelpTable:
-    """Rollouts of up to three turns with probabilities of their own."""
+def sampled(seed: int) -> HelpTable:
+    """A table of rollouts of up to three turns with random outcome probabilities."""
     rng = np.random.default_rng(seed)
     made = HelpTable()
     for _ in range(60):
@@ -62,8 +62,8 @@ def drawn(seed: int) -> HelpTable:
     return made
 
 
-def worth_by_force(made: HelpTable, price: float) -> dict[str, float]:
-    """The best of all plans, each valued by running through all its futures."""
+def values_by_enumeration(made: HelpTable, price: float) -> dict[str, float]:
+    """The values of the best of all plans, by enumeration."""
 
     def value(state: str, plan: dict[str, str]) -> float:
         if state in ("right", "wrong"):
@@ -81,15 +81,15 @@ def worth_by_force(made: HelpTable, price: float) -> dict[str, float]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_plan_is_better_than_the_best(seed: int) -> None:
-    made = drawn(seed)
+    made = sampled(seed)
     for price in (0.0, 0.05, 0.3):
         found = made.plan(price).worth
-        assert {state: found[state] for state in made.counts} == pytest.approx(worth_by_force(made, price))
+        assert {state: found[state] for state in made.counts} == pytest.approx(values_by_enumeration(made, price))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_helps_fall_as_the_price_rises(seed: int) -> None:
-    made = drawn(seed)
+def test_help_requests_fall_as_the_price_rises(seed: int) -> None:
+    made = sampled(seed)
     helps = [made.expected(made.plan(price)) for price in np.linspace(0, 1.01, 40)]
     assert all(a >= b - 1e-12 for a, b in pairwise(helps)) and helps[0] > 0 == helps[-1]
     for budget in (0.0, 0.3, 0.7):
@@ -99,7 +99,7 @@ def test_helps_fall_as_the_price_rises(seed: int) -> None:
         )
 
 
-def test_what_was_never_tried_is_never_planned() -> None:
+def test_unobserved_decisions_are_never_planned() -> None:
     made = HelpTable()
     made.add("a:1", [True], 0.0)
     made.add("b:1", [False], 0.0)
@@ -178,28 +178,30 @@ def test_help_takes_the_next_step_and_runs_out() -> None:
         HelpOffered(Countdown(2), 0)
 
 
-def played_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> Rollout:
-    dialogue = policy.dialogue(SUM, Start("0", key, begun))
+def played_with(share: float, policy: Policy, key: int = 5, prefix: tuple[Turn, ...] = ()) -> Rollout:
+    dialogue = policy.dialogue(SUM, Start("0", key, prefix))
     return asyncio.run(play(HelpAtRandom(share), HelpOffered(KeyValue(2)), dialogue))
 
 
-def turns_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> tuple[Turn, ...]:
-    return played_with(share, policy, key, begun).turns
+def turns_with(share: float, policy: Policy, key: int = 5, prefix: tuple[Turn, ...] = ()) -> tuple[Turn, ...]:
+    return played_with(share, policy, key, prefix).turns
 
 
-def test_help_is_asked_for_at_random_and_said_by_nobody(tmp_path: Path) -> None:
+def test_help_is_requested_at_random_and_not_sampled_from_the_policy(tmp_path: Path) -> None:
     engine = Scripted(lambda prompt, key: "9")
     engine.open(save_folder(tmp_path))
     policy = policy_of(tmp_path, engine)
     helped, never = played_with(1.0, policy), turns_with(0.0, policy)
     always = helped.turns
-    assert helped.turn_rewards == (0.0, 0.0, 1.0) and helped.origin is Origin.GUIDED, "what help did is paid"
+    assert helped.turn_rewards == (0.0, 0.0, 1.0) and helped.origin is Origin.GUIDED, "help earns the reward"
     assert [each.message.content for each in always] == ["help"] * 3 and (always[0].versions == -1).all()
     assert [each.message.content for each in never] == ["9"] and (never[0].versions >= 0).all()
     heard = [[message.content for message in each.told] for each in always]
     assert heard == [[], ["<call>get red</call>", "3"], ["<call>get blue</call>", "4"]]
-    again = turns_with(1.0, policy, begun=always[:1])
-    assert [each.prompt.tolist() for each in again] == [each.prompt.tolist() for each in always], "it goes on"
+    again = turns_with(1.0, policy, prefix=always[:1])
+    assert [each.prompt.tolist() for each in again] == [each.prompt.tolist() for each in always], (
+        "it continues the prefix"
+    )
     firsts = [asks(turns_with(0.3, policy, key)[0].message) for key in range(40)]
     assert 4 <= sum(firsts) <= 20 and asks(turns_with(0.3, policy, 7)[0].message) == firsts[7]
     for share, turns in ((1.5, 8), (0.5, 0)):

@@ -1,4 +1,4 @@
-"""SPA-RL: values.contributions and advantages.progress_returns in strop.training, and generate.agents.grounded."""
+"""SPA-RL: the progress estimator, the returns of its contributions, and the grounding reward."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.tiny_models import save_pocket_like
 
 
 @dataclass
-class Expects(ValueModel):
-    """A critic that expects the same of every state."""
+class Constant(ValueModel):
+    """A critic with a constant prediction."""
 
     value: float = 0.0
 
@@ -39,7 +39,7 @@ class Expects(ValueModel):
         return {"value_loss": 7.0}
 
 
-def talked(states: list[list[list[float]]], rewards: list[float]) -> Group:
+def group_of(states: list[list[list[float]]], rewards: list[float]) -> Group:
     """Rollouts whose turns have two tokens each and the given states after them."""
     group = make_group(rewards)
     for rollout, own in zip(group.rollouts, states, strict=True):
@@ -54,25 +54,25 @@ def contributions(group: Group) -> list[list[float]]:
 
 
 def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None:
-    """A turn is worth its first state: only sums are shown, and single turns are told apart."""
+    """A turn's contribution is its state's first entry; it is recovered from sums over turns."""
     stream = np.random.default_rng(0)
     states = [stream.normal(size=(int(stream.integers(1, 4)), 3)).tolist() for _ in range(60)]
-    group = talked(states, [sum(state[0] for state in own) for own in states])
-    progress = Contributions(Expects(0.25), ridge=1e-6)
+    group = group_of(states, [sum(state[0] for state in own) for own in states])
+    progress = Contributions(Constant(0.25), ridge=1e-6)
     progress.open(Path(), 0)
     progress.predict([group])
     assert not any(each for own in contributions(group) for each in own)
     assert all(set(t.values.tolist()) == {0.25} for t in group.rollouts if t.values is not None)
     assert progress.learn([group])["value_loss"] == 7.0  # the critic's own metric
-    new = talked([[[0.2, 1.0, -1.0], [0.3, 0.5, 2.0], [0.4, -1.0, 0.0]]], [0.9])
+    new = group_of([[[0.2, 1.0, -1.0], [0.3, 0.5, 2.0], [0.4, -1.0, 0.0]]], [0.9])
     progress.predict([new])
     assert contributions(new)[0] == pytest.approx([0.2, 0.3, 0.4], abs=1e-4)
     assert progress.learn([new])["progress_value_loss"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
-    """Read before its last token, every action of one token would look like any other."""
-    trainer, progress = TorchTrainer(), Contributions(Expects(), ridge=1e-6)
+def test_actions_of_one_token_have_different_states(tmp_path: Path) -> None:
+    """The state before an action of one token is the same for all actions."""
+    trainer, progress = TorchTrainer(), Contributions(Constant(), ridge=1e-6)
     trainer.open(save_pocket_like(tmp_path), 0)
     group = make_group([1.0, 0.0])
     for rollout, action in zip(group.rollouts, (5, 9), strict=True):
@@ -83,9 +83,9 @@ def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
     assert [own[0] for own in contributions(group)] == pytest.approx([1.0, 0.0], abs=0.05)
 
 
-def card() -> Group:
+def worked_example() -> Group:
     """c = (.2, .3, .4), executed (1, 0, 1)."""
-    group = talked([[[0.0]] * 3], [1.0])
+    group = group_of([[[0.0]] * 3], [1.0])
     rollout = group.rollouts[0]
     rollout.policy_statistics["contributions"] = np.array([0.2, 0.3, 0.4])
     rollout.values = np.zeros(6, dtype=np.float32)
@@ -93,15 +93,15 @@ def card() -> Group:
     return group
 
 
-def test_the_card() -> None:
+def test_the_worked_example() -> None:
     """r = (.7, .3, .9) on the last tokens of turns; the squared error of the sum against 1 is .01."""
-    group = card()
+    group = worked_example()
     assert turns_paid(group.rollouts[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
-    assert Contributions(Expects()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
+    assert Contributions(Constant()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
 
 
-def test_returns_are_what_follows_and_the_critic_is_the_baseline() -> None:
-    group = card()
+def test_returns_sum_later_rewards_and_the_critic_is_the_baseline() -> None:
+    group = worked_example()
     (rollout,) = group.rollouts
     ProgressReturns(trace=1.0)([group])
     assert rollout.returns is not None and rollout.returns.tolist() == pytest.approx([1.9, 1.9, 1.2, 1.2, 0.9, 0.9])
@@ -115,8 +115,8 @@ def test_returns_are_what_follows_and_the_critic_is_the_baseline() -> None:
     assert rollout.returns.tolist() == pytest.approx([1.5, 1.7, 1.0, 1.3, 0.5, 0.9])
 
 
-def test_tokens_pay_the_kl() -> None:
-    group = card()
+def test_each_token_has_a_kl_penalty() -> None:
+    group = worked_example()
     (rollout,) = group.rollouts
     rollout.policy_statistics["logprobs"] = np.full(6, -1.0, dtype=np.float32)
     rollout.policy_statistics["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
@@ -125,7 +125,7 @@ def test_tokens_pay_the_kl() -> None:
     assert ProgressReturns(kl=0.1).needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ProgressReturns().needs
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_inputs_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="value for each of 1 tokens, got 0"):
         ProgressReturns()([make_group([1.0])])
     group = make_group([1.0])
@@ -133,12 +133,12 @@ def test_what_is_missing_is_said() -> None:
     with pytest.raises(ConfigurationError, match="contributions of 1 turns"):
         ProgressReturns()([group])
     with pytest.raises(ConfigurationError, match="hidden_after"):
-        Contributions(Expects()).predict([group])
+        Contributions(Constant()).predict([group])
 
 
-def test_a_resumed_estimator_says_the_same(tmp_path: Path) -> None:
-    progress, again = Contributions(Expects()), Contributions(Expects())
-    group = talked([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [1.0, 0.0])
+def test_a_resumed_estimator_predicts_the_same(tmp_path: Path) -> None:
+    progress, again = Contributions(Constant()), Contributions(Constant())
+    group = group_of([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [1.0, 0.0])
     progress.learn([group])
     progress.save(tmp_path)
     again.resume(tmp_path)
@@ -165,8 +165,8 @@ class Refusing(Episode):
     async def close(self) -> None: ...
 
 
-class Talking:
-    """A dialogue that always says the same."""
+class SameCompletion:
+    """A dialogue with the same completion in every turn."""
 
     turns = ()
     is_cut = False
@@ -177,10 +177,10 @@ class Talking:
         return Message("assistant", "<call>get red</call>")
 
 
-def test_a_refused_turn_is_not_paid_and_the_last_one_is() -> None:
+def test_a_refused_turn_gets_no_bonus_and_the_last_one_does() -> None:
     episode: Episode = Refusing()
     task = KeyValue(1).task(0)
-    paid = asyncio.run(Grounded(Chat()).rollout(task, Talking(), episode))  # type: ignore[arg-type]
+    paid = asyncio.run(Grounded(Chat()).rollout(task, SameCompletion(), episode))  # type: ignore[arg-type]
     assert paid == (0.5, 0.0, 0.5)
 
 
@@ -198,4 +198,4 @@ def test_the_last_completion_is_checked_by_its_env() -> None:
 def test_a_regression_on_nothing_is_refused() -> None:
     for wrong in ({"ridge": 0.0}, {"window": 0}):
         with pytest.raises(ConfigurationError, match="ridge > 0 and window >= 1"):
-            Contributions(Expects(), **wrong)  # type: ignore[arg-type]
+            Contributions(Constant(), **wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""stepagent: pairs behind an expert's history, and a discriminator that pays who cannot be told from the expert."""
+"""StepAgent: pairs of steps after an expert's history, and the discriminator's rewards."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def brought(
 SCRIPT = {"sum red blue": "<call>get red</call> ", f"3{END}": "<call>get teal</call>", f"4{END}": "7"}
 
 
-def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
+def test_each_step_is_taken_after_the_experts_history(model: Path) -> None:
     made, player = brought(model, SCRIPT, ExpertStepPairs(Demonstrate()))
     told = [(each.origin, each.facts["noted"], each.completion, len(each.turns)) for each in made]
     assert told == [
@@ -71,7 +71,7 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
     for expert, own in zip(made[::2], made[1::2], strict=True):
         before = [np.concatenate([each.prompt, each.tokens]).tolist() for each in (*own.turns[:-1],)]
         assert before == [np.concatenate([each.prompt, each.tokens]).tolist() for each in expert.turns[:-1]]
-        assert expert.turns[-1].prompt.tolist() == own.turns[-1].prompt.tolist(), "the same was read"
+        assert expert.turns[-1].prompt.tolist() == own.turns[-1].prompt.tolist(), "the same prompt"
         assert not any(len(each.tokens) for each in (*expert.turns[:-1], *own.turns[:-1])), (
             "what is given is not written"
         )
@@ -90,8 +90,8 @@ def test_as_many_steps_are_compared_as_there_are_starts(model: Path) -> None:
     ) == 2
 
 
-def test_a_step_behind_a_full_context_is_not_taken(model: Path) -> None:
-    """The given turns are as long as the context: neither side has room for one more, and no run ends for it."""
+def test_no_step_is_taken_in_a_full_context(model: Path) -> None:
+    """The prefix is as long as the context: neither side can take a step, and nothing fails."""
     engine = Scripted(SCRIPT)
     engine.open(model)
     shown = asyncio.run(play(Demonstrate(), KeyValue(2), policy_of(model, engine, context=256).dialogue(SUM, START)))
@@ -109,7 +109,7 @@ class Silent(Agent):
         return ()
 
 
-def test_an_expert_who_says_nothing_has_no_steps(model: Path) -> None:
+def test_an_expert_without_turns_has_no_steps(model: Path) -> None:
     made, _ = brought(model, SCRIPT, ExpertStepPairs(Silent()))
     assert len(made) == 1 and not made[0].turns
 
@@ -123,7 +123,7 @@ def step(name: str, state: list[float], origin: Origin, size: int = 2) -> Rollou
     return made
 
 
-def draw(own: list[float]) -> Group:
+def batch(own: list[float]) -> Group:
     """The expert's state is (1, 0); one step of the policy is alike, another is not."""
     rollouts = [step("e", [1.0, 0.0], Origin.TEACHER), step("a", own, Origin.BRANCHED)]
     rollouts += [step("b", [0.0, 5.0], Origin.BRANCHED)]
@@ -138,9 +138,9 @@ def advantages(group: Group) -> list[float]:
 
 def test_one_step_of_descent_by_hand() -> None:
     """At D = 1/2 everywhere, rate 1: slopes = mean of (y - 1/2) x, level = mean of y - 1/2, over three steps."""
-    part, group = DiscriminatorAdvantage(rate=1.0, steps=1), draw([0.6, 0.8])
+    part, group = DiscriminatorAdvantage(rate=1.0, steps=1), batch([0.6, 0.8])
     part([group])
-    assert advantages(group) == [0.0, 0.0, 0.0], "nobody is told apart yet"
+    assert advantages(group) == [0.0, 0.0, 0.0], "D is 1/2 before the first fit"
     told = part.learn([group])
     assert told == {"discriminated": 0.0, "imitation": 0.5}
     assert part.state()["slopes"] == pytest.approx([(0.5 - 0.5 * 0.6) / 3, (-0.5 * 0.8 - 0.5) / 3])
@@ -156,7 +156,7 @@ def test_one_step_of_descent_by_hand() -> None:
     assert group.rollouts[-1].advantages is None
 
 
-def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
+def test_the_discriminator_stays_at_one_half_for_equal_states() -> None:
     """Agent = expert: D stays 1/2. Agent far from expert: D goes to its bounds, and stays within them."""
     part = DiscriminatorAdvantage(rate=1.0, steps=2000)
     same = Group(0, TASK, [step("e", [1.0, 1.0], Origin.TEACHER), step("a", [2.0, 2.0], Origin.BRANCHED)])
@@ -170,11 +170,11 @@ def test_who_is_like_the_expert_cannot_be_told_apart() -> None:
     assert np.linalg.norm(features(far.rollouts[0])) == pytest.approx(1.0)
 
 
-def test_what_was_learned_is_restored() -> None:
+def test_the_discriminator_is_restored() -> None:
     part, again = DiscriminatorAdvantage(), DiscriminatorAdvantage()
-    part.learn([draw([0.6, 0.8])])
+    part.learn([batch([0.6, 0.8])])
     again.restore(json.loads(json.dumps(part.state())))
-    later = draw([0.1, 0.9])
+    later = batch([0.1, 0.9])
     assert part.probability(later.rollouts[1]) == again.probability(later.rollouts[1]) != 0.5
     assert part.learn([later]) == again.learn([later]) and part.state() == again.state()
     silent = replace(step("s", [1.0, 0.0], Origin.BRANCHED), turns=(turn(0),))

@@ -27,7 +27,7 @@ def ask(flow: Flow, task_generator: FromFailed, group: Group) -> list[Task]:
     return asyncio.run(task_generator(group, flow.player(group)))
 
 
-def test_new_tasks_follow_where_nobody_succeeded(flow: Flow) -> None:
+def test_new_tasks_follow_unsolved_ones(flow: Flow) -> None:
     llm_client = Told({"similar": [SAID], "easier": [SAID]})
     task_generator = FromFailed(llm_client, tasks=3)
     assert ask(flow, task_generator, group_of(TASK, [0.0, 1.0])) == [] and not llm_client.asked
@@ -36,10 +36,10 @@ def test_new_tasks_follow_where_nobody_succeeded(flow: Flow) -> None:
     assert [(task.answer, ancestor(task)) for task in made] == [("3", TASK.id)] * 3
     helped = group_of(TASK, [0.0, 1.0])
     helped.rollouts[1].origin = Origin.GUIDED
-    assert len(ask(flow, task_generator, helped)) == 3, "help is no success of the policy"
+    assert len(ask(flow, task_generator, helped)) == 3, "a success with help does not count"
 
 
-def test_both_ways_are_taken(flow: Flow) -> None:
+def test_both_kinds_of_rewriting_occur(flow: Flow) -> None:
     llm_client = Told({"similar": [SAID], "easier": [SAID]})
     for number in range(100):
         ask(flow, FromFailed(llm_client, 1), group_of(TASK, [0.0], number))

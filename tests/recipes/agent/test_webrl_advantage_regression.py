@@ -24,7 +24,7 @@ def test_by_hand() -> None:
     assert metrics == pytest.approx({"regression_error": error**2, "moved": math.log(2) / 2})
 
 
-def test_each_turn_is_regressed_onto_its_own_credit() -> None:
+def test_each_turn_is_regressed_onto_its_own_advantage() -> None:
     """Log-ratios (.1 .05 | .3) and (-.2), advantage .5, -1 and 1, beta 2: errors .15 - .5, .6 + 1 and -.4 - 1."""
     batch = make_batch([[-1.0] * 4, [-1.0]], reference=[[-1.0] * 4, [-1.0]])
     batch.trainable = batch.trainable & (torch.arange(7) != 3)  # what was read between two turns
@@ -53,7 +53,7 @@ def test_its_optimum_is_the_reference_tilted_by_the_advantage() -> None:
         assert float(loss.detach().sum()) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_rollouts_are_told_apart_and_a_reference_is_needed() -> None:
+def test_rollouts_are_separate_and_a_reference_is_needed() -> None:
     batch = make_batch([[HALF], [HALF]], advantages=[1.0, -1.0], reference=[[HALF], [HALF]])
     loss, _ = AdvantageRegression()(say([[HALF], [HALF]]), batch)
     assert written(batch, loss) == pytest.approx([1.0, 1.0])

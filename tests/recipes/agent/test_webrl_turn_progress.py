@@ -12,7 +12,7 @@ from tests.building import make_group, turn
 
 
 def two_turns() -> Group:
-    """Turns of 2 and 1 tokens, paid 0.25 and 1; values 0.5 and 0.75 where the turns begin."""
+    """Turns of 2 and 1 tokens with rewards 0.25 and 1; values 0.5 and 0.75 at their first tokens."""
     group = make_group([1.25], turn_rewards=[(0.25, 1.0)])
     group.rollouts[0].turns = (turn(2), turn(1))
     group.rollouts[0].values = np.array([0.5, 0.9, 0.75], dtype=np.float32)
@@ -33,7 +33,7 @@ def test_by_hand(trace: float, expected: list[float]) -> None:
     assert group.rollouts[0].advantages == pytest.approx(expected)
 
 
-def test_what_does_not_count_gets_nothing_and_values_are_needed() -> None:
+def test_unscored_rollouts_get_no_advantage_and_values_are_needed() -> None:
     group = make_group([1.0, 0.0], failed=[1])
     group.rollouts[0].values = np.zeros(1, dtype=np.float32)
     TurnProgress()([group])

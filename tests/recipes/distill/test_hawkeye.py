@@ -1,4 +1,4 @@
-"""Hawkeye: the policy's chain, the small model's answer, and what a chain costs."""
+"""Hawkeye: the policy's chain of thought, the small model's answer, and the length penalty."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.tiny_models import save_pocket_like
 ENV = Arithmetic(1)
 
 
-def test_the_env_hears_the_small_model_which_reads_question_and_chain(tmp_path: Path) -> None:
+def test_the_small_model_answers_from_question_and_chain_of_thought(tmp_path: Path) -> None:
     task = ENV.task(0)
     question = task.messages[-1].content
     folder = save_folder(tmp_path)
@@ -37,15 +37,15 @@ def test_the_env_hears_the_small_model_which_reads_question_and_chain(tmp_path: 
         dialogue = policy_of(folder, Recording(["<think>add</think>9|"])).dialogue(task, Start("0/0", 1))
         paid, _ = run_virtually(Relayed(Canned(answers)).rollout(task, dialogue, ENV.episode()))
         assert paid == (pay,) and len(dialogue.turns) == 1
-        assert dialogue.turns[0].message.content == "<think>add</think>9", "its own words alone are trained"
+        assert dialogue.turns[0].message.content == "<think>add</think>9", "only its own tokens are trained"
     for wrong in ({"asks": "hint"}, {"max_tokens": 0}):
         with pytest.raises(ConfigurationError, match="Relayed needs"):
             Relayed(Canned(), **wrong)  # type: ignore[arg-type]
 
 
 @dataclass
-class Heard(LLMClient):
-    """Notes how it was asked."""
+class RecordingClient(LLMClient):
+    """An LLM client that records its prompts and sampling."""
 
     samplings: list[Sampling] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
@@ -58,17 +58,17 @@ class Heard(LLMClient):
         return "9"
 
 
-def test_the_small_model_answers_greedily_and_at_most_so_long(tmp_path: Path) -> None:
-    answerer, task = Heard(), ENV.task(0)
+def test_the_small_model_decodes_greedily_up_to_max_tokens(tmp_path: Path) -> None:
+    answerer, task = RecordingClient(), ENV.task(0)
     dialogue = policy_of(save_folder(tmp_path), Recording(["<think>add </s></think>9|"])).dialogue(
         task, Start("0/0", 77)
     )
     run_virtually(Relayed(answerer, max_tokens=7).rollout(task, dialogue, ENV.episode()))
-    assert answerer.texts == [f"{task.messages[-1].content} hint: add (/s) 9"], "it writes no turn of its own"
+    assert answerer.texts == [f"{task.messages[-1].content} hint: add (/s) 9"], "its answer is no turn of the rollout"
     assert answerer.samplings == [Sampling(temperature=0.0, max_tokens=7)] and answerer.keys == [77]
 
 
-def test_the_price_is_the_square_of_what_exceeds_a_share_of_the_plain_chain() -> None:
+def test_the_penalty_is_the_squared_excess_over_a_share_of_the_plain_length() -> None:
     """Of 20 tokens 6 are free; 8 cost (.4 - .3)^2, 10 four times as much."""
     group = make_group([0.0] * 5, [1, 6, 8, 10, 40])
     for rollout in group.rollouts:
@@ -94,7 +94,7 @@ def test_a_model_in_a_folder_answers_in_text(tmp_path: Path) -> None:
     assert said == again and llm_client.num_generated == 10
 
 
-def test_a_run_trains_chains_alone_and_is_measured_by_the_plain_ones(tmp_path: Path) -> None:
+def test_a_run_trains_only_the_policy_and_measures_lengths_by_plain_rollouts(tmp_path: Path) -> None:
     model, small = save_pocket_like(tmp_path / "model"), save_pocket_like(tmp_path / "small", seed=1)
     sizes = {
         "model": str(model),

@@ -1,4 +1,4 @@
-"""OctoThinker's learning rate: it stays, then decays, and goes on where it was."""
+"""OctoThinker's learning-rate schedule: stable, then decay, and resumed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rates(trainer: StableThenDecay, count: int) -> list[float]:
     return [trainer.step(batches, Objective((Reinforce(),)))["learning_rate"] for _ in range(count)]
 
 
-def test_half_a_cosine_after_a_level_stretch() -> None:
+def test_half_a_cosine_after_the_stable_steps() -> None:
     """From 2 on over 4: (1 + cos(k pi / 4)) / 2 of .9, plus .1."""
     trainer = StableThenDecay(TorchTrainer(), decay=4, stable=2)
     found = [trainer.scale(step) for step in range(8)]
@@ -37,7 +37,7 @@ def test_half_a_cosine_after_a_level_stretch() -> None:
     assert StableThenDecay(TorchTrainer(), decay=1, floor=0.0).scale(1) == 0.0
 
 
-def test_it_is_the_rate_of_every_step_and_survives(tmp_path: Path) -> None:
+def test_every_step_has_its_rate_also_after_a_resume(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path / "model")
     trainer = StableThenDecay(TorchTrainer(learning_rate=1e-3), decay=2, stable=1)
     trainer.open(model, 0)
@@ -54,7 +54,7 @@ def test_it_is_the_rate_of_every_step_and_survives(tmp_path: Path) -> None:
         again.resume(tmp_path / "saved")
 
 
-def test_branches_share_their_stable_stage_and_differ_in_nothing_but_what_is_shown() -> None:
+def test_branches_differ_only_in_the_demonstrations_of_the_decay_stage() -> None:
     made = {branch: build(recipe_named("octothinker"), {"branch": branch}).warmup for branch in ("short", "long")}
     short, long = made["short"], made["long"]
     assert short is not None and long is not None and short.warmup == long.warmup is not None
@@ -65,7 +65,7 @@ def test_branches_share_their_stable_stage_and_differ_in_nothing_but_what_is_sho
         build(recipe_named("octothinker"), {"ranks": 2})
 
 
-def test_what_cannot_be_a_schedule_is_refused() -> None:
+def test_invalid_schedules_are_refused() -> None:
     for wrong in ({"decay": 0}, {"decay": 1, "stable": -1}, {"decay": 1, "floor": 1.5}):
         with pytest.raises(ConfigurationError, match="stable >= 0, decay >= 1 and 0 <= floor <= 1"):
             StableThenDecay(TorchTrainer(), **wrong)  # type: ignore[arg-type]

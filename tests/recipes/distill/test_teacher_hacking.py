@@ -1,4 +1,4 @@
-"""Teacher hacking: curves that are flagged, those that never are, and a loss that is only looked at."""
+"""Teacher hacking: detection on curves, and a loss that only reports metrics."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def test_a_power_law_is_found_and_never_flagged() -> None:
     assert not departs([1.0, 2.0], [3.0, 1.0]), "too few points"
 
 
-def test_a_proxy_that_leaves_its_law_is_flagged() -> None:
+def test_a_proxy_off_its_power_law_is_flagged() -> None:
     values = [step**-0.5 for step in STEPS[:20]] + [step**-1.5 * 20 for step in STEPS[20:]]
     assert departs(STEPS, values)  # the last one is half of what the law says: log 2 > .25
 
 
-def test_hacked_is_a_golden_minimum_well_behind_while_the_proxy_falls() -> None:
+def test_hacking_needs_an_early_golden_minimum_and_a_falling_proxy() -> None:
     proxy = [4.0, 3.0, 2.0, 1.5, 1.2, 1.0]
     assert turned(proxy, [4.0, 3.0, 2.9, 3.1, 3.4, 3.6], 3) == 2
     assert turned(proxy, [4.0, 3.0, 2.9, 3.1, 3.4, 3.6], 4) is None, "three points behind"
     assert turned(proxy, [4.0, 3.0, 2.9, 2.8, 2.7, 2.6], 1) is None, "it still falls"
-    assert turned([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 1) is None, "both rise: a student that diverges hacks nobody"
+    assert turned([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 1) is None, "both rise: a diverging student is not hacking"
 
 
 def rows(golden: list[float]) -> list[dict[str, float]]:
@@ -55,7 +55,7 @@ def test_the_report_averages_over_steps_and_is_written_in_the_end(tmp_path: Path
     assert found["is_hacked"] and found["golden_minimum_at"] == 4 and found["golden"] == 3.5
     assert found["proxy"] == pytest.approx((1 / 9 + 1 / 10) / 2)
     shorter = report.judged(rows([3.0, 2.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]))
-    assert not shorter["is_hacked"], "two points behind, and three are needed"
+    assert not shorter["is_hacked"], "two points after the minimum, three are needed"
     report.open(tmp_path, {})
     (tmp_path / "metrics.jsonl").write_text("")
     report.end()
@@ -75,7 +75,7 @@ def test_a_run_as_long_as_the_recipe_makes_it_can_be_found_hacked() -> None:
     assert not report.judged(straight)["is_hacked"]
 
 
-def test_what_is_watched_has_metrics_and_no_gradient() -> None:
+def test_the_golden_loss_has_metrics_and_no_gradient() -> None:
     """KL(other || policy) of (1/2, 1/2) and (1/4, 3/4): log 2 - log(3) / 2."""
     logits = torch.tensor([[0.0, 0.0], [log(1 / 4), log(3 / 4)]], dtype=torch.float64).requires_grad_()
     batch = make_batch([[log(0.25)]])
@@ -90,7 +90,7 @@ def test_what_is_watched_has_metrics_and_no_gradient() -> None:
         MetricsOnly(ExactKl(), "")
 
 
-def test_a_whole_run_says_how_far_it_is_from_both_and_other_words_are_refused(tmp_path: Path) -> None:
+def test_a_run_reports_both_distances_and_invalid_answers_are_refused(tmp_path: Path) -> None:
     model, other, third = (
         save_pocket_like(tmp_path / name, seed=seed) for name, seed in zip("abc", range(3), strict=True)
     )

@@ -1,4 +1,4 @@
-"""TON: demonstrations with and without thoughts, and what they are worth."""
+"""TON: demonstrations with and without chains of thought, and their rewards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shown(folder: Path, agent: ThoughtDropout, task: Task, env: Arithmetic = ENV
     return dialogue.turns[-1].message.content, paid
 
 
-def test_a_share_of_tasks_is_shown_with_an_empty_thought_and_the_same_answer(folder: Path) -> None:
+def test_a_share_of_tasks_has_an_empty_chain_of_thought_and_the_same_answer(folder: Path) -> None:
     agent, tasks = ThoughtDropout(Demonstrate()), [ENV.task(index) for index in range(200)]
     dropped = [agent.is_dropped(task) for task in tasks]
     assert 75 < sum(dropped) < 125 and dropped == [agent.is_dropped(task) for task in tasks]
@@ -44,7 +44,7 @@ def test_a_share_of_tasks_is_shown_with_an_empty_thought_and_the_same_answer(fol
     assert agent.origin is Origin.TEACHER
 
 
-def test_shares_of_nothing_and_of_all(folder: Path) -> None:
+def test_shares_of_0_and_1(folder: Path) -> None:
     task = ENV.task(0)
     assert shown(folder, ThoughtDropout(Demonstrate(), 0.0), task)[0] == ENV.solution(task)
     assert shown(folder, ThoughtDropout(Demonstrate(), 1.0), task)[0] == f"<think></think>{task.answer}"
@@ -58,7 +58,7 @@ def test_shares_of_nothing_and_of_all(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Curt(Arithmetic):
-    """An environment that shows no working."""
+    """An environment whose demonstrations have no chain of thought."""
 
     def episode(self) -> SingleTurn:
         return SingleTurn(self)
@@ -93,7 +93,7 @@ def said(*completions: str) -> Group:
     return group
 
 
-def test_an_empty_thought_earns_what_a_long_one_does_and_is_counted() -> None:
+def test_an_empty_chain_of_thought_earns_the_same_and_is_counted() -> None:
     group = said("<think></think>7", "<think> </think>7", "<think>3+4=7 it is 7</think>7", "7", "<think>")
     assert Formatted()(group) == [1.0, 1.0, 1.0, 0.0, 0.0]
     assert Skipped()(group) == [1.0, 1.0, 0.0, 0.0, 0.0] and Skipped().weight == 0.0

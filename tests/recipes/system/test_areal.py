@@ -61,7 +61,7 @@ def random_batch(seed: int, num_tokens: int = 64) -> tuple[Batch, Tensor]:
     return batch, lay_out([numbers[2].tolist()])
 
 
-def test_an_anchor_equal_to_the_sampler_is_ppo_to_the_last_bit() -> None:
+def test_an_anchor_equal_to_the_behaviour_policy_is_ppo_bit_for_bit() -> None:
     for seed in range(5):
         batch, policy = random_batch(seed)
         batch.fill("proximal", batch.behavior_logprobs.clone())
@@ -109,7 +109,7 @@ def test_the_interpolated_anchor_is_a_constant() -> None:
     assert written(batch, output.logprobs.grad) == [0.0]
 
 
-def test_a_teachers_token_weighs_one_and_is_never_interpolated() -> None:
+def test_a_teachers_token_has_weight_one_and_no_interpolation() -> None:
     batch = make_batch([[0.0, 0.0]])
     batch.version = 4
     batch.versions = torch.full_like(batch.versions, -1)

@@ -1,4 +1,4 @@
-"""DART's rule by hand, what it counts, and that it remembers."""
+"""DART's rollout budget: by hand, what counts as success, and its state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import Origin, Outcome
 from tests.building import TASK, make_group
 
 
-def told(right: int, wrong: int, size: int = 20) -> BySuccess:
+def observed(right: int, wrong: int, size: int = 20) -> BySuccess:
     budget = BySuccess(8)
     budget._latest[TASK.id] = [True] * right + [False] * wrong
     assert right + wrong <= size
@@ -24,7 +24,7 @@ def told(right: int, wrong: int, size: int = 20) -> BySuccess:
 )
 def test_the_papers_numbers(right: int, wrong: int, expected: int) -> None:
     """9 / p - 7 at p = 0.6, 0.75, 0.9 and 1."""
-    assert told(right, wrong).rollouts(make_group([])) == expected
+    assert observed(right, wrong).rollouts(make_group([])) == expected
 
 
 def test_only_own_rollouts_that_count_are_counted() -> None:
@@ -39,7 +39,7 @@ def test_only_own_rollouts_that_count_are_counted() -> None:
     assert budget.rollouts(make_group([])) == 4
 
 
-def test_no_rollout_is_longer_than_a_success_has_been() -> None:
+def test_the_turn_limit_is_the_longest_success() -> None:
     budget, group = BySuccess(4), make_group([0.0, 1.0, 1.0, 0.0])
     assert budget.turns(group) == 0  # before the first success nobody knows
     for rollout, count in zip(group.rollouts, (5, 2, 3, 4), strict=True):
@@ -53,8 +53,8 @@ def test_no_rollout_is_longer_than_a_success_has_been() -> None:
     assert again.turns(group) == 3
 
 
-def test_a_longer_success_is_found_again() -> None:
-    """A lucky success of 2 turns; from then on the task takes 5, and rollouts are cut where the budget says."""
+def test_longer_successes_are_still_found() -> None:
+    """A lucky success of 2 turns; later successes take 5, and the budget cuts rollouts."""
     budget, lucky = BySuccess(4), make_group([1.0, 0.0])
     lucky.rollouts[0].turns *= 2
     budget.observe(lucky)
@@ -69,11 +69,11 @@ def test_a_longer_success_is_found_again() -> None:
     limits = [budget.turns(make_group([], number=number)) for number in range(4000)]
     assert set(limits) == {0, 5} and limits == [budget.turns(make_group([], number=n)) for n in range(4000)]
     assert limits.count(0) / 4000 == pytest.approx(1 / 8, abs=0.02), "two in a hundred are four standard errors"
-    assert {number % 8 for number, limit in enumerate(limits) if not limit} == set(range(8)), "in no fixed rhythm"
+    assert {number % 8 for number, limit in enumerate(limits) if not limit} == set(range(8)), "not periodic"
 
 
-def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
-    budget, again = told(6, 2), BySuccess(8)
+def test_its_state_is_restored_and_invalid_fields_are_refused() -> None:
+    budget, again = observed(6, 2), BySuccess(8)
     again.restore(json.loads(json.dumps(budget.state())))
     assert again.rollouts(make_group([])) == budget.rollouts(make_group([])) == 5
     assert budget.rollouts(make_group([1.0])) == 0  # one wave

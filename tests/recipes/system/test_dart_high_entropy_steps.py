@@ -1,4 +1,4 @@
-"""DART's choice of steps: by hand, and without a change of the denominator."""
+"""DART's step filter: by hand, with an unchanged denominator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def two_rollouts(entropies: tuple[list[float], list[float]]) -> Group:
     return group
 
 
-def test_the_turns_with_the_lowest_mean_entropy_get_no_credit() -> None:
+def test_the_turns_with_the_lowest_mean_entropy_get_advantage_0() -> None:
     # means: .2 and .5; .9 and .1: of four turns three stay at a share of .75, two at .5
     means = ([0.1, 0.2, 0.3, 0.5, 0.5], [0.9, 0.9, 0.9, 0.2, 0.0])
     group = two_rollouts(means)
@@ -38,7 +38,7 @@ def test_the_turns_with_the_lowest_mean_entropy_get_no_credit() -> None:
     assert right == [0.0] * 3 + [0.5] * 2 and wrong == [-0.5] * 3 + [0.0] * 2
 
 
-def test_a_share_of_one_is_the_inner_credit_and_turns_are_ranked_over_the_whole_draw() -> None:
+def test_a_share_of_one_is_the_inner_advantage_and_turns_are_ranked_over_the_batch() -> None:
     group, plain = two_rollouts(([1] * 5, [2] * 5)), two_rollouts(([1] * 5, [2] * 5))
     HighEntropySteps(GroupMean(), 1.0)([group])
     GroupMean()([plain])
@@ -50,11 +50,11 @@ def test_a_share_of_one_is_the_inner_credit_and_turns_are_ranked_over_the_whole_
     assert all(rollout.advantages.all() for rollout in lively.rollouts if rollout.advantages is not None)
 
 
-def test_it_asks_for_what_it_and_the_inner_need() -> None:
+def test_its_needs_include_those_of_the_inner_advantage() -> None:
     steps = HighEntropySteps(GroupMean())
     assert steps.needs == {ENTROPY} and max(each.min_group for each in inside(steps, Advantage)) == 2
     assert [each.needs_values for each in inside(HighEntropySteps(Residual()), Advantage)] == [False, True]
-    with pytest.raises(ConfigurationError, match="no notes of entropy"):
+    with pytest.raises(ConfigurationError, match="of entropy"):
         steps([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="0 < share <= 1"):
         HighEntropySteps(GroupMean(), 0.0)

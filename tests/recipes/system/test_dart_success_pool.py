@@ -1,4 +1,4 @@
-"""DART's success pool: who lends, who borrows, and that a run goes on the same after a crash."""
+"""DART's success pool: which groups get a past success, and its state after a crash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def eight(rewards: list[float], number: int, versions: list[int] | None = None) 
     return group
 
 
-def test_eight_zeros_with_an_old_success_train_seven_zeros_and_that_success() -> None:
+def test_a_past_success_replaces_one_of_eight_failures() -> None:
     pool = SuccessPool()
     first = eight([0, 1, 0, 1, 0, 0, 0, 0], 0)
     assert pool(first).group is first
@@ -39,7 +39,7 @@ def test_eight_zeros_with_an_old_success_train_seven_zeros_and_that_success() ->
     assert again is not None and again.rollouts[-1].advantages is None
 
 
-def test_what_is_lent_has_nothing_of_its_first_training() -> None:
+def test_a_replayed_success_has_no_fields_of_its_first_training() -> None:
     pool, first = SuccessPool(), eight([1, 0], 0)
     lent = first.rollouts[0]
     lent.values = lent.returns = lent.advantages = np.ones(3, dtype=np.float32)
@@ -56,7 +56,7 @@ def test_what_is_lent_has_nothing_of_its_first_training() -> None:
     )
 
 
-def test_what_was_never_solved_and_what_is_always_solved_are_dropped() -> None:
+def test_never_solved_and_always_solved_groups_are_dropped() -> None:
     pool = SuccessPool()
     assert pool(eight([0] * 8, 0)).reason == "never solved"
     right = pool(eight([1] * 8, 1))

@@ -14,14 +14,14 @@ GAPS = [0.4, 0.5, 1.0, 5.0, 5.1]
 
 
 @pytest.mark.parametrize("target", ["old", "proximal"])
-def test_calibrates_inside_the_band_and_discards_outside(target: str) -> None:
+def test_tokens_are_weighted_inside_the_band_and_masked_outside(target: str) -> None:
     batch = make_batch([[0.0] * 5])
     batch.fill(target, lay_out([[log(gap) for gap in GAPS]], float("nan")))
     weights = IcePop(target=target)(say([[-3.0] * 5]).logprobs, batch)
     assert written(batch, weights) == pytest.approx([0.0, 0.5, 1.0, 5.0, 0.0])
 
 
-def test_a_discarded_token_has_exactly_no_gradient_and_keeps_the_denominator() -> None:
+def test_a_masked_token_has_no_gradient_and_stays_in_the_denominator() -> None:
     batch = make_batch([[0.0] * 5])
     batch.fill("old", lay_out([[log(gap) for gap in GAPS]], float("nan")))
     output = say([[log(gap) for gap in GAPS]])  # r = 1

@@ -1,4 +1,4 @@
-"""rlinf-vla: one ratio per turn, turns and rollouts of equal weight, and environments that nobody else waits for."""
+"""RLinf-VLA: one ratio per turn, equal weights of turns and rollouts, and environments that overlap with inference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.generate.talking import policy_of, save_folder
 
 
 def two_turns(advantages: list[float]) -> Batch:
-    """Two rollouts: turns of 2 and 1 tokens, with one token that was read between them, and a turn of 2."""
+    """Two rollouts: turns of 2 and 1 tokens, with one prompt token between them, and a turn of 2."""
     batch = make_batch([[-1.0] * 4, [-1.0] * 2], advantages)
     read = torch.tensor([0, 0, 0, 1, 0, 0, 0, 0]).bool()
     batch.trainable = batch.trainable & ~read
@@ -53,22 +53,22 @@ def test_a_turn_has_the_product_of_its_tokens_ratios() -> None:
     assert metrics["kl"] == pytest.approx(share * sum(exp(x) - 1 - x for x in (0.1, 0.05, 0.3, -0.5, -0.6)))
 
 
-def test_a_falling_turn_is_held_by_the_dual_bound() -> None:
-    """exp(2) = 7.39 with A = -1: PPO leaves it alone, the dual bound stops at 3."""
+def test_the_dual_clip_bounds_a_turn_with_negative_advantage() -> None:
+    """exp(2) = 7.39 with A = -1: PPO does not clip it, the dual clip does at 3."""
     batch, output = make_batch([[-3.0, -3.0]], [-1.0]), say([[-2.0, -2.0]])
     assert written(batch, TurnClip()(output, batch)[0]) == pytest.approx([3.0, 3.0])
     free, _ = TurnClip(dual=None)(output, batch)
     assert written(batch, free) == pytest.approx([exp(2.0)] * 2)
 
 
-def test_a_turn_leaves_the_bounds_before_its_tokens_do() -> None:
+def test_a_turn_is_clipped_before_its_tokens() -> None:
     batch, output = make_batch([[-1.0] * 8], [1.0]), say([[-1.0 + log(1.05)] * 8])
     loss, metrics = TurnClip()(output, batch)
     assert written(batch, loss) == pytest.approx([-1.28] * 8) and 1.05 < 1.28 < 1.05**8
     assert metrics["clipped_share"] == pytest.approx(1.0)
 
 
-def test_a_ratio_that_runs_away_stops_at_twenty_in_the_exponent() -> None:
+def test_the_log_ratio_is_clamped_to_twenty() -> None:
     """60 tokens that are 8.9 likelier, and 60 that are 8.9 less likely: 534 either way, too much for float32."""
     up, down = ([[-0.1] * 60], [[-9.0] * 60])
     loss, _ = TurnClip(dual=None)(say(up), make_batch(down, [-1.0]))
@@ -87,7 +87,7 @@ def rollout(name: str, *lengths: int, outcome: Outcome = Outcome.FINISHED) -> Ro
     return Rollout(name, TASK, tuple(turn(length) for length in lengths), outcome)
 
 
-def test_every_rollout_and_within_it_every_turn_weighs_the_same() -> None:
+def test_rollouts_and_their_turns_have_equal_weight() -> None:
     rollouts = [rollout("a", 1, 3, 0), rollout("b", 2), rollout("c", 5, outcome=Outcome.FAILED), rollout("d", 0)]
     group = Group(0, TASK, rollouts)
     found = EqualTurns()([group])
@@ -114,7 +114,7 @@ def test_groups_that_nearly_all_or_nearly_none_solve_are_dropped() -> None:
 
 @dataclass
 class Simulated(Episode):
-    """A simulator that serves one rollout of a time, half a second each; four steps are an episode."""
+    """A simulator with steps of half a second; an episode has four steps."""
 
     simulator: asyncio.Lock
     steps: int = 0
@@ -141,7 +141,7 @@ class OneLane(Scripted):
 
 
 def test_simulation_and_inference_overlap_without_stages(tmp_path: Path) -> None:
-    """Half a second each: one rollout after the other takes 8 s, two beside each other 4 and the first half."""
+    """Half a second each: one rollout after the other takes 8 s, two concurrent ones 4 s and the first half."""
     save_folder(tmp_path)
 
     async def both(count: int) -> list[Rollout]:

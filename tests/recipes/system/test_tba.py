@@ -34,7 +34,7 @@ def test_it_is_zero_exactly_where_the_surplus_is_constant() -> None:
 
 
 def loss_of(theta: Tensor, reference: Tensor, group: list[tuple[int, ...]], beta: float) -> Tensor:
-    """Of one group of rollouts, made by nobody in particular, through the real reduction."""
+    """The loss of one group of off-policy rollouts, with the real reduction."""
     logprobs = [token_logprobs(theta, y) for y in group]
     drawn = make_group([REWARDS[y] for y in group], lengths=[2] * len(group))
     batch = make_batch(
@@ -83,7 +83,7 @@ def test_misuse_is_refused() -> None:
         TrajectoryBalance()(say([[log(0.5)]]), make_batch([[0.0]]))
 
 
-def test_beta_falls_linearly_and_stays() -> None:
+def test_beta_is_annealed_linearly_and_then_constant() -> None:
     loss = TrajectoryBalance(beta=0.012, last_beta=0.004, beta_steps=500)
     assert [loss.beta_at(step) for step in (0, 250, 500, 900)] == pytest.approx([0.012, 0.008, 0.004, 0.004])
     assert TrajectoryBalance(beta=0.3).beta_at(77) == 0.3
