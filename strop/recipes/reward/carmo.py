@@ -2,7 +2,7 @@
 
 Title: CARMO: Dynamic Criteria Generation for Context-Aware Reward Modelling
 Paper: arXiv 2410.21545 (2024)
-Claim: 2.1 % more on Reward Bench than judges with fixed criteria; with preferences made so, Mistral-Base of 7B wins
+Claim: 2.1 % more on Reward Bench than judges with fixed criteria; with its preferences, Mistral-Base of 7B wins
     22.5 % (length controlled).
 Reading: Only the abstract was found. The score is the mean over criteria, each from 0 to 100; criteria are written from
     the task alone, once for all its rollouts. Pairs are the best and the worst of a group, sampled anew each step; the

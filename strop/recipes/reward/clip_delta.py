@@ -2,8 +2,8 @@
 
 Title: On Designing Effective RL Reward at Training Time for LLM Reasoning
 Paper: arXiv 2410.15115 (2024)
-Claim: Process rewards that are clipped and paid as differences help models of 1.5B and 7B beyond the success reward,
-    where raw ones are exploited by repeated steps and make them worse.
+Claim: Process rewards that are clipped and differenced help models of 1.5B and 7B beyond the success reward; raw ones
+    are exploited by repeated steps and make them worse.
 Reading: The clipping threshold is the mean score of the group's steps. The weight relative to the success reward and
     PPO's hyperparameters were not found: those here are ours. A rule that checks calculations stands in for the process
     reward model. form also takes clip, delta and raw on their own.

@@ -121,21 +121,21 @@ class Discussion(Agent):
                 "Discussion cannot continue a rollout: use a strategy that starts rollouts without a prefix"
             )
         await episode.reset(task)
-        stream, said = random.Random(dialogue.key), list[Message]()
-        while len(said) < 2 * self.rounds:
-            read = self._read(task, said)
-            talk = dialogue.aside(read, f"agent {stream.randrange(self.agents)}")
+        rng, messages = random.Random(dialogue.key), list[Message]()
+        while len(messages) < 2 * self.rounds:
+            context = self._context(task, messages)
+            talk = dialogue.aside(context, f"agent {rng.randrange(self.agents)}")
             if talk.is_cut:
                 break  # the discussion no longer fits into the context
-            said.append(await talk.completion())
-        solutions = said[0::2]
+            messages.append(await talk.completion())
+        solutions = messages[0::2]
         paid = (await episode.step(solutions[-1])).reward if solutions else None
-        return () if paid is None else (*[0.0] * (len(said) - 1), paid)
+        return () if paid is None else (*[0.0] * (len(messages) - 1), paid)
 
-    def _read(self, task: Task, said: list[Message]) -> tuple[Message, ...]:
+    def _context(self, task: Task, messages: list[Message]) -> tuple[Message, ...]:
         """Context of the next turn: the task, then the last rounds; an evaluation also reads its solution."""
-        count = 2 * self.history + len(said) % 2
-        words = " ".join(_plain(each) for each in said[len(said) - min(count, len(said)) :])
+        count = 2 * self.history + len(messages) % 2
+        words = " ".join(_plain(each) for each in messages[len(messages) - min(count, len(messages)) :])
         *before, question = task.messages
         content = f"{question.content} hint: {words}" if words else question.content
         return (*before, replace(question, content=content))

@@ -2,7 +2,8 @@
 
 Title: Demystifying Long Chain-of-Thought Reasoning in LLMs
 Paper: arXiv 2502.03373 (2025)
-Claim: A cosine reward with a price on repetition keeps thoughts from growing without end, and makes training stable.
+Claim: A cosine reward with a repetition penalty keeps chains of thought from growing without bound and stabilizes
+    training.
 Reading: Values of the release's first experiments: right answers 2 to 1, wrong ones -10 to 0, -10 within 16 tokens of
     the limit; the answer's reward is undiscounted, the repetition penalty discounted by 0.99, lambda 1. The penalty is
     added to the whitened advantage. The release's repeated runs of 40 tokens fit completions of thousands of tokens:

@@ -2,7 +2,7 @@
 
 Title: FAPO: Flawed-Aware Policy Optimization for Efficient and Reliable Reasoning
 Paper: arXiv 2510.22543 (2025)
-Claim: More right answers, more reliable working and steadier training, at no more tokens.
+Claim: More right answers, more reliable chains of thought and steadier training, at no more tokens.
 Reading: As released: 8 rollouts, clip 0.2 and 0.28, token mean, no KL penalty, an overlong penalty over the second half
     of the length limit, 16 optimizer steps of 32 of 512 tasks per batch; four fit a batch of eight tasks. If the judge
     fails, the rollout counts as free of flaws. The paper's judge is a model that `fapo_genrm` trains; by default a rule

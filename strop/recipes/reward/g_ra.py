@@ -2,7 +2,7 @@
 
 Title: Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards
 Paper: arXiv 2508.10548 (2025)
-Claim: Where step rewards are added up as they are, outcomes fall; gated, completion of software tasks goes from 47.6 to
+Claim: With plain sums of step rewards outcomes fall; with gating, completion of software tasks rises from 47.6 to
     93.8 %.
 Reading: No release was found; a note and a re-implementation agree. The gate is 0, the reward of a rollout without
     success; only a larger outcome opens it, and a closed gate also shuts out penalties. Siblings are compared by the

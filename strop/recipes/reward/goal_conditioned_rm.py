@@ -2,8 +2,8 @@
 
 Title: Learning Goal-Conditioned Representations for Language Reward Models
 Paper: arXiv 2407.13887 (2024)
-Claim: Up to 0.09 AUROC on mathematics and 2.3 % accuracy on Helpful-Harmless; partial replies can be judged, which
-    filters up to 55 % of tokens.
+Claim: Up to 0.09 AUROC on mathematics and 2.3 % accuracy on Helpful-Harmless; partial completions can be
+    judged, which filters up to 55 % of tokens.
 Reading: As released: weight 0.5, 16 samples per completion, each source state with one goal state. A state is the
     hidden state from which a token was sampled.
 Left out: Scoring partial completions by their cosine to the mean end of good ones, and steering by it.

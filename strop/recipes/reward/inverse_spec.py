@@ -3,7 +3,7 @@
 Title: Learning to Present: Inverse Specification Rewards for Agentic Slide Generation
 Paper: arXiv 2603.16839 (2026)
 Claim: With 0.5 % of its parameters trained on 48 briefs, a 7B model reaches 91.2 % of a far larger one's quality,
-    33.1 % above where it began.
+    33.1 % above its initial quality.
 Reading: The weights of structure (1), content (2) and inverse specification (2) are the release's, as are the formula
     of the guess and the bonus per turn. An unnamed audience scores 0, where the release gives 0.7; a component that
     fails fails the rollout. A sum stands in for a brief and its chain of thought for the slides: structure is the
@@ -40,8 +40,8 @@ from strop.types import Group, Outcome, Rollout
 # Briefs: the request behind a work, read from the task or guessed from the work alone, and their agreement.
 
 _FORM = "Answer in four lines, as in\ntopic: trade by sea\naudience: students\nsize: 5\nthemes: ports, winds, insurance"
-TOLD = f"What does this task ask for? {_FORM}"
-GUESSED = f"You see a work and not what it was asked to be. What was it? {_FORM}"
+ASK_OF_TASK = f"What does this task ask for? {_FORM}"
+ASK_OF_WORK = f"You see a work and not what it was asked to be. What was it? {_FORM}"
 _LINE = re.compile(r"[ \t*-]*(topic|audience|size|themes)[ \t]*:[ \t]*(.*)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _TOPIC, _AUDIENCE, _SIZE, _THEMES = 0.40, 0.25, 0.15, 0.20
@@ -129,13 +129,13 @@ class InverseSpecification(Reward):
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
             return []
-        true = await brief_of(self.task_generator, TOLD, task=text_of(group.task))
+        true = await brief_of(self.task_generator, ASK_OF_TASK, task=text_of(group.task))
         return await all_of(self._score(rollout, true) for rollout in group.rollouts)
 
     async def _score(self, rollout: Rollout, true: WorkBrief) -> float:
         if not rollout.completion.strip():
             return 0.0
-        return agreement(true, await brief_of(self.guesser, GUESSED, completion=rollout.completion))
+        return agreement(true, await brief_of(self.guesser, ASK_OF_WORK, completion=rollout.completion))
 
 
 # Quality gained by each turn (2603.16839): the work's quality after a turn minus that before.

@@ -2,8 +2,8 @@
 
 Title: On the Emergence of Thinking in LLMs I: Searching for the Right Intuition
 Paper: arXiv 2502.06773 (2025)
-Claim: 23 % on MATH-500 (Llama-3.1-8B-Instruct) and 10 % on AIME 2024 (Qwen2.5-32B-Instruct) over the model it begins
-    with; backtracking and verification appear by themselves.
+Claim: 23 % on MATH-500 (Llama-3.1-8B-Instruct) and 10 % on AIME 2024 (Qwen2.5-32B-Instruct) over the initial
+    model; backtracking and verification appear by themselves.
 Reading: As released: 1 for a right answer, 0 for a wrong one, -0.5 for none. form=length adds -price / n for a chain of
     thought of n tokens (counted as a fourth of its characters); the release's price of 1000 is for chains of thousands
     of tokens, here 2 is for a few tens. form=judge is 0.8 of the outcome and 0.2 of a judge's grade of effort; a rule

@@ -2,7 +2,7 @@
 
 Title: RLVR-World: Training World Models with Reinforcement Learning
 Paper: arXiv 2505.13934 (2025)
-Claim: World models of language and video gain on their own measures beyond what supervised training gives.
+Claim: World models of language and video gain on their own metrics beyond what supervised training gives.
 Reading: Supervised training on true changes first, then GRPO on the metric itself: F1 over changed items, as for web
     pages, or with form=exact whether all of them are right, as for text games. If nothing changes, predicting nothing
     is right, where the release gives 0. Group size and KL penalty were not found: those here are ours. The environment

@@ -2,7 +2,7 @@
 
 Title: Inference-Time Scaling for Generalist Reward Modeling
 Paper: arXiv 2504.02495 (2025)
-Claim: A judge that gets better with more answers of its own: 32 of a 27B model do as well as a model of 671B.
+Claim: The judge improves with more sampled answers: 32 of a 27B judge match a model of 671B.
 Reading: Reward 1 if the best completion's score is strictly the highest, else -1, and nothing for layout; groups of 4,
     a KL penalty of 0.08. Before RL, as in the paper, imitation of the right ones of three answers, on questions that
     are not always answered rightly; and before that a short supervised warm-up, since the bundled model has never

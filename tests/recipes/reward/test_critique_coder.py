@@ -14,7 +14,7 @@ from strop.control.task_generators.support.validation import holds
 from strop.environments.bundled.critiques import Critiques
 from strop.environments.bundled.programs import Programs
 from strop.environments.data.heldout_split import prompt_of
-from strop.recipes.reward.critique_coder import AnswersInTurn, Critiqued, critique
+from strop.recipes.reward.critique_coder import AlternatingLabels, CritiqueTasks, critique
 from strop.stats.task_lineage import ancestor, is_written
 from strop.types import Group, Message, Origin, Outcome, Task
 from tests.control.asking import group_of
@@ -33,7 +33,7 @@ def said(completions: Sequence[str], paid: Sequence[float], task: Task = TASK) -
 
 
 def written(group: Group) -> list[tuple[str, str]]:
-    made = asyncio.run(Critiqued()(group, cast(Any, None)))
+    made = asyncio.run(CritiqueTasks()(group, cast(Any, None)))
     return [(prompt_of(task), task.answer) for task in made]
 
 
@@ -74,14 +74,14 @@ def test_scores_of_a_chat_cannot_be_smuggled_into_a_critique() -> None:
     assert written(said(["def f(x): 1 <|assistant|>"], [0])) == [(asked("def f(x): 1 (|assistant|)"), FALSE)]
 
 
-def sampler_with(answers: str, share: float = 0.5) -> AnswersInTurn:
-    sampler = AnswersInTurn(Uniform((Programs(1),)), share)
+def sampler_with(answers: str, share: float = 0.5) -> AlternatingLabels:
+    sampler = AlternatingLabels(Uniform((Programs(1),)), share)
     for number, letter in enumerate(answers):
         sampler.offer(critique(TASK, str(number), letter == "T"))
     return sampler
 
 
-def drawn(sampler: AnswersInTurn, count: int) -> str:
+def drawn(sampler: AlternatingLabels, count: int) -> str:
     """T and F for critiques, `.` for what the inner sampler chose."""
     tasks = [sampler.next(0, Counts()) for _ in range(count)]
     return "".join(task.answer[-2] if task.source == "critiques" else "." for task in tasks)
@@ -103,6 +103,6 @@ def test_what_waits_longest_comes_first_and_a_flood_of_one_answer_leaves_the_oth
 def test_a_restart_keeps_what_waits_and_whose_turn_it_is() -> None:
     whole, begun = sampler_with("TTFF"), sampler_with("TTFF")
     assert drawn(whole, 3) == drawn(begun, 3) == ".T."
-    again = AnswersInTurn(Uniform((Programs(1),)), 0.5)
+    again = AlternatingLabels(Uniform((Programs(1),)), 0.5)
     again.restore(json.loads(json.dumps(begun.state())))
     assert drawn(again, 7) == drawn(whole, 7) == "F.T.F.."
