@@ -73,9 +73,7 @@ class PrunedMidway(Strategy):
     _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _counts: Table = field(default_factory=lambda: _counted([]), init=False, repr=False, compare=False)
-    _version: int = field(
-        default=-1, init=False, repr=False, compare=False
-    )  # the head is fitted to data of earlier versions
+    _version: int = field(default=-1, init=False, repr=False, compare=False)  # the head's data are older
 
     def __post_init__(self) -> None:
         if self.at < 1 or not 0 < self.keep <= 1 or not 0 < self.right < 1:

@@ -80,9 +80,7 @@ class Filled(Loss):
     def _sampled(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
         """Fillings of each gap, and their log-probabilities: [C, 2 F]."""
         logprobs = logits.log_softmax(-1)
-        found = drawn(
-            logprobs.detach(), uniforms(keys, self.fillings + 1)[:, 1:]
-        )  # [C, F]; the first uniform chose the gap
+        found = drawn(logprobs.detach(), uniforms(keys, self.fillings + 1)[:, 1:])  # [C, F]; the first one chose gaps
         # a token of probability 0 is never sampled, but one that rounds to 0 can be: 0 * -inf would be NaN
         return torch.cat([found.to(logprobs.dtype), logprobs.gather(1, found).clamp(min=-1e4)], 1)
 

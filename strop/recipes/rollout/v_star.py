@@ -82,9 +82,7 @@ class ValueTree(Strategy):
     _states: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
     _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
-    _version: int = field(
-        default=-1, init=False, repr=False, compare=False
-    )  # the head is fitted to data of earlier versions
+    _version: int = field(default=-1, init=False, repr=False, compare=False)  # the head's data are older
 
     def __post_init__(self) -> None:
         if self.beam < 1 or self.stride < 1 or self.entropy < 0 or self.explore < 0:

@@ -63,10 +63,7 @@ class Rebalanced(Budget):
         if not count or right >= count / 2:
             return self.size
         share = right / count or 0.5 / count
-        advantage, even = (
-            2 * share * (1 - share),
-            count / 2,
-        )  # |advantage| of one rollout; of `count` rollouts of a half-solved task
+        advantage, even = 2 * share * (1 - share), count / 2  # of one rollout; of a wave at p = 1/2
         goal = even * (2 * (1 - share) if self.by_hardness else 1)
         return min(self.size + math.ceil(goal / advantage - count - _ROUNDING), self.most)
 

@@ -59,9 +59,7 @@ class Dynamics(Sampler):
     _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _counts: Doubles = field(init=False, repr=False, compare=False)  # [N, 3, 3]
-    _now: Doubles = field(
-        init=False, repr=False, compare=False
-    )  # [N, 3], state probabilities at the version in `_versions`
+    _now: Doubles = field(init=False, repr=False, compare=False)  # [N, 3], at the version in `_versions`
     _versions: list[int] = field(init=False, repr=False, compare=False)  # at which each task was last seen
     _shown: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
 

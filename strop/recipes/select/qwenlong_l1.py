@@ -61,12 +61,8 @@ class LengthPhases(Sampler):
     most: float = 0.0  # largest mean success of a task that is carried over
     seed: int = 0  # of orders and choices
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _phases: list[list[int]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )  # positions of each phase
-    _tried: list[int] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )  # tasks sampled in each phase
+    _phases: list[list[int]] = field(default_factory=list, init=False, repr=False, compare=False)  # by phase
+    _tried: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # number per phase
     _num_sampled: int = field(default=0, init=False, repr=False, compare=False)
     # by position: version, number, successes and scored rollouts of the first group
     _first: dict[int, tuple[int, int, float, float]] = field(

@@ -118,9 +118,7 @@ class Weaknesses(TaskGenerator):
 
     _seen: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _tables: dict[str, Concepts] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
-    _named: dict[int, list[str]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )  # concepts by group number, until observed
+    _named: dict[int, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group number
 
     def __post_init__(self) -> None:
         if self.visits < 2 or min(self.exercises, self.votes, self.probes) < 1:

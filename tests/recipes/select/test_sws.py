@@ -69,8 +69,8 @@ def test_concepts_by_hand() -> None:
         table.add(needed)
     assert table.counts == {"a": 3, "b": 2, "c": 1, "d": 1}
     samples = [table.sample(2, 1.0, key) for key in range(3000)]
-    assert sum(first == "a" for first, _ in draws) / 3000 == pytest.approx(3 / 7, abs=0.03)
-    after = [second for first, second in draws if first == "a"]
+    assert sum(first == "a" for first, _ in samples) / 3000 == pytest.approx(3 / 7, abs=0.03)
+    after = [second for first, second in samples if first == "a"]
     assert after.count("b") / len(after) == pytest.approx(e**2 / (e**2 + e + 1), abs=0.04)
     assert all(second == "b" for first, second in (table.sample(2, 0.01, key) for key in range(50)) if first == "a")
     assert sorted(table.sample(9, 1.0, 0)) == ["a", "b", "c", "d"] and Concepts().sample(2, 1.0, 0) == []
