@@ -2,7 +2,8 @@
 
 Title: Scaling Agent Learning via Experience Synthesis
 Paper: arXiv 2511.03773 (2025)
-Claim: On WebArena more than 30 % above all baselines; in worlds made for RL as good as real ones, with no real step.
+Claim: On WebArena more than 30 % above all baselines; in environments made for RL as good as with real
+    ones, with no real step.
 Reading: The experience model reads the task, the history and the 3 most similar transitions of a memory, which starts
     with real demonstrations and grows with each training batch. It returns reward 1 for a solved task and 0 before.
     By default (model=rules) a rule-based stand-in simulates the bundled store: it invents values and keeps them

@@ -2,7 +2,7 @@
 
 Title: Zero-Shot Goal-Directed Dialogue via RL on Imagined Conversations
 Paper: arXiv 2311.05584 (2023)
-Claim: An agent that learned offline from imagined talks is better at goals than a large model that is asked to be.
+Claim: An agent that learned offline from imagined conversations is better at goals than a prompted large model.
 Reading: Only the abstract was available. Implicit Q-learning over utterances: V is an upper expectile of Q, the policy
     imitates with weight exp(beta (Q - V)), and the reward is on the last utterance. Rules of a guessing game simulate
     both speakers, where the paper prompts a large model for personas and conversations. Nothing is sampled in
@@ -58,18 +58,18 @@ class Imagined(Agent):
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         await episode.reset(task)
         rng, (low, high, turns) = random.Random(dialogue.key), parse(prompt_of(task))
-        persona, paid = rng.choice(self.personas), list[float]()
+        persona, rewards = rng.choice(self.personas), list[float]()
         for _ in range(turns):
             guess = _guess(persona, low, high, rng)
             dialogue.say(said := Message("assistant", think([f"{low}..{high}"], str(guess))))
             answer = await episode.step(said)
-            paid.append(answer.reward or 0.0)
+            rewards.append(answer.reward or 0.0)
             if answer.done or dialogue.is_cut:
                 break
             dialogue.hear(answer.messages)
             is_higher = answer.messages[-1].content == "higher"
             low, high = (guess + 1, high) if is_higher else (low, guess - 1)
-        return tuple(paid)
+        return tuple(rewards)
 
 
 def _guess(persona: Persona, low: int, high: int, rng: random.Random) -> int:

@@ -98,8 +98,8 @@ class TeamBuilder(Agent):
         await episode.reset(task)
         graph = await self._built(dialogue.aside(host_reads(task), HOST))
         answer = await self._answered(task, dialogue, graph)
-        paid = (await episode.step(answer)).reward
-        return () if paid is None else (*[0.0] * (len(dialogue.turns) - 1), paid)
+        reward = (await episode.step(answer)).reward
+        return () if reward is None else (*[0.0] * (len(dialogue.turns) - 1), reward)
 
     async def _built(self, host: Dialogue) -> AgentGraph:
         graph = AgentGraph(self.most)
@@ -116,16 +116,16 @@ class TeamBuilder(Agent):
 
     async def _answered(self, task: Task, dialogue: Dialogue, graph: AgentGraph) -> Message:
         """The completion of the last agent; those of the others are side contexts of the rollout."""
-        said: dict[int, str] = {}
+        completions: dict[int, str] = {}
         for number, (role, edges) in graph.agents.items():
-            *before, question = told_by_others(task, [said[edge] for edge in edges if edge in said])
+            *before, question = told_by_others(task, [completions[edge] for edge in edges if edge in completions])
             read = (*before, replace(question, content=ROLES[role].format(question=question.content)))
             if number == max(graph.agents):
                 dialogue.restart(read, role)
                 return Message("assistant", "") if dialogue.is_cut else await dialogue.completion()
-            talk = dialogue.aside(read, role)
-            if not talk.is_cut:
-                said[number] = (await talk.completion()).content
+            side = dialogue.aside(read, role)
+            if not side.is_cut:
+                completions[number] = (await side.completion()).content
         return Message("assistant", "")
 
 
@@ -192,8 +192,8 @@ class ActionWise(Advantage):
         """Metrics only: mean sum of action rewards, and mean number of policy names in a rollout."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         policy_names = [len({turn.sampling.policy_name for turn in rollout.turns}) for rollout in rollouts]
-        paid = [float(placed_payments(rollout).sum()) for rollout in rollouts]
-        return {"action_pay": float(np.mean(paid)), "team_policies": float(np.mean(policy_names))} if rollouts else {}
+        sums = [float(placed_payments(rollout).sum()) for rollout in rollouts]
+        return {"action_pay": float(np.mean(sums)), "team_policies": float(np.mean(policy_names))} if rollouts else {}
 
 
 def mashost(

@@ -2,7 +2,7 @@
 
 Title: Memory-R2: Fair Credit Assignment for Long-Horizon Memory-Augmented LLM Agents
 Paper: arXiv 2605.21768 (2026)
-Claim: Credit that compares attempts from the same memory trains agents over 8, then 16, then 32 sessions.
+Claim: Advantages that compare rollouts from the same memory train agents over 8, then 16, then 32 sessions.
 Reading: As released: a session's reward is the score at the end of the conversation (pays=global), global and local
     groups enter one training batch with equal weight, and both roles share weights and reward. A rule looks up facts
     in the memory, where the paper lets a model answer questions with it; the length penalty of the memory is the
@@ -63,7 +63,7 @@ class DemonstrateMemory(Agent):
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         shown = demonstrating(episode)
         await episode.reset(task)
-        content, paid = task.messages[-1].content, list[float]()
+        content, rewards = task.messages[-1].content, list[float]()
         while True:
             memory, session = split_message(content)
             new = listed(facts_in(session))
@@ -73,9 +73,9 @@ class DemonstrateMemory(Agent):
             managed = shown.demonstrate()
             dialogue.say(managed)
             answer = await episode.step(managed)
-            paid += [0.0, answer.reward or 0.0]
+            rewards += [0.0, answer.reward or 0.0]
             if answer.done:
-                return tuple(paid)
+                return tuple(rewards)
             content = answer.messages[-1].content
 
 
@@ -100,7 +100,7 @@ class ExtractAndManage(Agent):
                 "ExtractAndManage cannot continue a prefix: use a strategy that starts from the prompt"
             )
         await episode.reset(task)
-        content, paid = task.messages[-1].content, list[float]()
+        content, rewards = task.messages[-1].content, list[float]()
         while True:
             memory, session = split_message(content)
             new = await _completed(dialogue, extractor_reads(session), EXTRACTOR)
@@ -108,14 +108,14 @@ class ExtractAndManage(Agent):
                 break
             managed = await _completed(dialogue, manager_reads(memory, quoted(final_answer(new.content))), MANAGER)
             if managed is None:
-                paid.append(0.0)
+                rewards.append(0.0)
                 break
             answer = await episode.step(managed)
-            paid += [0.0, answer.reward or 0.0]
+            rewards += [0.0, answer.reward or 0.0]
             if answer.done:
                 break
             content = answer.messages[-1].content
-        return tuple(paid)
+        return tuple(rewards)
 
 
 async def _completed(dialogue: Dialogue, messages: tuple[Message, ...], policy_name: str) -> Message | None:
@@ -211,8 +211,8 @@ class SessionStandard(Advantage):
 
     def _rewards(self, rollout: Rollout, sessions: int) -> list[float]:
         """The reward of each session that the rollout reached."""
-        paid = list(rollout.turn_rewards)
-        scores = [sum(paid[low : low + self.turns]) for low in range(0, len(rollout.turns), self.turns)]
+        rewards = list(rollout.turn_rewards)
+        scores = [sum(rewards[low : low + self.turns]) for low in range(0, len(rollout.turns), self.turns)]
         match self.pays:
             case "session":
                 return scores
@@ -228,9 +228,7 @@ class SessionStandard(Advantage):
 
 def memory_r2(
     setting: Setting = Setting(env="sessions:2+sessions:3"),
-    pays: Literal[
-        "global", "session", "cumulative"
-    ] = "global",  # reward of a session: the last session's score, its own, or the mean from it on
+    pays: Literal["global", "session", "cumulative"] = "global",  # session reward: last, own, or mean of own and later
     share: float = 0.25,  # probability that a session is rerun from one rollout's memory
     count: int = 4,  # reruns of each such session
     stage: int = 20,  # versions per environment of the setting, from short to long conversations

@@ -2,7 +2,8 @@
 
 Title: OpenClaw-RL: Train Any Agent Simply by Talking
 Paper: arXiv 2603.10165 (2026)
-Claim: Terminal, GUI, coding and tool agents, and personal ones, improve from what comes after each of their replies.
+Claim: Terminal, GUI, coding and tool agents, and personal ones, improve from what comes after each of their
+    completions.
 Reading: The combined form of the release: one sample per turn, advantage = judge score + log-probability gap to the
     same policy with a hint, no baseline, groups of one. The trainer computes both logprobs of the gap, so the gap
     contains no mismatch between engine and trainer; the hint is appended to the last message, token for token. A turn
@@ -72,9 +73,9 @@ async def asked(judge: LLMClient, wanted: str, rollout: Rollout, number: int, vo
     return await verdict_or_none(judge, text, _BARE, _SAMPLING, key_of(f"{text}/{vote}"))
 
 
-def score_in(said: str) -> int | None:
+def score_in(answer: str) -> int | None:
     """The vote in a judge's answer; None: it has none."""
-    found = _SCORE.search(said)
+    found = _SCORE.search(answer)
     return int(found.group(1)) if found else None
 
 
@@ -86,8 +87,8 @@ def majority(votes: Sequence[int | None]) -> float:
 
 def chosen_hint(answers: Sequence[str]) -> str:
     """The longest text of more than 10 characters after a score of 1; empty: none."""
-    good = [said for said in answers if score_in(said) == 1]
-    texts = [_SCORE.sub("", said, count=1).strip() for said in good]
+    good = [answer for answer in answers if score_in(answer) == 1]
+    texts = [_SCORE.sub("", answer, count=1).strip() for answer in good]
     return max((text for text in texts if len(text) > SHORTEST), key=len, default="")
 
 
@@ -119,8 +120,8 @@ class NextStateVotes(Reward):
         found = []
         for number, state in enumerate(next_states(rollout)):
             if state and len(rollout.turns[number].whole):
-                said = await all_of(asked(self.judge, "verdict", rollout, number, vote) for vote in range(self.votes))
-                value = majority([score_in(each) for each in said])
+                votes = await all_of(asked(self.judge, "verdict", rollout, number, vote) for vote in range(self.votes))
+                value = majority([score_in(each) for each in votes])
                 found.append(Span(number, 0, len(rollout.turns[number].message.content), value, name="answered"))
         return found
 
@@ -182,10 +183,10 @@ class HindsightHints(Strategy, Meets):
     async def _hint(self, rollout: Rollout, number: int) -> str:
         """The hint for a turn; empty: none, or the judge failed."""
         try:
-            said = await all_of(asked(self.judge, "hint", rollout, number, vote) for vote in range(self.votes))
+            answers = await all_of(asked(self.judge, "hint", rollout, number, vote) for vote in range(self.votes))
         except LLMClientError:
             return ""
-        return chosen_hint(said)
+        return chosen_hint(answers)
 
     def _with_hint(self, rollout: Rollout, number: int, hint: str) -> Rollout | None:
         """The turn alone, after its whole context with the hint; None where the hint does not fit."""
@@ -239,9 +240,9 @@ class JudgedAndHinted(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for rollout in (rollout for group in groups for rollout in group.scored):
-            paid, lengths = placed_payments(rollout), [len(turn.tokens) for turn in rollout.turns]
-            turns = np.split(paid, np.cumsum(lengths)[:-1]) if lengths else []
-            judged = np.repeat([part.sum() for part in turns], lengths) if lengths else paid
+            rewards, lengths = placed_payments(rollout), [len(turn.tokens) for turn in rollout.turns]
+            turns = np.split(rewards, np.cumsum(lengths)[:-1]) if lengths else []
+            judged = np.repeat([part.sum() for part in turns], lengths) if lengths else rewards
             rollout.advantages = (self.judged * judged + self.hinted * gaps_of(rollout)).astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:

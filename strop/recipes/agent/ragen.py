@@ -2,8 +2,8 @@
 
 Title: RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement Learning
 Paper: arXiv 2504.20073 (2025)
-Claim: Training over several turns, which otherwise collapses into repetition, stays stable by choosing attempts, a
-    critic and a wider upper clip.
+Claim: Training over several turns, which otherwise collapses into repetition, stays stable by selecting rollouts,
+    a critic and a wider upper clip.
 Reading: As released: a quarter of the groups by the std of their rewards, a critic without discounts, no KL penalty,
     clip ranges 0.2 and 0.28, an entropy bonus of 0.001, and a penalty of 0.1 for each completion that does not parse
     as an action. The selected groups make one optimizer step. Groups that are not selected stay in the token mean with

@@ -52,7 +52,9 @@ class Routed(Reward):
 
     share: float = 0.0  # weight of the price score
     window: int = 1000  # latest rollouts, for the price quantiles
-    _paid: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # square roots of prices
+    _price_roots: list[float] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )  # square roots of prices
 
     is_inline: ClassVar[bool] = True
 
@@ -67,7 +69,7 @@ class Routed(Reward):
 
     def cheapness(self, price: float) -> float:
         """Price score c: 1 at the window's lowest prices, 0 at its highest; 0.5 where all are equal."""
-        low, high = np.quantile(self._paid, (0.05, 0.95)) if self._paid else (0.0, 0.0)
+        low, high = np.quantile(self._price_roots, (0.05, 0.95)) if self._price_roots else (0.0, 0.0)
         if high - low < _FLAT:
             return 0.5
         return float(1 - np.clip((np.sqrt(price) - low) / (high - low), 0, 1))
@@ -75,15 +77,15 @@ class Routed(Reward):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Add the prices of the training batch to the window, in the order of admission."""
         ordered = sorted(groups, key=lambda group: (group.version, group.number))
-        self._paid += [float(np.sqrt(price_of(rollout))) for group in ordered for rollout in group.scored]
-        del self._paid[: -self.window]
-        return {"price_spread": float(np.ptp(self._paid)) if self._paid else 0.0}
+        self._price_roots += [float(np.sqrt(price_of(rollout))) for group in ordered for rollout in group.scored]
+        del self._price_roots[: -self.window]
+        return {"price_spread": float(np.ptp(self._price_roots)) if self._price_roots else 0.0}
 
     def state(self) -> dict[str, Any]:
-        return {"paid": self._paid}
+        return {"paid": self._price_roots}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._paid = list(state["paid"])
+        self._price_roots = list(state["paid"])
 
     def _score(self, rollout: Rollout) -> float:
         price = price_of(rollout)

@@ -109,13 +109,13 @@ class ProgressReturns(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         rollouts = [rollout for group in groups for rollout in group.scored]
         values = [_values(rollout) for rollout in rollouts]
-        paid = [kl_payments(rollout, self.kl) + turns_paid(rollout) for rollout in rollouts]
-        advantage = [traced(r, v, 0.0, self.discount, self.trace) for r, v in zip(paid, values, strict=True)]
+        rewards = [kl_payments(rollout, self.kl) + turn_rewards_of(rollout) for rollout in rollouts]
+        advantage = [traced(r, v, 0.0, self.discount, self.trace) for r, v in zip(rewards, values, strict=True)]
         for rollout, own, value, white in zip(rollouts, advantage, values, whitened(advantage, 1e-8), strict=True):
             rollout.returns, rollout.advantages = (own + value).astype(np.float32), white.astype(np.float32)
 
 
-def turns_paid(rollout: Rollout) -> NDArray[np.float64]:
+def turn_rewards_of(rollout: Rollout) -> NDArray[np.float64]:
     """Contribution and grounding at the last token of each turn, 0 elsewhere: [N]."""
     _, ends = turn_bounds(rollout)
     contributions = rollout.policy_statistics.get("contributions", np.zeros(0))
@@ -125,9 +125,9 @@ def turns_paid(rollout: Rollout) -> NDArray[np.float64]:
             f"{len(contributions)}: set values=Contributions(Critic())"
         )
     has_pay = len(rollout.turn_rewards) == len(rollout.turns)
-    paid = np.zeros(rollout.num_tokens)
-    paid[ends] = contributions + (on_written(rollout, rollout.turn_rewards) if has_pay else 0.0)
-    return paid
+    rewards = np.zeros(rollout.num_tokens)
+    rewards[ends] = contributions + (on_written(rollout, rollout.turn_rewards) if has_pay else 0.0)
+    return rewards
 
 
 def _values(rollout: Rollout) -> NDArray[np.float64]:

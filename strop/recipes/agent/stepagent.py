@@ -2,7 +2,7 @@
 
 Title: From Novice to Expert: LLM Agent Policy Optimization via Step-wise Reinforcement Learning
 Paper: arXiv 2411.03817 (2024)
-Claim: Rewards for single steps, from comparing an agent's actions with an expert's, beat those for whole attempts.
+Claim: Rewards for single steps, from comparing an agent's actions with an expert's, beat those for whole rollouts.
 Reading: The full text was not found. form=implicit is as surveys describe it: DPO on pairs of actions after the
     expert's own history, with the log-ratio as the step's reward. The policy's actions are sampled anew in each step.
     A group in which all actions equal the expert's has no pair and is replaced by another task; of several different
@@ -193,8 +193,8 @@ class DiscriminatorAdvantage(Advantage):
         own = [rollout for rollout in rollouts if not is_expert(rollout)]
         for rollout in rollouts:
             rollout.set_advantage(0.0)
-        paid = [np.array([-np.log1p(-self.probability(rollout))]) for rollout in own]
-        for rollout, (advantage,) in zip(own, whitened(paid), strict=True):
+        rewards = [np.array([-np.log1p(-self.probability(rollout))]) for rollout in own]
+        for rollout, (advantage,) in zip(own, whitened(rewards), strict=True):
             rollout.set_advantage(float(advantage))
 
     def probability(self, rollout: Rollout) -> float:

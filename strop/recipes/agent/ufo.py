@@ -56,11 +56,10 @@ class Tries(Reward):
 
     def _of(self, rollout: Rollout, env: Environment) -> float:
         found = [env.answer(turn.message.content) for turn in rollout.turns]
-        paid = zip(found, rollout.turn_rewards, strict=False)
-        tries = [pay for answer, pay in paid if answer]
+        tries = [reward for answer, reward in zip(found, rollout.turn_rewards, strict=False) if answer]
         answers = [answer for answer in found if answer]
         repeated = 1 - len(set(answers)) / len(answers) if answers else 0.0
-        return sum(self.decay**before * pay for before, pay in enumerate(tries)) - self.price * repeated
+        return sum(self.decay**before * reward for before, reward in enumerate(tries)) - self.price * repeated
 
 
 def ufo(

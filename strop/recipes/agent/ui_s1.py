@@ -59,11 +59,11 @@ class Patched(Agent):
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         expert = demonstrating(episode)
         await episode.reset(task)
-        heard, paid, left, is_open = list(task.messages), list[float](), self.patches, True
-        while is_open and len(paid) < self.max_turns and not dialogue.is_cut:
+        heard, rewards, left, is_open = list(task.messages), list[float](), self.patches, True
+        while is_open and len(rewards) < self.max_turns and not dialogue.is_cut:
             wanted = expert.demonstrate()
             completion = await dialogue.completion()
-            paid.append(step_reward(completion, wanted))
+            rewards.append(step_reward(completion, wanted))
             is_right = action_in(completion) == action_in(wanted)
             left -= not is_right
             if left < 0:
@@ -74,7 +74,7 @@ class Patched(Agent):
             is_open = not answer.done
             if is_open:
                 _continue(dialogue, answer.messages, heard, is_patched=taken is not completion)
-        return tuple(paid)
+        return tuple(rewards)
 
 
 def _continue(dialogue: Dialogue, answer: Sequence[Message], heard: Sequence[Message], is_patched: bool) -> None:
@@ -132,7 +132,7 @@ class StepAndEpisode(Advantage):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Metrics only: steps per rollout that match the expert, and patched steps per rollout."""
         rollouts = [rollout for group in groups for rollout in group.scored]
-        matched = sum(_is_match(paid) for rollout in rollouts for paid in rollout.turn_rewards)
+        matched = sum(_is_match(reward) for rollout in rollouts for reward in rollout.turn_rewards)
         patched = sum(turn.fresh for rollout in rollouts for turn in rollout.turns)
         count = max(len(rollouts), 1)
         return {"steps_matched": matched / count, "steps_mended": patched / count}
@@ -145,14 +145,14 @@ def step_returns(rollout: Rollout, discount: float) -> list[float]:
             f"StepAndEpisode needs a reward for each turn of rollout {rollout.id}: use the agent Patched"
         )
     later, found = 0.0, list[float]()
-    for paid in reversed(rollout.turn_rewards):
-        found.append(paid + discount * later if _is_match(paid) else paid)
-        later = found[-1] if _is_match(paid) else 0.0
+    for reward in reversed(rollout.turn_rewards):
+        found.append(reward + discount * later if _is_match(reward) else reward)
+        later = found[-1] if _is_match(reward) else 0.0
     return found[::-1]
 
 
-def _is_match(paid: float) -> bool:
-    return paid >= 1 - _ROUNDING
+def _is_match(reward: float) -> bool:
+    return reward >= 1 - _ROUNDING
 
 
 def _standardised(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -152,9 +152,9 @@ class TurnProgress(Advantage):
             raise ConfigurationError(f"TurnProgress needs a value for each token of rollout {rollout.id}: add a critic")
         first, _ = turn_bounds(rollout)
         values = np.append(rollout.values.astype(np.float64)[first], 0.0)  # [U + 1]
-        paid = np.array(on_written(rollout, turn_payments(rollout)))  # [U]
-        later = np.cumsum(paid[::-1])[::-1]
-        advantage = self.trace * (paid + values[1:] - values[:-1]) + (1 - self.trace) * (later - values[:-1])
+        rewards = np.array(on_written(rollout, turn_payments(rollout)))  # [U]
+        later = np.cumsum(rewards[::-1])[::-1]
+        advantage = self.trace * (rewards + values[1:] - values[:-1]) + (1 - self.trace) * (later - values[:-1])
         lengths = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
         rollout.advantages = np.repeat(advantage, lengths).astype(np.float32)
 

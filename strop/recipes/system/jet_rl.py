@@ -3,7 +3,7 @@
 Title: Jet-RL: Enabling On-Policy FP8 Reinforcement Learning with Unified Training and Rollout Precision Flow
 Paper: arXiv 2601.14243 (2026)
 Claim: Up to 1.33 times as fast rollouts and 1.41 times as fast training, 1.16 times in all, at the accuracy of BF16,
-    where 8-bit rollouts beside BF16 training diverge.
+    where 8-bit rollouts with BF16 training diverge.
 Reading: Weights are quantized in blocks of 128 x 128, activations and output gradients 1 x 128 along the summed
     dimension, both operands of a weight gradient 128 x 1 along tokens. Embedding, head, norms, softmax and the master
     weights are not quantized. The trainer quantizes once per update and publishes codes and scales; an engine holds

@@ -178,17 +178,17 @@ class ReplayCompletions(Agent):
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         await episode.reset(task)
-        paid: list[float | None] = []
+        rewards: list[float | None] = []
         for completion in self.completions:
             if dialogue.is_cut:
                 break
             dialogue.say(Message("assistant", completion))
             answer = await episode.step(Message("assistant", completion))
-            paid.append(answer.reward)
+            rewards.append(answer.reward)
             if answer.done:
                 break
             dialogue.hear(answer.messages)
-        return tuple(reward or 0.0 for reward in paid) if any(reward is not None for reward in paid) else ()
+        return tuple(reward or 0.0 for reward in rewards) if any(reward is not None for reward in rewards) else ()
 
 
 # SAPO's exchange (2509.08721): own rollouts are shared as text, and those of peers are replayed.

@@ -2,7 +2,7 @@
 
 Title: VerlTool: Towards Holistic Agentic Reinforcement Learning with Tool Use
 Paper: arXiv 2509.01055 (2025)
-Claim: One interface for tools (code, search, SQL, images) and attempts that do not wait for each other: rollouts take
+Claim: One interface for tools (code, search, SQL, images) and rollouts that do not wait for each other and take
     about half the time, in six domains at the level of systems made for one.
 Reading: At most 10 turns; tool results of up to 512, without the middle of longer ones; lengths are in characters
     here. Tool results are tokenized alone and appended. A tool that fails or exceeds its time limit fails the

@@ -14,7 +14,7 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import LastCompletion
 from strop.generate.agents.chat import Chat
-from strop.recipes.agent.spa_rl import Contributions, Grounded, ProgressReturns, turns_paid
+from strop.recipes.agent.spa_rl import Contributions, Grounded, ProgressReturns, turn_rewards_of
 from strop.roles import Episode, ValueModel
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.training.trainers.torch import TorchTrainer
@@ -96,7 +96,7 @@ def worked_example() -> Group:
 def test_the_worked_example() -> None:
     """r = (.7, .3, .9) on the last tokens of turns; the squared error of the sum against 1 is .01."""
     group = worked_example()
-    assert turns_paid(group.rollouts[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
+    assert turn_rewards_of(group.rollouts[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
     assert Contributions(Constant()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
 
 
