@@ -76,9 +76,7 @@ def test_the_penalty_is_the_squared_excess_over_a_share_of_the_plain_length() ->
     assert ShortChain()(group) == pytest.approx([0.0, 0.0, -0.01, -0.04, -2.89])
     for rollout in group.rollouts:
         rollout.facts["plain_tokens"] = 0.0
-    assert ShortChain()(group) == [0.0] * 5, (
-        "the environment failed the plain rollout before it began: nobody pays for that"
-    )
+    assert ShortChain()(group) == [0.0] * 5, "the environment failed the plain rollout before it began: no penalty"
     with pytest.raises(ConfigurationError, match="0-0 has no plain_tokens: use the strategy MeasuredByPlain"):
         ShortChain()(make_group([0.0]))
     with pytest.raises(ConfigurationError, match=r"free >= 0, got -0\.1"):

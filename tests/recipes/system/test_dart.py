@@ -41,7 +41,7 @@ def test_only_own_rollouts_that_count_are_counted() -> None:
 
 def test_the_turn_limit_is_the_longest_success() -> None:
     budget, group = BySuccess(4), make_group([0.0, 1.0, 1.0, 0.0])
-    assert budget.turns(group) == 0  # before the first success nobody knows
+    assert budget.turns(group) == 0  # no limit before the first success
     for rollout, count in zip(group.rollouts, (5, 2, 3, 4), strict=True):
         rollout.turns = rollout.turns * count
     budget.observe(group)

@@ -61,7 +61,7 @@ def test_never_solved_and_always_solved_groups_are_dropped() -> None:
     assert pool(eight([0] * 8, 0)).reason == "never solved"
     right = pool(eight([1] * 8, 1))
     assert right.group is None and right.reason == "every rollout is right"
-    assert pool(eight([0] * 8, 2)).group is not None  # which has lent a success all the same
+    assert pool(eight([0] * 8, 2)).group is not None  # its success was stored all the same
     assert pool(make_group([1.0, 0.0], failed=[0, 1])).reason == "no rollout counts"
     other = replace(eight([0] * 8, 3), task=replace(TASK, id="other"))
     assert pool(other).reason == "never solved"

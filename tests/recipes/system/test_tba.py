@@ -36,12 +36,12 @@ def test_it_is_zero_exactly_where_the_surplus_is_constant() -> None:
 def loss_of(theta: Tensor, reference: Tensor, group: list[tuple[int, ...]], beta: float) -> Tensor:
     """The loss of one group of off-policy rollouts, with the real reduction."""
     logprobs = [token_logprobs(theta, y) for y in group]
-    drawn = make_group([REWARDS[y] for y in group], lengths=[2] * len(group))
+    sampled = make_group([REWARDS[y] for y in group], lengths=[2] * len(group))
     batch = make_batch(
-        [[-99.0, -99.0] for _ in group],  # whoever sampled them does not matter
+        [[-99.0, -99.0] for _ in group],  # off-policy
         rewards=[REWARDS[y] for y in group],
         reference=[token_logprobs(reference, y).tolist() for y in group],
-        share=[list(share) for share in SequenceMean()([drawn]).values()],
+        share=[list(share) for share in SequenceMean()([sampled]).values()],
     )
     packed = torch.cat([part for values in logprobs for part in (theta.new_zeros(1), values)])
     value, _ = TrajectoryBalance(beta)(Said(packed, torch.zeros_like(packed)), batch)
@@ -60,7 +60,7 @@ def test_its_gradient_is_reinforce_on_the_regularised_reward() -> None:
 
 
 def test_off_policy_groups_alone_lead_to_the_optimum() -> None:
-    # Groups are drawn uniformly, never from the policy; the optimum is reference * exp(R / beta) / Z.
+    # Groups are sampled uniformly, never from the policy; the optimum is reference * exp(R / beta) / Z.
     beta, reference, theta = 0.5, parameters(4).detach(), parameters(5)
     optimizer = torch.optim.Adam([theta], lr=0.05)
     random = torch.Generator().manual_seed(0)
