@@ -69,7 +69,7 @@ ACTING: dict[str, dict[str, float]] = {
     "sapo_soft": {"gate": 1.0},
     "cispo": {"drift": 0.0},
     "gspo": {"clipped_share": 0.0},
-    "reg_grpo": {"moved": 0.0},
+    "reg_grpo": {"abs_log_ratio": 0.0},
     "kdrl": {"teacher_kl": 0.0},
     "distillation": {"teacher_kl": 0.0},
     "calibrl": {"guided_share": 0.0},

@@ -123,7 +123,7 @@ def growth_and_change(ranks: Sequence[float]) -> tuple[float, float]:
 
 def effective_rank(
     setting: Setting = Setting(),
-    stride: int = 4,  # tokens between two measured prefixes; the paper's 40 is for long completions
+    stride: int = 4,
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """GRPO with the effective-rank bonus on its advantages."""

@@ -36,7 +36,7 @@ class RegGrpo(Loss):
     """(A - (p - mean p) / max(std p, floor))^2, p a rollout's log(policy / behaviour), mean and std (n - 1) per group.
 
     Without a KL term the scale of p is free. Every token carries its rollout's loss, for the sequence-mean reduction.
-    Where std p is above the floor this is 2 (G - 1) / G * (1 - correlation of p and A) for standardised A.
+    Where std p is above the floor this is 2 (G - 1) / G * (1 - correlation of p and A) for normalized A.
     """
 
     floor: float = 0.1  # least standard deviation of log-ratios that is divided by

@@ -1,4 +1,4 @@
-"""VCPO: REINFORCE with truncated sequence-level importance weights, minimum-variance baseline and ESS-scaled steps.
+"""VCPO: REINFORCE with truncated sequence importance weights, minimum-variance baseline and ESS-scaled steps.
 
 Title: Stable Asynchrony: Variance-Controlled Off-Policy RL for LLMs
 Paper: arXiv 2602.17616 (2026)
