@@ -82,7 +82,7 @@ class Restarts(Strategy):
         earlier = [each for each in self._known.get(task, []) if each[0] < version]
         return {is_right: (id_, text) for _, _, is_right, id_, text in earlier}  # the last of each kind wins
 
-    def begins(self, completion: str, steps: int) -> str:
+    def prefill(self, completion: str, steps: int) -> str:
         """The completion without its last `steps` steps, followed by the marker."""
         parts = completion.split(self.separator)
         return "".join(part + self.separator for part in parts[: max(len(parts) - steps, 0)]) + self.reflect
@@ -94,8 +94,8 @@ class Restarts(Strategy):
             rollout = await play(start)
             return replace(rollout, facts=rollout.facts | {RESTART: 0.0})
         parent, completion = known[choice]
-        begins = self.begins(completion, int(rng.integers(1, self.dropped + 1)))
-        rollout = await play(replace(start, prefill=begins, origin=Origin.BRANCHED, parent=parent))
+        prefill = self.prefill(completion, int(rng.integers(1, self.dropped + 1)))
+        rollout = await play(replace(start, prefill=prefill, origin=Origin.BRANCHED, parent=parent))
         return replace(rollout, facts=rollout.facts | {RESTART: 1.0 if choice else -1.0})
 
     def observe(self, group: Group) -> None:

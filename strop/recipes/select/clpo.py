@@ -67,8 +67,8 @@ class Reworded(TaskGenerator):
         if is_written(group.task) or not count or right > self.medium * count:
             return []
         wanted = "simpler" if right <= self.hard * count else "reworded"
-        said = await advice(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
-        return [child(group.task, said.get("task", ""), group.task.answer)]
+        written = await advice(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
+        return [child(group.task, written.get("task", ""), group.task.answer)]
 
 
 # CLPO's KL penalty (2509.25004): half as strong on hard tasks, where the policy has to change most.

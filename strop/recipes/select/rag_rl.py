@@ -51,7 +51,7 @@ class Scheduled(Sampler):
     """
 
     envs: tuple[Environment, ...]  # K levels, from easy to hard
-    draws: int  # n, the number of tasks of the schedule
+    length: int  # n, in tasks
     shape: Shape = "min-max"
     is_shuffled: bool = False
     seed: int = 0  # of the shuffled order
@@ -61,20 +61,20 @@ class Scheduled(Sampler):
 
     def __post_init__(self) -> None:
         self._arms = Shelves(self.envs)
-        if self.draws < 1 or self.shape not in ("max", "linear", "min-max"):
+        if self.length < 1 or self.shape not in ("max", "linear", "min-max"):
             raise ConfigurationError(
-                f"Scheduled needs draws >= 1 and a shape of max, linear or min-max, got {self.draws} and {self.shape!r}"
+                f"Scheduled needs length >= 1 and shape max, linear or min-max, got {self.length} and {self.shape!r}"
             )
         if self.is_shuffled:
-            self._order = [int(place) for place in np.random.default_rng(self.seed).permutation(self.draws)]
+            self._order = [int(place) for place in np.random.default_rng(self.seed).permutation(self.length)]
 
     def arm(self, number: int) -> int:
         """The level of the task with this number, both from 0 on."""
-        place = self._order[number % self.draws] if self.is_shuffled else min(number, self.draws - 1)
+        place = self._order[number % self.length] if self.is_shuffled else min(number, self.length - 1)
         hardest = len(self.envs) - 1
         if self.shape == "linear":
-            return -(-len(self.envs) * (place + 1) // self.draws) - 1
-        return 0 if self.shape == "min-max" and 2 * place < self.draws else hardest
+            return -(-len(self.envs) * (place + 1) // self.length) - 1
+        return 0 if self.shape == "min-max" and 2 * place < self.length else hardest
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         self._num_sampled += 1
@@ -126,8 +126,8 @@ def rag_rl(
 ) -> Run:
     """Environments from easy to hard; the schedule ends with the last batch of the last step."""
     run = setting.run("rag_rl", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
-    draws = setting.steps * setting.groups_per_step
-    run.sampler = Scheduled(run.envs, draws, shape, is_shuffled, setting.seed)
+    length = setting.steps * setting.groups_per_step
+    run.sampler = Scheduled(run.envs, length, shape, is_shuffled, setting.seed)
     run.rewards = (Earned(weight=5.0), Citations())
     run.warmup = shown(setting, "rag_rl", warmup_steps)
     return run

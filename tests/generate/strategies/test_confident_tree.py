@@ -22,19 +22,19 @@ TORN = [0.1] * 10  # H = ln 10, C = 0.1
 
 
 def looked(folder: Folder, completions: list[str], torn: dict[tuple[str, int], str], env: Completions) -> GroupPlayer:
-    """Sure everywhere but at the written tokens (rollout, place) named, where these letters are equally likely."""
+    """Sure everywhere but at the sampled tokens (rollout, place) named, where these letters are equally likely."""
 
-    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         for rollout in groups[0].scored:
             tokens = [int(token) for turn in rollout.turns for token in turn.tokens]
             rows = [[*SURE, token, *range(90, 99)] for token in tokens]
             for (name, place), letters in torn.items():
                 if name == rollout.id and place < len(rows):
                     rows[place] = [*TORN, *ids(letters)]
-            rollout.notes["top 10"] = np.array(rows, np.float32)
+            rollout.policy_statistics["top 10"] = np.array(rows, np.float32)
 
     play = player(folder, completions, {}, env)
-    play.note = note
+    play.policy_statistic = statistics
     return play
 
 
@@ -72,7 +72,7 @@ def test_not_before_the_fifth_token_and_not_where_confidence_is_usual(tmp_path: 
     assert [each.completion for each in early] == ["abcde", "1"]
 
 
-def test_who_warnings_three_times_in_a_row_is_given_up(tmp_path: Folder) -> None:
+def test_a_path_uncertain_three_times_in_a_row_is_pruned(tmp_path: Folder) -> None:
     """Torn at its fifth to seventh token, where the rises are 2.24, 1.68 and 1.12: all above 0.5 / 3.5 ln 10 = 0.33."""
     torn = {("0/1", place): "exyzuvwqrs" for place in (4, 5, 6)}
     play = looked(tmp_path, ["abcd", "abcd", "efgh", "efgh", "i|"], torn, Completions(1))
@@ -87,7 +87,7 @@ def test_who_warnings_three_times_in_a_row_is_given_up(tmp_path: Folder) -> None
     assert kept.completion == "abcdefghi", "one is always left"
 
 
-def test_in_a_env_of_several_completions(tmp_path: Folder) -> None:
+def test_in_an_environment_of_several_turns(tmp_path: Folder) -> None:
     torn = {("0/0", 5): "dxyzuvwqrs"}
     found = grown(looked(tmp_path, ["abc|", "cd", "e|", "1|"], torn, Completions(2)), ConfidentTree(1, 1.0, 0.5, 6), 2)
     assert [[turn.message.content for turn in each.turns] for each in found] == [["abc", "cde"], ["abc", "cx1"]]

@@ -67,18 +67,18 @@ def player(
 ) -> GroupPlayer:
     """`entropies_of` are the entropies of each rollout's tokens, as far as they go; 0 behind."""
 
-    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         assert needs == {asked}
         for rollout in groups[0].scored:
             known = np.zeros(rollout.num_tokens, np.float32)
             known[: len(entropies_of[rollout.id])] = entropies_of[rollout.id]
-            rollout.notes[asked.name] = known
+            rollout.policy_statistics[asked.name] = known
 
     async def score(group: Group) -> None:
         return None
 
     policy = policy_of(save_folder(folder), Recording(completions))
-    return GroupPlayer(Group(0, TASK, []), policy, (env,), Chat(), 0, score, note)
+    return GroupPlayer(Group(0, TASK, []), policy, (env,), Chat(), 0, score, statistics)
 
 
 def made(play: GroupPlayer, roots: int, strategy: EntropyForks) -> list[Rollout]:
@@ -127,7 +127,7 @@ def test_it_needs_somewhere_to_fork() -> None:
     assert EntropyForks(1, 1).positions == 1
 
 
-def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is_in_warning(tmp_path: Path) -> None:
+def test_in_a_run_every_token_is_sampled_once_and_branches_start_at_the_highest_entropy(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path / "model")
     engine = Scripted(lambda prompt, key: "1" * (3 + key % 4) + str(key % 5))
     run = make_run(steps=2, strategy=EntropyForks(2, 2), budget=Fixed(3), engine=engine)
@@ -142,10 +142,10 @@ def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is
         roots = [each for each in group.rollouts if each.origin is Origin.POLICY]
         branches = [each for each in group.rollouts if each.origin is Origin.BRANCHED]
         assert len(roots) == 3 and len(branches) == 3 * 2 * 2
-        run.trainer.note([replace(group, rollouts=roots)], frozenset({ENTROPY}))
+        run.trainer.policy_statistic([replace(group, rollouts=roots)], frozenset({ENTROPY}))
         for root in roots:
             own = [each for each in branches if each.parent == root.id]
-            highest = np.argsort(-root.notes["entropy"], kind="stable")[:2]
+            highest = np.argsort(-root.policy_statistics["entropy"], kind="stable")[:2]
             assert sorted(sum(turn.num_prefix for turn in each.turns) for each in own) == sorted([*highest, *highest])
             for each in own:
                 begun = each.turns[0].prefix

@@ -152,7 +152,7 @@ def test_a_search_ends_where_nothing_is_open(tmp_path: Path) -> None:
     assert [each.outcome for each in broken] == [Outcome.FAILED] * 2
 
 
-def test_credit_is_less_the_mean_of_the_ends_and_alone_it_is_the_worth() -> None:
+def test_the_advantage_is_the_value_minus_the_mean_of_the_ends_and_alone_the_value() -> None:
     group = make_group([1.0, 0.0, 0.0], lengths=[2, 1, 1], pruned=[2])
     for rollout, worth in zip(group.rollouts, ([0.25, 1.0], [-0.5], [3.0]), strict=True):
         rows = np.array([0.0, *worth], np.float32)
@@ -164,7 +164,7 @@ def test_credit_is_less_the_mean_of_the_ends_and_alone_it_is_the_worth() -> None
     SearchValues()([alone])
     assert alone.rollouts[0].advantages is not None
     assert alone.rollouts[0].advantages.tolist() == pytest.approx([0.25, 1.0])
-    with pytest.raises(ConfigurationError, match="comes from no search"):
+    with pytest.raises(ConfigurationError, match="has no node values"):
         SearchValues()([make_group([1.0, 0.0])])
 
 

@@ -21,18 +21,18 @@ Close = dict[tuple[str, int], tuple[float, float, str]]
 
 
 def looked(folder: Path, completions: list[str], close: Close, env: Completions) -> GroupPlayer:
-    """Of the written tokens (rollout, place) named, first and second probability and the second's letter."""
+    """Of the sampled tokens (rollout, place) named, first and second probability and the second's letter."""
 
-    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         for rollout in groups[0].scored:
             rows = np.tile(np.array([0.9, 0.1, 0.0, 0.0], np.float32), (rollout.num_tokens, 1))
             for (name, place), (first, second, letter) in close.items():
                 if name == rollout.id and place < len(rows):
                     rows[place] = first, second, 0, ids(letter)[0]
-            rollout.notes["top 2"] = rows
+            rollout.policy_statistics["top 2"] = rows
 
     play = player(folder, completions, {}, env)
-    play.note = note
+    play.policy_statistic = statistics
     return play
 
 

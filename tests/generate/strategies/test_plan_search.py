@@ -92,11 +92,13 @@ def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) 
             rollout.reward = float("x" in rollout.completion)
             rollout.outcome = Outcome.FAILED if "q" in rollout.completion else rollout.outcome  # the reward's fault
 
-    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         for rollout in groups[0].scored:
-            rollout.notes["reference_logprobs"] = np.full(rollout.num_tokens, -float(rollout.num_tokens), np.float32)
+            rollout.policy_statistics["reference_logprobs"] = np.full(
+                rollout.num_tokens, -float(rollout.num_tokens), np.float32
+            )
 
-    play.scorer, play.note = score, note
+    play.scorer, play.policy_statistic = score, statistics
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
 
 

@@ -1,4 +1,4 @@
-"""ARPO's forks: where they are, how likely, against whose first warning, and what becomes of the rest of the budget."""
+"""ARPO's branches: where they start, their probability, the entropy they compare with, and the unused budget."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.generate.talking import ids
 def made(
     folder: Path,
     completions: list[str],
-    warnings: dict[str, list[float]],
+    entropies: dict[str, list[float]],
     env: Completions,
     strategy: ToolForks,
     starts: int,
 ) -> list[Rollout]:
-    play = player(folder, completions, warnings, env, NORMALIZED_ENTROPY)
+    play = player(folder, completions, entropies, env, NORMALIZED_ENTROPY)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
 
 
@@ -32,11 +32,13 @@ def test_forks_stand_before_completions_that_follow_an_answer_round_by_round(tmp
     """A root of three completions forks before its second; then it and the branch fork before the third.
 
     Warning is summed over two tokens: 0.1 + 0.2 at first, 0.4 + 0.1 in the second completion of the root, 0.6 in its
-    third; 0.7 + 0.1 in the third completion of the branch, whose first warning is the root's.
+    third; 0.7 + 0.1 in the third completion of the branch, whose first entropy is the root's.
     """
-    warnings = {"0/0": [0.1, 0.2, 0.9, 0.4, 0.1, 0.6, 0.0], "0/1": [0.3, 0.0, 0.7, 0.1, 0.5]}
+    entropies = {"0/0": [0.1, 0.2, 0.9, 0.4, 0.1, 0.6, 0.0], "0/1": [0.3, 0.0, 0.7, 0.1, 0.5]}
     completions = ["ab|", "c|", "d|", *["x|", "yz|"], *["u|", "v|"]]
-    found = made(tmp_path, completions, warnings | {"0/2": [], "0/3": []}, Completions(3), ToolForks(1, 1.0, 0.0, 2), 4)
+    found = made(
+        tmp_path, completions, entropies | {"0/2": [], "0/3": []}, Completions(3), ToolForks(1, 1.0, 0.0, 2), 4
+    )
     root, early, late, twig = found
     assert [each.id for each in found] == ["0/0", "0/1", "0/2", "0/3"] and root.origin is Origin.POLICY
     assert [(each.parent, each.origin) for each in found[1:]] == [
@@ -53,12 +55,12 @@ def test_forks_stand_before_completions_that_follow_an_answer_round_by_round(tmp
 
 
 def test_the_budget_is_never_exceeded_and_its_rest_is_played_from_the_start(tmp_path: Path) -> None:
-    warnings: dict[str, list[float]] = {f"0/{number}": [] for number in range(3)}
-    two = made(tmp_path, ["a|"] * 6, warnings, Completions(2), ToolForks(2, 1.0), 3)
+    entropies: dict[str, list[float]] = {f"0/{number}": [] for number in range(3)}
+    two = made(tmp_path, ["a|"] * 6, entropies, Completions(2), ToolForks(2, 1.0), 3)
     assert [each.parent for each in two] == ["", "", "0/0"], "one fork was left"
-    none = made(tmp_path, ["a|"] * 6, warnings, Completions(2), ToolForks(1, 0.0), 3)
+    none = made(tmp_path, ["a|"] * 6, entropies, Completions(2), ToolForks(1, 0.0), 3)
     assert [each.origin for each in none] == [Origin.POLICY] * 3
-    single = made(tmp_path, ["a|"] * 3, warnings, Completions(1), ToolForks(1, 1.0), 3)
+    single = made(tmp_path, ["a|"] * 3, entropies, Completions(1), ToolForks(1, 1.0), 3)
     assert [each.origin for each in single] == [Origin.POLICY] * 3, "nothing was answered, so nothing forks"
 
 
@@ -77,7 +79,7 @@ def test_the_probability_of_a_fork(weight: float, rise: float, expected: float) 
     assert share == pytest.approx(expected, abs=0.0 if expected in (0.0, 1.0) else 0.03)
 
 
-def test_warning_is_entropy_as_a_share_of_the_greatest() -> None:
+def test_the_statistic_is_entropy_as_a_share_of_the_largest() -> None:
     """Halves: (1/2 + 2/4 + 6/8) bits of 2."""
     scores = torch.tensor([[0.5, 0.25, 0.125, 0.125], [0.25] * 4]).log()
     assert _normalized_entropy(scores, torch.zeros(2)).tolist() == pytest.approx([0.875, 1.0])

@@ -50,19 +50,19 @@ def test_visits_are_counted_up_to_the_root() -> None:
 
 
 def played(
-    folder: Path, completions: list[str], count: int, strategy: ValueTree, warnings: list[float]
+    folder: Path, completions: list[str], count: int, strategy: ValueTree, entropies: list[float]
 ) -> list[Rollout]:
-    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         for rollout in groups[0].scored:
             size = rollout.num_tokens
-            rollout.notes["entropy"] = np.array((warnings + [0.0] * size)[:size], np.float32)
-            rollout.notes["hidden"] = np.stack([np.full(2, place, np.float32) for place in range(size)])
+            rollout.policy_statistics["entropy"] = np.array((entropies + [0.0] * size)[:size], np.float32)
+            rollout.policy_statistics["hidden"] = np.stack([np.full(2, place, np.float32) for place in range(size)])
 
     async def score(group: Group) -> None:
         return None
 
     policy = policy_of(save_folder(folder), Recording(completions))
-    play = GroupPlayer(Group(0, TASK, []), policy, (Completions(1),), Chat(), 0, score, note)
+    play = GroupPlayer(Group(0, TASK, []), policy, (Completions(1),), Chat(), 0, score, statistics)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(count)], play))
 
 
@@ -105,14 +105,14 @@ def scored(strategy: ValueTree, states: dict[str, list[float]], rewards: list[fl
 def test_the_head_learns_one_temporal_difference_at_a_time_and_serves_later_versions() -> None:
     strategy = ValueTree()
     strategy.observe(scored(strategy, {"0-0": [1.0, 2.0], "0-1": [0.0]}, [1.0, 0.0], 0))
-    ((states, targets),) = strategy._draws
+    ((states, targets),) = strategy._batches
     assert states.tolist() == [[1.0], [2.0], [0.0]] and targets.tolist() == [0.0, 1.0, 0.0], "no value is known yet"
     strategy._catch_up(0)
     assert strategy._fit is not None
     before = strategy._value(np.array([2.0]))
     assert before > strategy._value(np.array([0.0]))
     strategy.observe(scored(strategy, {"1-0": [5.0, 2.0]}, [0.0], 1))
-    assert strategy._draws[1][1].tolist() == pytest.approx([0.99 * before, 0.0])
+    assert strategy._batches[1][1].tolist() == pytest.approx([0.99 * before, 0.0])
     again = strategy._fit
     strategy._catch_up(0)
     assert strategy._fit is again, "the same version sees the same values"
@@ -123,7 +123,7 @@ def test_failed_rollouts_teach_nothing_and_memory_comes_back(tmp_path: Path) -> 
     group = scored(strategy, {"0-0": [1.0], "0-1": [0.0]}, [1.0, 0.0], 0)
     group.rollouts[0].outcome = make_group([0.0], failed=[0]).rollouts[0].outcome
     strategy.observe(group)
-    assert strategy._draws[0][0].tolist() == [[0.0]] and strategy._states == {}
+    assert strategy._batches[0][0].tolist() == [[0.0]] and strategy._states == {}
     strategy.save(tmp_path)
     again = ValueTree()
     again.resume(tmp_path)

@@ -1,4 +1,4 @@
-"""ARRoL's survivors by hand and by enumeration, what its head learns, and pruned rollouts in a run."""
+"""ARRoL: survivors by hand and by enumeration, what the head learns, and pruned rollouts in a run."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
-# ---- who survives
+# ---- survival
 
 
-def test_a_perfect_head_keeps_as_many_right_ones_as_wrong_ones() -> None:
-    """4 of 16 right, a half kept: every right one and a third of the others, 4 and 4 whatever probability says."""
+def test_a_perfect_head_keeps_as_many_right_rollouts_as_wrong_ones() -> None:
+    """4 of 16 right, a half kept: every right one and a third of the others, 4 and 4 whatever the random numbers."""
     right = [index in (1, 6, 7, 12) for index in range(16)]
     found = survival(np.array(right, dtype=np.float64), 0.5, 0.5)
     assert found == pytest.approx([1.0 if each else 1 / 3 for each in right])
@@ -68,7 +68,7 @@ def test_survival_by_hand() -> None:
     assert survival(np.array([0.1, 0.1, 0.1, 0.5]), 0.5, 0.75) == pytest.approx([0.328125] * 3 + [1.0])
 
 
-def test_nobody_is_without_a_probability() -> None:
+def test_no_rollout_has_probability_0() -> None:
     generator = np.random.default_rng(0)
     for keep, right in ((0.5, 0.5), (0.25, 0.2), (0.9, 0.7)):
         for _ in range(200):
@@ -77,7 +77,7 @@ def test_nobody_is_without_a_probability() -> None:
 
 
 def test_each_is_chosen_with_its_own_probability() -> None:
-    """Over all values of probability; and always as many as the probabilities add up to."""
+    """Over all random numbers; and always as many as the probabilities add up to."""
     for numerators in ([60, 120, 180, 120], [240, 80, 80, 80, 1, 239], [7, 11, 13]):
         probabilities = np.array(numerators) / 240
         taken = [chosen(probabilities, uniform) for uniform in GRID]
@@ -86,8 +86,8 @@ def test_each_is_chosen_with_its_own_probability() -> None:
         assert {sum(each) for each in taken} <= {sum(numerators) // 240, -(-sum(numerators) // 240)}
 
 
-def test_evidence_of_the_survivors_is_that_of_all() -> None:
-    """Over all values of probability, right ones and all count as if nobody had been given up."""
+def test_weighted_survivors_count_as_all_rollouts() -> None:
+    """Over all random numbers, successes and counts are as if nothing had been pruned."""
     rewards = [1.0, 0.0, 0.0, 1.0, 0.5]
     probabilities = np.array([60, 120, 180, 120, 30]) / 240
     totals = np.zeros(2)
@@ -105,7 +105,7 @@ def test_evidence_of_the_survivors_is_that_of_all() -> None:
 
 @dataclass
 class Canned(Player):
-    """Rollouts of given lengths; whoever is longer than its pause comes back from it. A state is its rollout's sign."""
+    """Rollouts of given lengths; those longer than the pause stop there. The hidden state is the rollout's sign."""
 
     lengths: Sequence[int]
     signs: Sequence[float]
@@ -168,7 +168,7 @@ def test_half_of_the_paused_ones_go_on_where_they_were() -> None:
         assert rollout.num_tokens == (4 if rollout.outcome is Outcome.PRUNED else player.lengths[index])
 
 
-def test_everybody_who_ends_before_the_pause_is_let_be() -> None:
+def test_rollouts_that_end_before_the_pause_are_unchanged() -> None:
     player = Canned(lengths=[3, 4], signs=[0.0, 0.0])
     group = played(PrunedMidway(at=4), player)
     assert not player.looked and len(player.started) == 2 and all(not t.facts for t in group.rollouts)
@@ -183,7 +183,7 @@ def taught(strategy: PrunedMidway, groups: int = 6) -> None:
         strategy.observe(rewarded(group, [max(sign, 0.0) for sign in SIGNS]))
 
 
-def test_it_learns_what_states_promise_and_balances() -> None:
+def test_it_learns_from_hidden_states_and_balances() -> None:
     """2 of 8 right: once the head knows, both and two others go on."""
     strategy = PrunedMidway(at=4)
     taught(strategy)
@@ -191,14 +191,14 @@ def test_it_learns_what_states_promise_and_balances() -> None:
     for number in range(6, 20):
         group = played(strategy, Canned([9] * 8, SIGNS), number, version=number)
         kept = [sign for sign, rollout in zip(SIGNS, group.rollouts, strict=True) if rollout.is_scored]
-        told = {sign: t.facts[PREDICTED] for sign, t in zip(SIGNS, group.rollouts, strict=True)}
-        found.append((told[1.0] - told[-1.0], len(kept), kept.count(1.0)))
+        by_state = {sign: t.facts[PREDICTED] for sign, t in zip(SIGNS, group.rollouts, strict=True)}
+        found.append((by_state[1.0] - by_state[-1.0], len(kept), kept.count(1.0)))
         strategy.observe(rewarded(group, [max(sign, 0.0) for sign in SIGNS]))
     assert 0.4 < found[0][0] < 0.9 < found[-1][0], "a score that says too little is corrected by counts"
     assert {each[1:] for each in found[-4:]} <= {(4, 2), (3, 2)}
 
 
-def test_it_learns_what_log_probabilities_promise() -> None:
+def test_it_learns_from_log_probabilities() -> None:
     strategy, logprobs = PrunedMidway(at=4), [sign - 2 for sign in SIGNS]
     for number in range(4):
         group = played(strategy, Canned([9] * 8, [0.0] * 8, logprobs=logprobs), number)
@@ -210,16 +210,16 @@ def test_it_learns_what_log_probabilities_promise() -> None:
 def test_it_forgets_the_oldest_groups() -> None:
     strategy = PrunedMidway(at=4)
     taught(strategy, groups=2)
-    latest = strategy._draws[1]
+    latest = strategy._batches[1]
     for _ in range(63):
         strategy._looked = {(group := make_group([1.0])).rollouts[0].id: (np.zeros(3), 0.5)}
         group.rollouts[0].facts[SURVIVAL] = 1.0
         strategy.observe(group)
-    assert len(strategy._draws) == 64 and strategy._draws[0] is latest
+    assert len(strategy._batches) == 64 and strategy._batches[0] is latest
 
 
 def test_what_is_learned_serves_later_versions_only() -> None:
-    """However soon a judge was ready, all groups of a version meet the same head."""
+    """All groups of a version see the same head, whatever the order of scoring."""
     strategy = PrunedMidway(at=4)
     taught(strategy, groups=3)
     again = played(strategy, Canned([9] * 8, SIGNS), 3, version=0)
@@ -242,7 +242,7 @@ def test_a_score_becomes_how_often_such_were_right() -> None:
     assert strategy.probability(0.3) == 0.3
 
 
-def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_state_is_restored(tmp_path: Path) -> None:
     strategy, again = PrunedMidway(at=4), PrunedMidway(at=4)
     again.resume(saved(PrunedMidway(at=4), tmp_path / "nothing"))
     taught(strategy)
@@ -258,8 +258,8 @@ def saved(strategy: PrunedMidway, folder: Path) -> Path:
     return folder
 
 
-def test_scores_are_told_apart_by_tenths() -> None:
-    """Of each tenth one rollout was seen, right in every second: nobody speaks for its neighbours."""
+def test_scores_are_counted_by_tenths() -> None:
+    """Of each tenth one rollout was seen, right in every second: buckets are separate."""
     strategy, group = PrunedMidway(at=4), make_group([float(tenth % 2) for tenth in range(10)])
     for tenth, rollout in enumerate(group.rollouts):
         rollout.facts[SURVIVAL] = 1.0
@@ -272,37 +272,37 @@ def test_scores_are_told_apart_by_tenths() -> None:
     assert strategy.probability(1.0) == 1.0, "the last tenth holds its end"
 
 
-def test_it_says_how_many_predicted_ones_came_true() -> None:
-    """From one half on a rollout is predicted to be right, and is: 4 of 5 here, and 3 of 8 were given up."""
+def test_metrics_of_the_predictions() -> None:
+    """From one half on a rollout is predicted to be right, and is: 4 of 5 here, and 3 of 8 were pruned."""
     group = make_group([0.5, 0.0, 0.49, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0], pruned=[5, 6, 7])
     for rollout, probability in zip(group.rollouts[:8], (0.5, 0.49, 0.3, 0.9, 0.2, 0.5, 0.5, 0.5), strict=True):
         rollout.facts[PREDICTED] = probability
-    told = PrunedMidway().learn([group])
-    assert told["pruned_share"] == pytest.approx(3 / 8) and told["predicted_right"] == pytest.approx(4 / 5)
-    assert told["predicted_contrast"] == pytest.approx((0.5 + 0.9 + 0.2) / 3 - (0.49 + 0.3) / 2)
-    alone = PrunedMidway().learn([make_told(0.7, 1.0)])
+    by_state = PrunedMidway().learn([group])
+    assert by_state["pruned_share"] == pytest.approx(3 / 8) and by_state["predicted_right"] == pytest.approx(4 / 5)
+    assert by_state["predicted_contrast"] == pytest.approx((0.5 + 0.9 + 0.2) / 3 - (0.49 + 0.3) / 2)
+    alone = PrunedMidway().learn([predicted_group(0.7, 1.0)])
     assert alone == {"pruned_share": 0.0, "predicted_right": 1.0, "predicted_contrast": 0.0}, (
         "no wrong one, no contrast"
     )
-    assert PrunedMidway().learn([make_told(0.7, 0.0)])["predicted_contrast"] == 0.0
+    assert PrunedMidway().learn([predicted_group(0.7, 0.0)])["predicted_contrast"] == 0.0
 
 
-def make_told(probability: float, reward: float) -> Group:
+def predicted_group(probability: float, reward: float) -> Group:
     group = make_group([reward])
     group.rollouts[0].facts[PREDICTED] = probability
     return group
 
 
-def test_it_says_what_it_did() -> None:
+def test_metrics_of_pruning() -> None:
     group = make_group([1.0, 0.0, 0.0, 1.0, 1.0], pruned=[2], failed=[3])
     for rollout, probability in zip(group.rollouts[:4], (0.7, 0.6, 0.9, 0.1), strict=True):
         rollout.facts[PREDICTED] = probability
-    told = PrunedMidway().learn([group])
-    assert told == {"pruned_share": 0.25, "predicted_right": 0.5, "predicted_contrast": pytest.approx(0.1)}
+    by_state = PrunedMidway().learn([group])
+    assert by_state == {"pruned_share": 0.25, "predicted_right": 0.5, "predicted_contrast": pytest.approx(0.1)}
     assert PrunedMidway().learn([]) == {"pruned_share": 0.0, "predicted_right": 0.0, "predicted_contrast": 0.0}
 
 
-def test_refuses_what_cannot_work() -> None:
+def test_refuses_invalid_settings() -> None:
     for wrong in ({"at": 0}, {"keep": 0.0}, {"keep": 1.001}, {"right": 0.0}, {"right": 1.0}):
         with pytest.raises(ConfigurationError, match="PrunedMidway needs"):
             PrunedMidway(**wrong)  # type: ignore[arg-type]
@@ -317,7 +317,7 @@ def test_refuses_what_cannot_work() -> None:
 
 
 def digits(prompt: str, key: int) -> str:
-    """Six digits after whatever is there already: the first says whether it is right."""
+    """Six digits after the prefix: the first says whether it is right."""
     return f"{key % 2}23456"[len(prompt) - len(prompt.rstrip("0123456")) :]
 
 
@@ -331,7 +331,7 @@ class FirstDigit(Reward):
 
 
 @pytest.mark.parametrize("lag", [0, 2])
-def test_in_a_run_half_are_given_up_and_all_tokens_count(model: Path, tmp_path: Path, lag: int) -> None:
+def test_in_a_run_half_are_pruned_and_all_tokens_count(model: Path, tmp_path: Path, lag: int) -> None:
     engine = Scripted(digits, seconds_per_token=1.0)
     run = make_run(
         steps=3, strategy=PrunedMidway(at=4), rewards=(FirstDigit(),), admission=BoundedLag(lag), engine=engine
@@ -358,8 +358,8 @@ def _pruned(rows: Sequence[tuple[Any, ...]], numbers: set[int]) -> float:
     return ends.count("pruned") / len(ends)
 
 
-def test_who_goes_on_writes_what_it_would_have_written(model: Path, tmp_path: Path) -> None:
-    """With the real engine, and everybody kept: token for token as without a pause."""
+def test_a_pause_does_not_change_the_completion(model: Path, tmp_path: Path) -> None:
+    """With the real engine, and all kept: token for token as without a pause."""
     written = []
     for strategy in (Independent(), PrunedMidway(at=4, keep=1.0)):
         run = make_run(steps=2, strategy=strategy, rewards=(EvenOrOdd(),), engine=TorchEngine())

@@ -18,15 +18,15 @@ def test_few_rollouts_before_and_many_after() -> None:
     assert budget.size == 16
 
 
-def test_it_says_how_broad_the_draw_was() -> None:
+def test_metrics_of_a_batch() -> None:
     told = Broadened(2, 8, 1).learn([make_group([0.0, 1.0, 0.0, 1.0, 1.0, 0.0]), make_group([1.0, 1.0], number=1)])
     assert told == {"rollouts_per_group": 4.0, "broadness": 2.0, "mixed_share": 0.5}
     assert Broadened(2, 8, 1).learn([make_group([0.0, 1.0], failed=[1])])["mixed_share"] == 0.0
 
 
 @pytest.mark.parametrize(("probability", "count"), [(0.3, 1), (0.3, 3), (0.5, 4)])
-def test_what_nobody_sampled_weighs_less_the_more_are_sampled(probability: float, count: int) -> None:
-    """E[p^2 where unsampled] = p^2 (1 - p)^N, over all outcomes of N draws."""
+def test_the_weight_of_unsampled_answers_falls_with_the_number_of_rollouts(probability: float, count: int) -> None:
+    """E[p^2 where unsampled] = p^2 (1 - p)^N, over all outcomes of N samples."""
     expected = 0.0
     for outcome in product((True, False), repeat=count):
         weight = 1.0

@@ -88,7 +88,7 @@ def test_nothing_to_reset_to(tmp_path: Path) -> None:
 
 
 def test_without_resets_it_is_plain_sampling(tmp_path: Path) -> None:
-    """An environment that cannot show anything is then no mistake."""
+    """Then the environment needs no demonstrations."""
     engine = Counting(lambda prompt, key: "1" * (key % 4) + "7")
     model = save_pocket_like(tmp_path / "model")
     envs = (Hearing(Arithmetic(2)),)
@@ -106,8 +106,8 @@ def test_without_resets_it_is_plain_sampling(tmp_path: Path) -> None:
     assert reset.row["share/branched"] == 1.0
 
 
-def test_what_is_given_is_no_action() -> None:
-    """Whatever the policy gives a forced token, loss and gradient are the same: it is a token of the prompt."""
+def test_prefix_tokens_are_no_actions() -> None:
+    """Loss and gradient do not depend on the probability of a forced token: it is part of the prompt."""
     run = build(recipe_named("dr_po"), {})
     losses = []
     for forced in (-0.1, -5.0):

@@ -67,19 +67,19 @@ def test_what_is_read_from_the_likeliest_tokens() -> None:
     assert confidence(torch.tensor(ten[:, :10]).log(), torch.zeros(1)).tolist() == pytest.approx([0.16])
 
 
-def test_credit_is_shaped_by_where_a_token_stands_in_the_draw() -> None:
-    """Of two tokens one is torn and one sure: z is +1 and -1 in both metrics, S = +-2, factors 1.2 and 0.8."""
+def test_the_advantage_is_shaped_by_a_tokens_rank_in_the_batch() -> None:
+    """Of two tokens one is uncertain and one certain: z is +1 and -1 in both metrics, S = +-2, factors 1.2 and 0.8."""
     group = make_group([1.0, 0.0])
     torn, sure = [*[0.1] * 10, *range(10)], [0.991, *[0.001] * 9, *range(10)]
     for rollout, row in zip(group.rollouts, (torn, sure), strict=True):
-        rollout.notes["top 10"] = np.array([row])
+        rollout.policy_statistics["top 10"] = np.array([row])
     shaped = HybridShaped(GroupMean(), 0.1)
     shaped([group])
     found = [float(each.advantages[0]) for each in group.rollouts if each.advantages is not None]
     assert found == pytest.approx([0.5 * 1.2, -0.5 * 0.8], abs=1e-3)
     assert shaped.learn([group])["shaped"] == pytest.approx(0.2, abs=1e-3)
     assert HybridShaped(GroupMean(), 0.1).learn([]) == {"shaped": 0.0}
-    shaped([make_group([1.0], lengths=[0])])  # nothing was written: nothing to shape
+    shaped([make_group([1.0], lengths=[0])])  # no tokens: nothing to shape
 
 
 def test_refuses_nonsense() -> None:

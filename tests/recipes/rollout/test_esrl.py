@@ -1,4 +1,4 @@
-"""ESRL's rule by hand: who was surest leaves."""
+"""ESRL's rule by hand: the most confident rollouts are left out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_confidence_by_hand() -> None:
     assert confidence(make_group([1.0], [0]).rollouts[0]) == 1.0
 
 
-def test_the_surest_leave_rounded_up_and_the_others_keep_their_order() -> None:
+def test_the_most_confident_are_left_out_rounded_up_and_order_is_kept() -> None:
     group = group_of([[0.9], [0.2], [0.8], [0.3, 0.99], [0.1], [0.5], [0.4]])
     kept = LeastConfident(0.3)(group).group
     assert kept is not None and [t.id for t in kept.rollouts] == ["0-1", "0-4", "0-5", "0-6"], "3 of 7"

@@ -53,7 +53,7 @@ def test_with_weight_1_it_is_grpo_with_the_spread_of_a_population() -> None:
     assert advantages_of(group) == pytest.approx([(reward - mean) / (spread + 1e-5) for reward in rewards], abs=1e-6)
 
 
-def test_a_twin_has_its_parents_credit_and_is_in_no_mean() -> None:
+def test_a_twin_has_its_parents_advantage_and_is_in_no_mean() -> None:
     rewards, contexts = [1.0, 0.0, 0.0], [1, 1, 0]
     alone, beside = contexted(rewards, contexts), with_twin(contexted(rewards, contexts), 0)
     for group in (alone, beside):
@@ -79,7 +79,7 @@ def test_a_twin_whose_parent_does_not_count_gets_nothing() -> None:
     assert advantages_of(group) == [pytest.approx(half), pytest.approx(-half), None, 0.0]
 
 
-def test_equal_rewards_are_no_credit() -> None:
+def test_equal_rewards_give_no_advantage() -> None:
     group = contexted([0.1] * 3, [1, 2, 0])
     nothing = contexted([1.0], [1], failed=[0])
     ByContext()([group, nothing])
@@ -99,7 +99,7 @@ def test_twins_have_a_share_and_no_place_in_the_count() -> None:
 
 
 def test_both_losses_of_the_recipe() -> None:
-    """At ratio 1: a plain rollout is pushed by A * (1 + .1), one behind its context by A, its twin by A * .1."""
+    """At ratio 1: a plain rollout is weighted by A * (1 + .1), one behind its context by A, its twin by A * .1."""
     run = build(recipe_named("nudgerl"), {})
     batch, output = (
         make_batch([[-1.0], [-2.0], [-2.0]], [2.0, 3.0, 3.0], share=[[0.5]] * 3),

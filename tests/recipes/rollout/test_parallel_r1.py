@@ -30,10 +30,10 @@ from tests.tiny_models import save_pocket_like
 class Listening(Completions):
     """One completion, which is kept."""
 
-    told: list[str] = []  # noqa: RUF012 (of all rollouts of one test)
+    completions_seen: list[str] = []  # noqa: RUF012 (of all rollouts of one test)
 
     async def step(self, completion: Message):  # type: ignore[no-untyped-def]
-        self.told.append(completion.content)
+        self.completions_seen.append(completion.content)
         return await super().step(completion)
 
 
@@ -42,7 +42,7 @@ def attempted(
 ) -> tuple[Rollout, Recording]:
     engine = Recording(completions)
     policy = policy_of(save_folder(folder), engine, stop=STOPS, context=context)
-    Listening.told.clear()
+    Listening.completions_seen.clear()
     return asyncio.run(play(agent, Listening(1), policy.dialogue(TASK, Start("0/0", 7)))), engine
 
 
@@ -57,16 +57,20 @@ def test_paths_begin_alike_and_the_summary_reads_them_all(tmp_path: Path) -> Non
     assert [turn.num_prefix for turn in rollout.turns] == [1, 1, 0, 8], "tags and paths are given"
     assert first.message.content == "[1]" and second.message.content == "[2" and main.message.content == "a{"
     assert summary.message.content == rollout.completion == "[1][2]}(s)b"
-    assert Listening.told == ["a{[1][2]}(s)b"] and rollout.turn_rewards == (0.0, 0.0, 0.0, 0.0)
+    assert Listening.completions_seen == ["a{[1][2]}(s)b"] and rollout.turn_rewards == (0.0, 0.0, 0.0, 0.0)
     assert len(set(engine.keys)) == 3 and engine.keys[0] == engine.keys[3] == 7, "paths have probabilities of their own"
     assert rollout.num_sampled == 2 + 2 + 2 + 4 and spoken(rollout) == "a{[1][2]}(s)b"
 
 
 def test_several_blocks_and_no_more_than_allowed(tmp_path: Path) -> None:
     rollout, engine = attempted(tmp_path, ["{", "1]", "2]", "s){", "3]", "4]", "5]"], ParallelPaths(2, 1))
-    assert len(engine.prompts) == 4 and Listening.told == ["{[1][2]}(s){"] and num_valid_blocks(spoken(rollout)) == 0
+    assert (
+        len(engine.prompts) == 4
+        and Listening.completions_seen == ["{[1][2]}(s){"]
+        and num_valid_blocks(spoken(rollout)) == 0
+    )
     again, engine = attempted(tmp_path, ["{", "1]", "2]", "s){", "3]", "4]", "t)c|"], ParallelPaths(2, 2))
-    assert Listening.told == ["{[1][2]}(s){[3][4]}(t)c"] and num_valid_blocks(spoken(again)) == 2
+    assert Listening.completions_seen == ["{[1][2]}(s){[3][4]}(t)c"] and num_valid_blocks(spoken(again)) == 2
     assert again.completion == "[3][4]}(t)c" and len(again.turns) == 7
 
 
@@ -79,9 +83,13 @@ def test_without_a_block_it_is_one_completion(tmp_path: Path) -> None:
 def test_a_full_context_ends_it(tmp_path: Path) -> None:
     size = len(attempted(tmp_path, ["abc|"], ParallelPaths(2))[1].prompts[0])
     rollout, engine = attempted(tmp_path, ["a{", "1]"], ParallelPaths(2), context=size + 3)
-    assert len(engine.prompts) == 1 and Listening.told == ["a{"], "no room for the tag and a token behind it"
+    assert len(engine.prompts) == 1 and Listening.completions_seen == ["a{"], (
+        "no room for the tag and a token behind it"
+    )
     rollout, engine = attempted(tmp_path, ["a{", "12", "34"], ParallelPaths(2), context=size + 5)
-    assert len(engine.prompts) == 3 and Listening.told == ["a{"] and rollout.num_sampled == 6, "none for the summary"
+    assert len(engine.prompts) == 3 and Listening.completions_seen == ["a{"] and rollout.num_sampled == 6, (
+        "none for the summary"
+    )
 
 
 def test_blocks_that_count() -> None:
@@ -104,7 +112,7 @@ def test_rewards_by_hand() -> None:
     assert [scaffold(replace(group, version=at))[0] for at in (0, 9, 10)] == [1.5, 1.5, 1.0]
 
 
-def test_bad_input_is_told(tmp_path: Path) -> None:
+def test_bad_input_is_refused(tmp_path: Path) -> None:
     for paths, blocks in ((1, 4), (2, 0)):
         with pytest.raises(ConfigurationError, match=f"got {paths}, {blocks}"):
             ParallelPaths(paths, blocks)
@@ -112,13 +120,13 @@ def test_bad_input_is_told(tmp_path: Path) -> None:
         ParallelBonus(Earned(), plain=11)
     rollout, _ = attempted(tmp_path, ["abc|"], ParallelPaths())
     policy = policy_of(save_folder(tmp_path), Recording([]))
-    with pytest.raises(ConfigurationError, match="cannot take up a rollout in its middle"):
+    with pytest.raises(ConfigurationError, match="cannot resume a rollout"):
         asyncio.run(play(ParallelPaths(), Completions(1), policy.dialogue(TASK, Start("1", 1, rollout.turns))))
     with pytest.raises(ConfigurationError, match=r"Completions has no demonstrate\(\)"):
         asyncio.run(play(DemonstrateParallel(Demonstrate()), Completions(1), policy.dialogue(TASK, Start("1", 1))))
 
 
-def test_it_is_shown_as_it_is_to_be_written(tmp_path: Path) -> None:
+def test_demonstrations_have_the_format_of_completions(tmp_path: Path) -> None:
     env, policy = Arithmetic(2), policy_of(save_folder(tmp_path), Recording([]))
     shown = asyncio.run(play(DemonstrateParallel(Demonstrate(), 3), env, policy.dialogue(env.task(1), Start("1", 1))))
     assert shown.origin is Origin.TEACHER and shown.turn_rewards == (1.0,) and num_valid_blocks(shown.completion) == 1

@@ -1,4 +1,4 @@
-"""Reflect, then retry: who is tried again, from where, what the engine reads and what is trained."""
+"""R3L: which rollouts are retried, from where, what the engine reads and what is trained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.test_pipeline import make_run, opened
 FAILURE = {"outcome": "failure", "retry_from_step": 1, "guidance": "halve it"}
 
 
-def test_what_a_reflection_says() -> None:
+def test_parsing_a_reflection() -> None:
     text = f"So I say: {json.dumps(FAILURE)} indeed"
     assert read(text, 2) == Reflection(False, 1, "halve it")
     assert read(text, 1) is None, "behind the end"
@@ -40,7 +40,7 @@ def test_what_a_reflection_says() -> None:
     assert [read(text, 2) for text in ("", "{", "{]}", "3", "[" * 9 + "{" * 99999 + "}")] == [None] * 5
 
 
-def test_what_it_is_asked_about() -> None:
+def test_the_reflection_request() -> None:
     (rollout,) = make_group([0.25]).rollouts
     text = question(rollout, 0.25)
     assert text.startswith("task: 1+1=\n[step 0] 2\n[reward] 0.25\n")
@@ -73,7 +73,7 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     return watched(folder, halving, Guess(1), 2, context=700, **parts)
 
 
-def test_a_retry_goes_on_from_the_turn_it_is_told(games: Watched) -> None:
+def test_a_retry_continues_from_the_named_turn(games: Watched) -> None:
     seen = []
     for group in games.drawn:
         known = {each.id: each for each in group.rollouts}
@@ -118,7 +118,7 @@ def test_a_reflection_that_helped_is_trained_alone(games: Watched) -> None:
     assert games.is_counted_once()
 
 
-def test_in_a_env_of_one_completion(tmp_path: Path) -> None:
+def test_in_an_environment_of_one_completion(tmp_path: Path) -> None:
     """Right on the second try, and with luck on the first; `strips=False` leaves the guidance where it was read."""
 
     def completion(prompt: str, key: int) -> str:
@@ -141,7 +141,7 @@ def test_in_a_env_of_one_completion(tmp_path: Path) -> None:
         assert len(twins) == (len(retries) if strips else 0) and found.is_counted_once()
 
 
-def test_where_nobody_reflects_nothing_is_tried_again(tmp_path: Path) -> None:
+def test_without_a_reflection_there_is_no_retry(tmp_path: Path) -> None:
     """An LLM client that does not answer costs a second rollout, and not the run."""
     strategy = ReflectRetry(Canned())
     found = watched(tmp_path, lambda prompt, key: "0", Arithmetic(3), 1, strategy=strategy, budget=Fixed(4))

@@ -30,13 +30,13 @@ def test_all_right_and_all_wrong() -> None:
     assert advantages_of(right) == [0.0, 0.0]
 
 
-def test_one_alone_is_compared_with_nothing() -> None:
+def test_the_baseline_of_a_group_of_one_is_0() -> None:
     groups = [make_group([reward]) for reward in (1.0, 0.5, -0.5)]
     Amplified()(groups)
     assert [advantages_of(group) for group in groups] == [[1.0], [1.5], [-0.5]]
 
 
-def test_comparison_groups_of_one_stand_beside_the_others() -> None:
+def test_comparison_groups_of_one_do_not_affect_the_others() -> None:
     group = make_group([0.0, 0.5, 1.0])
     group.rollouts[2].comparison_group = "guided 7"
     Amplified()(comparison_groups([group]))

@@ -1,4 +1,5 @@
-"""REX-RAG: who is probed, where, with which words and probabilities; how many probes stay; each token sampled once."""
+"""REX-RAG: which rollouts are probed, where, with which words and probabilities; how many probes are kept; each token
+sampled once."""
 
 from __future__ import annotations
 
@@ -35,18 +36,18 @@ def played(
         for rollout in group.rollouts:
             rollout.reward = float(rollout.completion.endswith("5"))
 
-    async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         assert needs == {LOGPROBS}
         for rollout in groups[0].scored:
-            spoken = next(turn for turn in rollout.turns if len(turn.tokens))
-            value = LIKELY[chr(spoken.tokens[0] - ids("a")[0] + ord("a"))]
+            own = next(turn for turn in rollout.turns if len(turn.tokens))
+            value = LIKELY[chr(own.tokens[0] - ids("a")[0] + ord("a"))]
             rest = [-90.0 if value == LIKELY["x"] else -9.0] * (rollout.num_tokens - 2)  # none of the words
-            rollout.notes["logprobs"] = np.array([value, value - 1.0, *rest], np.float32)
+            rollout.policy_statistics["logprobs"] = np.array([value, value - 1.0, *rest], np.float32)
 
     policy = policy_of(save_folder(folder), Recording([f"{completion}|" for completion in completions]))
     strategy.meet(policy)
     group = Group(number, TASK, [])
-    play = GroupPlayer(group, policy, (Completions(turns),), Chat(), 0, score, note)
+    play = GroupPlayer(group, policy, (Completions(turns),), Chat(), 0, score, statistics)
     return asyncio.run(strategy(group, [play.another() for _ in range(starts)], play)), play
 
 
@@ -61,7 +62,7 @@ def test_a_failed_rollout_goes_on_before_its_answer(tmp_path: Path) -> None:
 
 
 def test_without_a_thought_and_in_a_later_turn(tmp_path: Path) -> None:
-    """The answer is the last completion: it is begun anew, after what the environment said."""
+    """The answer is the last completion: it is resumed after the environment's answer."""
     made, probe = played(tmp_path, ["1", "2", "5"], 1, Probes(("x#",), 1.0, 1.0), turns=2)[0]
     assert [turn.message.content for turn in probe.turns] == ["1", "x#5"]
     assert [turn.num_prefix for turn in probe.turns] == [2, 0] and len(probe.turns[0].tokens) == 0
@@ -109,7 +110,7 @@ def told(made: float, right: float, version: int) -> Group:
     return group
 
 
-def test_the_average_moves_once_a_version_whoever_came_first() -> None:
+def test_the_average_is_updated_once_per_version_in_any_order() -> None:
     """0.08 -> 0.08 + 0.1 * (3/4 - 0.08) = 0.147 after version 0, then 0.147 + 0.1 * (0 - 0.147) = 0.1323."""
     groups = [told(1, 1, 0), told(3, 2, 0), told(2, 0, 1), told(0, 0, 1)]
     one, other = Probes(), Probes()
@@ -130,7 +131,7 @@ def test_the_average_moves_once_a_version_whoever_came_first() -> None:
     assert one.share(70) == pytest.approx(expected) and len(one.state()["told"]) == 64
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_refused() -> None:
     for fields, match in [
         ({"prompts": ()}, "at least 1 prompt"),
         ({"prompts": ("a", "")}, "no empty one"),

@@ -1,4 +1,4 @@
-"""Rollouts that are shared with a guide: who writes what, what is trained, and what a beginning is worth."""
+"""Rollouts shared with a guide: roll-in and roll-out, what is trained, and the reward of a first part."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_policy_begins_and_the_guide_ends(tmp_path: Path) -> None:
 
 @dataclass
 class FailingRest(Player):
-    """The policy's beginning is paused; the environment fails what the guide makes of it."""
+    """The policy's beginning is paused; the environment fails on the guide's part."""
 
     async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         made = make_group([0.0], failed=[] if start.pause else [0]).rollouts[0]
@@ -102,7 +102,7 @@ class FailingRest(Player):
         return [None for _ in rollouts]
 
 
-def test_a_beginning_whose_rest_the_env_failed_is_worth_nothing_known() -> None:
+def test_a_first_part_whose_rest_failed_has_no_reward() -> None:
     strategy = RolledWithGuide(0, "aggrevated", mixed=1.0)
     brought, _ = run_virtually(strategy(make_group([]), [Start("0/0", 1)], FailingRest()))
     (rest,) = brought
@@ -121,7 +121,7 @@ def test_without_the_guide_it_is_the_policy_alone(tmp_path: Path) -> None:
     assert kept and all(each.origin is Origin.POLICY for each in kept)
 
 
-def test_who_rolls_in_when() -> None:
+def test_roll_in_by_rule_and_version() -> None:
     assert [RolledWithGuide(0, rule).rolls_in(7) for rule in ("ppo++", "aggrevated")] == [True, False]
     later = RolledWithGuide(0, "d2lols", switch=20)
     assert [later.rolls_in(version) for version in (0, 19, 20, 99)] == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""S-GRPO's serial group: where exits are cut, what they are given, and what they earn."""
+"""S-GRPO's serial group: cuts, prefixes and rewards of early exits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def played(folder: Path, completions: list[str], count: int, seed: int = 0, is_b
     return asyncio.run(strategy(play.group, [play.another() for _ in range(count)], play))
 
 
-def test_exits_are_given_the_thought_so_far_and_what_forces_the_answer(tmp_path: Path) -> None:
+def test_the_prefix_of_an_exit_is_the_thought_so_far_and_the_inducer(tmp_path: Path) -> None:
     whole, *exits = played(tmp_path, ["xyz</think>7|", "1|", "2|", "3|"], 4)
     assert (
         whole.origin is Origin.POLICY and EXIT not in whole.facts and whole.turns[0].message.content == "xyz</think>7"
@@ -48,7 +48,7 @@ def test_exits_are_given_the_thought_so_far_and_what_forces_the_answer(tmp_path:
         assert rollout.origin is Origin.BRANCHED and rollout.parent == whole.id
 
 
-def test_cuts_are_uniform_over_the_thought(tmp_path: Path) -> None:
+def test_cuts_are_uniform_over_the_thought_length(tmp_path: Path) -> None:
     cuts = Counter(
         rollout.facts[EXIT]
         for seed in range(60)
@@ -57,7 +57,7 @@ def test_cuts_are_uniform_over_the_thought(tmp_path: Path) -> None:
     assert set(cuts) == {1.0, 2.0, 3.0, 4.0} and all(45 <= count <= 105 for count in cuts.values())
 
 
-def test_without_a_thought_there_is_nothing_to_leave(tmp_path: Path) -> None:
+def test_without_a_thought_there_are_no_exits(tmp_path: Path) -> None:
     assert len(played(tmp_path, ["</think>7|"], 3)) == 1, "it answers at once"
     assert len(played(tmp_path, ["xyz</think>7|"], 3, is_broken=True)) == 1, "the environment failed it"
     assert len(played(tmp_path, ["|"], 3)) == 1, "its end alone is no thought"
@@ -94,4 +94,4 @@ def test_refuses_nonsense() -> None:
     with pytest.raises(ConfigurationError, match="got an empty one"):
         SerialExits("")
     with pytest.raises(ConfigurationError, match="meet"):
-        SerialExits()._thought(make_group([1.0]).rollouts[0])
+        SerialExits()._thought_length(make_group([1.0]).rollouts[0])

@@ -1,4 +1,4 @@
-"""Satori: which beginnings are known, how they are cut, what restarts earn, and what a run makes of them."""
+"""Satori: which prefixes are known, how they are cut, the rewards of restarts, and a run with them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def played(folder: Path, strategy: Restarts, count: int, version: int) -> tuple[
     return asyncio.run(strategy(group, [play.another() for _ in range(count)], play)), engine
 
 
-def test_the_last_steps_are_dropped_and_the_marker_is_said() -> None:
+def test_the_last_steps_are_replaced_by_the_marker() -> None:
     strategy = Restarts("#", 3)
     cuts = [strategy.prefill("a=1 b=2 c=3", steps) for steps in (1, 2, 3, 4)]
     assert cuts == ["a=1 b=2 #", "a=1 #", "#", "#"]
@@ -93,7 +93,7 @@ def test_only_own_whole_short_completions_are_known() -> None:
     assert strategy.state() == {"known": []}
 
 
-def test_prompt_right_and_wrong_beginnings_are_equally_likely(tmp_path: Path) -> None:
+def test_prompt_right_and_wrong_prefixes_are_equally_likely(tmp_path: Path) -> None:
     strategy = Restarts("#", 2)
     strategy.observe(made({"1 2 3": 1.0, "4 5 6": 0.0}))
     found, engine = played(tmp_path, strategy, 300, version=1)
@@ -113,7 +113,7 @@ def test_prompt_right_and_wrong_beginnings_are_equally_likely(tmp_path: Path) ->
 
 
 def test_rewards_by_hand() -> None:
-    """Right: 0, or 0.5 from a wrong beginning. Wrong: -1, or -1.5 from a right one."""
+    """Right: 0, or 0.5 from a wrong prefix. Wrong: -1, or -1.5 from a right one."""
     group = make_group([0.0] * 6, turn_rewards=[(1.0,), (1.0,), (1.0,), (0.0,), (0.0,), (0.5,)])
     for rollout, began in zip(group.rollouts, (0.0, 1.0, -1.0, 0.0, 1.0, -1.0), strict=True):
         rollout.facts = {RESTART: began} if began else {}
@@ -132,13 +132,13 @@ def test_the_marker_is_shown_before_a_step(tmp_path: Path) -> None:
         asyncio.run(played_once(agent, Completions(1), policy.dialogue(TASK, Start("0", 5))))
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_refused() -> None:
     for fields in ({"reflect": ""}, {"separator": ""}, {"dropped": 0}):
         with pytest.raises(ConfigurationError, match="Restarts needs a text for reflect and separator"):
             Restarts(**fields)  # type: ignore[arg-type]
 
 
-def test_in_a_run_beginnings_are_given_and_not_trained(tmp_path: Path) -> None:
+def test_in_a_run_prefixes_are_not_trained(tmp_path: Path) -> None:
     """Two tasks that come back in the second step."""
     engine, envs = Counting(lambda prompt, key: f"1 {key % 9}"), (Hearing(Arithmetic(2)),)
     parts = {"envs": envs, "sampler": Few(envs, 2)}

@@ -23,7 +23,7 @@ SHOWN = "1+1=2 2+2=4 4+1=5 5"
 
 
 class Sums(Completions):
-    """An environment of one completion that knows the working above."""
+    """An environment of one completion that knows the worked solution above."""
 
     def demonstrate(self) -> Message:
         return Message("assistant", SHOWN)
@@ -42,7 +42,7 @@ def played(folder: Path, completions: list[str], most: float = 1.0, env: Complet
 
 
 def test_right_steps_are_kept_and_the_rest_is_the_experts(tmp_path: Path) -> None:
-    """The third step is wrong: 12 tokens are kept; `4+1=5 5` and the end, 8 tokens, are nobody's."""
+    """The third step is wrong: 12 tokens are kept; `4+1=5 5` and the end, 8 tokens, are pruned."""
     lost, saved = played(tmp_path, ["1+1=2 2+2=4 4+1=6 6"])
     assert lost.id == "0/0" and lost.outcome is Outcome.PRUNED and saved.id == "0/2" and saved.parent == "0/0"
     (turn,) = saved.turns
@@ -71,7 +71,7 @@ def test_what_cannot_be_salvaged_stays(tmp_path: Path, completion: str, why: str
 
 
 def test_at_most_a_share_of_the_failures(tmp_path: Path) -> None:
-    """Of six rollouts two are right and four failed, three of which could be mended: half of four are."""
+    """Of six rollouts two are right and four failed, three of which could be salvaged: half of four are."""
     wrong = "1+1=2 2+2=5 6"
     found = played(tmp_path, ["3", wrong, SHOWN, wrong, wrong, SHOWN], most=0.5)
     assert [index for index, each in enumerate(found) if each.outcome is Outcome.PRUNED] == [1, 3]
@@ -81,7 +81,7 @@ def test_at_most_a_share_of_the_failures(tmp_path: Path) -> None:
     assert len(played(tmp_path, [wrong], most=0.9)) == 1, "less than one is none"
 
 
-def test_envs_that_fail_answer_or_show_nothing(tmp_path: Path) -> None:
+def test_environments_that_fail_answer_or_have_no_demonstration(tmp_path: Path) -> None:
     wrong = "1+1=2 2+2=5 6"
     assert [each.outcome for each in played(tmp_path, [wrong], env=Sums(1, is_broken=True))] == [Outcome.FAILED]
     assert len(played(tmp_path, [wrong] * 2, env=Sums(2))) == 2, "two turns are not joined"

@@ -15,10 +15,10 @@ from strop.types import Group, Rollout
 from tests.building import make_group
 
 
-def tree(paths: list[list[int]], rewards: list[float], begun: list[int] | None = None, **more: list[int]) -> Group:
-    """Rollouts whose completions are these tokens, of which the first `begun` were given."""
+def tree(paths: list[list[int]], rewards: list[float], prefix: list[int] | None = None, **more: list[int]) -> Group:
+    """Rollouts whose completions are these tokens, of which the first `prefix` are a prefix."""
     group = make_group(rewards, [len(path) for path in paths], **more)
-    for rollout, path, size in zip(group.rollouts, paths, begun or [0] * len(paths), strict=True):
+    for rollout, path, size in zip(group.rollouts, paths, prefix or [0] * len(paths), strict=True):
         turn = rollout.turns[0]
         rollout.turns = (
             replace(
@@ -59,12 +59,12 @@ def test_each_alternative_counts_once_however_many_go_through_it() -> None:
     assert advantages(fork) == {A: pytest.approx(1, abs=1e-3), B: pytest.approx(-1, abs=1e-3)}
 
 
-def test_only_who_wrote_a_token_is_credited_for_it() -> None:
-    group = tree([[A, X, X], [A, Y]], [1.0, 0.0], begun=[0, 1])
+def test_only_the_rollout_that_sampled_a_token_gets_its_advantage() -> None:
+    group = tree([[A, X, X], [A, Y]], [1.0, 0.0], prefix=[0, 1])
     SiblingTokens(Constant())([group])
     assert added(group.rollouts[0]) == pytest.approx([1, 1 + 1, 1], abs=1e-3), "the fork is its second token"
     assert added(group.rollouts[1]) == pytest.approx([1 - 1], abs=1e-3), "the first is given"
-    early = tree([[A, X], [B, X], [A, Y]], [1.0, 0.0, 0.0], begun=[0, 0, 1])
+    early = tree([[A, X], [B, X], [A, Y]], [1.0, 0.0, 0.0], prefix=[0, 0, 1])
     SiblingTokens(Constant())([early])
     assert added(early.rollouts[2]) == pytest.approx([1 - 1], abs=1e-3), "no advantage at the root, which it was given"
 

@@ -21,7 +21,7 @@ def sampler(most: float = 6 / 16) -> Unsolved:
     return Unsolved(Few((ENV,), 4), most)
 
 
-def test_what_is_solved_too_often_is_not_tried_again() -> None:
+def test_a_task_solved_too_often_is_dropped() -> None:
     used = sampler()
     assert draws(used, 4) == TASKS
     used.observe(group_of(TASKS[0], [1.0] * 7 + [0.0] * 9))
@@ -51,7 +51,7 @@ def test_only_own_rollouts_that_count_solve_a_task() -> None:
     assert draws(used, 4) == TASKS
 
 
-def test_the_envs_outcome_counts_and_not_what_else_was_paid() -> None:
+def test_the_environments_outcome_counts_and_no_other_reward() -> None:
     used, paid = sampler(), group_of(TASKS[0], [5.0, 5.0])
     for rollout in paid.rollouts:
         rollout.rewards = {"outcome": 0.0, "citations": 5.0}
@@ -59,7 +59,7 @@ def test_the_envs_outcome_counts_and_not_what_else_was_paid() -> None:
     assert draws(used, 1) == TASKS[:1]
 
 
-def test_where_all_are_solved_one_is_tried_after_all() -> None:
+def test_where_all_are_solved_one_is_sampled_after_all() -> None:
     used = sampler(0.0)
     for task in TASKS:
         used.observe(group_of(task, [1.0]))
@@ -76,7 +76,7 @@ def test_after_a_thousand_solved_ones_the_next_is_tried_whatever_it_is() -> None
     assert inner.asked == [(3, estimator)] * 1001
 
 
-def test_goes_on_where_it_was_and_lets_its_inner_one_learn() -> None:
+def test_state_is_restored_and_the_inner_sampler_learns() -> None:
     mixed = Unsolved(Mixture((ENV,), (1.0,)), 0.5)
     assert teach(learners_in(mixed), [])["uneven"] == 0.0
     first = sampler()

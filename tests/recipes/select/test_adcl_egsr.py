@@ -18,7 +18,7 @@ def sampler() -> Resorted:
     return Resorted(ENVS, size=4, batches=3, seed=1)
 
 
-def test_without_knowledge_levels_are_the_order_and_probability_decides_between_equals() -> None:
+def test_without_estimates_levels_are_the_order_and_ties_are_random() -> None:
     tasks = draws(sampler(), 12, estimator=Told({}))
     assert [task.level for task in tasks] == [1] * 4 + [3] * 8 and len(set(tasks)) == 12
     assert [task.source for task in tasks[4:]] not in (["arithmetic"] * 4 + ["countdown"] * 4,), "mixed"
@@ -31,14 +31,14 @@ def test_easy_ones_come_first_where_something_is_known() -> None:
     assert [prompt(task) for task in draws(sampler(), 12, estimator=Told(means))] == POOL[::-1]
 
 
-def test_a_estimator_that_does_not_change_keeps_the_order() -> None:
+def test_an_estimator_that_does_not_change_keeps_the_order() -> None:
     estimator, used = Told({name: (7 * place % 12) / 20 for place, name in enumerate(POOL)}), sampler()
     order = [prompt(task) for task in draws(used, 12, estimator=estimator)]
     assert order == sorted(POOL, key=lambda name: -estimator.means[name])
     assert used.learn([]) == {"inversion_rate": 0.0}
 
 
-def test_a_batch_is_sorted_anew_when_it_comes_and_no_task_leaves_it() -> None:
+def test_a_batch_is_resorted_when_it_comes_and_no_task_leaves_it() -> None:
     estimator, used = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), sampler()
     first = [prompt(task) for task in draws(used, 4, estimator=estimator)]
     assert first == POOL[:4] and used.learn([])["inversion_rate"] == 0.0
@@ -51,7 +51,7 @@ def test_a_batch_is_sorted_anew_when_it_comes_and_no_task_leaves_it() -> None:
     assert again == sorted(POOL, key=lambda name: -estimator.means[name]), "after the last batch all are sorted"
 
 
-def test_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     estimator, first = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), sampler()
     draws(first, 5, estimator=estimator)
     again = restored(sampler(), first)

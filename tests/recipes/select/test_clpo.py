@@ -62,7 +62,7 @@ def written(flow: Flow, rewards: list[float], task_generator: Reworded, task: Ta
         (8, 10, ""),
     ],
 )
-def test_success_says_what_is_asked_for(flow: Flow, right: int, of: int, expected: str) -> None:
+def test_the_pass_rate_decides_the_rewrite(flow: Flow, right: int, of: int, expected: str) -> None:
     tasks = written(flow, [1.0] * right + [0.0] * (of - right), Reworded(Echo(tells=True)))
     assert [prompt_of(task) for task in tasks] == ([f"{expected} {PARENT.answer}"] if expected else [])
     assert all(task.answer == PARENT.answer and is_written(task) and ancestor(task) == PARENT.id for task in tasks)
@@ -83,7 +83,7 @@ def test_only_the_policys_own_rollouts_count(flow: Flow) -> None:
     assert written(flow, [], Reworded(Echo())) == [], "of nothing nothing is known"
 
 
-def test_the_policy_itself_can_be_asked(flow: Flow) -> None:
+def test_the_policy_itself_can_rewrite(flow: Flow) -> None:
     (made,) = written(flow, [0.0, 0.0], Reworded())
     assert prompt_of(made) == "59+30=?" and made.answer == PARENT.answer
 

@@ -31,7 +31,7 @@ def test_half_of_the_penalty_on_hard_tasks_by_hand(rewards: list[float], factor:
     assert metrics == pytest.approx({"reference_kl": math.log(2), "hard_share": float(factor < 1)})
 
 
-def test_groups_are_told_apart() -> None:
+def test_groups_are_separate() -> None:
     batch = make_batch([[LOGPROBS]] * 3, groups=[0, 0, 1], rewards=[0.0, 0.0, 1.0], reference=[[REFERENCE]] * 3)
     loss, metrics = KlBySuccess(relief=0.25)(say([[LOGPROBS]] * 3), batch)
     assert written(batch, loss) == pytest.approx([PENALTY / 4, PENALTY / 4, PENALTY])

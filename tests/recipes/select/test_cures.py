@@ -25,7 +25,7 @@ def test_rollouts_are_in_proportion_to_the_deviation() -> None:
     assert budget.rollouts(make_group([1.0])) == 0, "one wave"
 
 
-def test_a_group_that_spent_more_makes_the_next_ones_cheaper_in_rollouts() -> None:
+def test_a_group_that_spent_more_leaves_fewer_rollouts_to_the_next_ones() -> None:
     budget = ByDeviation(10, 2, 40)
     budget.observe(make_group([0.0] * 30))  # three times the mean: the price is exp(.05 * 2)
     assert budget.learn([]) == {"price": pytest.approx(exp(0.1)), "rollouts_spread": 0.0}
@@ -47,7 +47,7 @@ def test_the_mean_is_kept_whatever_is_predicted() -> None:
     assert counts[1] > 2 * counts[0] and counts[1] > 2 * counts[2]
 
 
-def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
+def test_state_is_restored_and_nonsense_refused() -> None:
     budget, again = ByDeviation(8, 2, 32), ByDeviation(8, 2, 32)
     for size in (32, 32, 20):
         budget.observe(make_group([0.0] * size))

@@ -1,4 +1,4 @@
-"""CurES's law by hand, that its temperature bites, and that choices go on after a restart."""
+"""CurES's law by hand, the effect of its temperature, and choices after a restart."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_probabilities_by_hand() -> None:
     assert sampler.learn([]) == {"preference": pytest.approx(sum(max(p - 0.25, 0) for p in wanted), rel=1e-4)}
 
 
-def test_the_temperature_bites() -> None:
+def test_the_temperature_has_an_effect() -> None:
     """At .1 the even task comes first 7.4 times as often as the hard one; the release's law is even within half a %."""
     firsts = Counter(VarianceWeighted((ENV,), 4, 0.1, seed).next(0, estimator()).id for seed in range(3000))
     counts = [firsts[ENV.task(index).id] for index in range(4)]
@@ -53,7 +53,7 @@ def test_no_task_comes_twice_under_the_same_weights_before_all_came_once() -> No
     assert len(orders) > 3, "probability has a part in it, each time another"
 
 
-def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
+def test_state_is_restored_and_nonsense_refused() -> None:
     sampler, again = VarianceWeighted((ENV,), 4), VarianceWeighted((ENV,), 4)
     sampler.next(0, estimator())
     again.restore(json.loads(json.dumps(sampler.state())))

@@ -49,7 +49,7 @@ def test_the_releases_numbers() -> None:
 
 @pytest.mark.parametrize("by_hardness", [False, True])
 @pytest.mark.parametrize("size", [4, 5, 8, 12])
-def test_credit_of_a_hard_task_becomes_that_of_an_even_one(size: int, by_hardness: bool) -> None:
+def test_the_advantage_of_a_hard_task_becomes_that_of_a_half_solved_one(size: int, by_hardness: bool) -> None:
     """As large as asked for, and with one rollout fewer not yet; the second wave as good as the first."""
     budget = Rebalanced(size, 10_000, by_hardness)
     for right in range(1, (size + 1) // 2):
@@ -69,7 +69,7 @@ def test_the_second_wave_is_the_last_one() -> None:
     assert budget.rollouts(make_group([*rewards(1, 8), *rewards(0, 4)])) == 7, "what is missing of the 11"
 
 
-def test_only_own_rollouts_that_count_say_how_hard_it_is() -> None:
+def test_only_own_scored_rollouts_measure_difficulty() -> None:
     group = make_group([1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0], failed=[4], pruned=[5])
     group.rollouts[6].origin = Origin.TEACHER
     # 1 of 5: S = 0.32, peak 2.5: (2.5 - 1.6) / 0.32 = 2.81
@@ -80,7 +80,7 @@ def test_only_own_rollouts_that_count_say_how_hard_it_is() -> None:
     assert Rebalanced(3, 4).rollouts(make_group([0.0, 0.0, 0.0])) == 1, "cut at the most"
 
 
-def test_it_says_what_it_added() -> None:
+def test_metrics_of_added_rollouts() -> None:
     saved, plain = make_group([0.0, 0.0, 1.0, 0.0]), make_group([1.0, 0.0], number=1)
     assert Rebalanced(2, 8).learn([saved, plain]) == {"rollouts_added": 1.0, "saved_share": 0.5}
     assert Rebalanced(2, 8).learn([make_group([0.0, 1.0, 1.0])]) == {"rollouts_added": 1.0, "saved_share": 0.0}

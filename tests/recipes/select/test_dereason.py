@@ -16,14 +16,14 @@ from strop.roles import Environment
 from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
 
-ENVS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # workings of 1, 2, 3 and 2 steps
+ENVS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # worked solutions of 1, 2, 3 and 2 steps
 
 
 def where(envs: tuple[Environment, ...] = ENVS, **bounds: float | str) -> ScoreRange:
     return ScoreRange(Uniform(envs), envs, **bounds)  # type: ignore[arg-type]
 
 
-def test_scores_are_steps_of_the_working() -> None:
+def test_scores_are_steps_of_the_worked_solution() -> None:
     assert [where().score(env.task(7)) for env in ENVS] == [1.0, 2.0, 3.0, 2.0]
 
 
@@ -55,7 +55,7 @@ def test_scores_of_a_file(tmp_path: Path) -> None:
         draws(where(low=4, scores=str(path)), 1)
 
 
-def test_goes_on_where_it_was_and_says_what_it_passed_over() -> None:
+def test_state_is_restored_and_skipped_tasks_are_counted() -> None:
     first = where(low=2.0)
     draws(first, 5)
     again = restored(where(low=2.0), first)

@@ -31,7 +31,7 @@ def test_the_law_of_a_choice_by_enumeration() -> None:
     assert len(found) == 12
 
 
-def test_at_the_papers_temperature_the_nearest_are_taken_beside_the_uniform_ones() -> None:
+def test_at_the_papers_temperature_the_nearest_join_the_uniform_ones() -> None:
     sampler = NearTarget((ENV,), pool=32, count=8, uniform=2, every=1)
     chosen = [sampler.next(0, Knows()) for _ in range(8)]
     assert len({task.id for task in chosen}) == 8

@@ -1,4 +1,4 @@
-"""A fixed share of groups trained on lately: how many, which, how old."""
+"""Replay of a fixed share of recent groups: how many, which, how old."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_all_fresh_is_no_replay() -> None:
 
 
 def test_no_group_is_older_than_the_buffer_is_large() -> None:
-    """6 groups kept, 2 new ones a step: what is drawn at step t was new at step t - 3 or later."""
+    """6 groups kept, 2 new ones a step: a group sampled at step t was new at step t - 3 or later."""
     buffer = RecentShare(capacity=6)
     drawn = [number for step in range(40) for number in [n - 2 * step for n in stepped(buffer, step)[2:]]]
     assert min(drawn) == -6 and set(Counter(drawn)) == set(range(-6, 0))
 
 
-def test_old_groups_are_drawn_uniformly() -> None:
+def test_old_groups_are_sampled_uniformly() -> None:
     found = Counter[int]()
     for seed in range(1200):
         buffer = RecentShare(capacity=6, seed=seed)
@@ -74,7 +74,7 @@ def test_too_few_new_ones_are_waited_for() -> None:
         buffer.add(group(0))
 
 
-def test_a_restored_buffer_draws_the_same() -> None:
+def test_a_restored_buffer_samples_the_same() -> None:
     first, second = RecentShare(capacity=5), RecentShare(capacity=5)
     for step in range(3):
         stepped(first, step)

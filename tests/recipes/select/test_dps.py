@@ -86,7 +86,7 @@ def test_against_the_filter_version_by_version(keep: float) -> None:
                 assert made.probabilities(version + 1)[index] == pytest.approx(wanted)
 
 
-def test_late_groups_count_at_their_own_version_whoever_came_first() -> None:
+def test_late_groups_count_at_their_own_version_in_any_order() -> None:
     there, back = sampler(), sampler()
     groups = [group(2, 1), group(1, 4), group(0, 2, index=1)]
     for each in groups:
@@ -99,7 +99,7 @@ def test_late_groups_count_at_their_own_version_whoever_came_first() -> None:
     assert there.probabilities(9)[0, 1] > back.probabilities(9)[0, 1]
 
 
-def test_the_likeliest_to_be_mixed_come_first_and_equals_by_probability() -> None:
+def test_the_likeliest_to_be_mixed_come_first_and_ties_are_random() -> None:
     made = sampler(tasks=6)
     made.observe(group(1, 0, index=3))
     made.observe(group(2, 0, index=5))
@@ -112,8 +112,8 @@ def test_the_likeliest_to_be_mixed_come_first_and_equals_by_probability() -> Non
     assert len(firsts) == 6
 
 
-def test_what_a_group_shows() -> None:
-    """Failed and pruned rollouts are no evidence; equal halves are no contrast; who is not of the pool is nobody."""
+def test_the_state_of_a_group() -> None:
+    """Failed and pruned rollouts are no evidence; equal halves are no contrast; tasks outside the pool are ignored."""
     shown = []
     for rewards, failed in (([1.0, 0.0], [0]), ([1.0, 0.0], [1]), ([0.5, 0.5], []), ([0.9, 0.9], []), ([0.2, 0.9], [])):
         made = sampler()
@@ -126,7 +126,7 @@ def test_what_a_group_shows() -> None:
     assert made.probabilities(1) == pytest.approx(np.full((4, 3), 1 / 3))
 
 
-def test_it_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     made, again = sampler(), Dynamics((ENV,), 4)
     made.observe(group(1, 0, 2))
     made.probabilities(1)

@@ -21,7 +21,7 @@ def sampler(seed: int = 3) -> Hardest:
 
 
 def tried(used: Hardest, step: int, count: int, rates: dict[str, int] = PASS) -> list[Task]:
-    """Draw and show what came of it, the last ones first."""
+    """Sample tasks and observe their groups, the last ones first."""
     tasks = draws(used, count, step)
     groups = [
         group_of(task, [1.0] * rates[task.id] + [0.0] * (8 - rates[task.id]), step, n) for n, task in enumerate(tasks)
@@ -112,7 +112,7 @@ def test_groups_of_a_phase_add_up() -> None:
     assert used.learn([])["pass_of_left"] == pytest.approx(3 / 5)
 
 
-def test_probability_decides_between_equals() -> None:
+def test_ties_are_random() -> None:
     kept = set()
     for seed in range(5):
         used = sampler(seed)
@@ -136,7 +136,7 @@ def test_failed_and_pruned_rollouts_are_no_evidence() -> None:
     assert used.learn([]) == {"tasks_left": 8.0, "pass_of_left": 0.5}
 
 
-def test_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     first = sampler()
     tried(first, 0, 8)
     tried(first, 1, 3)

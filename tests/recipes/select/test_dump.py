@@ -30,7 +30,7 @@ def told(*groups: Group, window: int = 300) -> UpperConfidence:
 
 @pytest.mark.parametrize(("second", "probability"), [(300, 0.982), (30, 0.461)])
 def test_the_cards_numbers(second: int, probability: float) -> None:
-    """Means of .5 and .1: what was tried as often is hardly drawn, what was hardly tried is drawn more."""
+    """Means of .5 and .1: the arm with as many rollouts is hardly sampled, the one with few is sampled more."""
     sampler = UpperConfidence(ENVS)
     latest = [[[0, i, 0, 0.5] for i in range(300)], [[0, i, 0, 0.1] for i in range(second)]]
     sampler.restore(sampler.state() | {"latest": latest, "counts": [300, second]})
@@ -46,7 +46,7 @@ def test_values_by_hand() -> None:
     assert sampler.values() == pytest.approx([4 / 6 + bonus[0], 2 * sqrt(2 / 9) + bonus[1]])
 
 
-def test_at_first_every_env_is_as_good_and_nothing_counts_before_weights_move() -> None:
+def test_at_first_all_arms_are_equal_and_groups_count_from_the_next_version() -> None:
     sampler = UpperConfidence(ENVS)
     assert sampler.values() == [0.0, 0.0]
     sampler.observe(seen(SUM, [1.0, 0.0]))
@@ -79,7 +79,7 @@ def test_late_groups_fall_where_they_belong() -> None:
     assert there.state() == back.state()
 
 
-def test_envs_are_drawn_with_their_probabilities() -> None:
+def test_environments_are_sampled_with_their_probabilities() -> None:
     sampler = told(seen(SUM, [1.0, 0.0, 1.0, 0.0]), seen(COUNT, [1.0, 1.0, 1.0, 0.0], 1))
     tasks = [sampler.next(1, Counts()) for _ in range(4000)]
     probability, counts = sampler.probabilities()[0], Counter(task.source for task in tasks)
@@ -87,7 +87,7 @@ def test_envs_are_drawn_with_their_probabilities() -> None:
     assert abs(counts["arithmetic"] / 4000 - probability) < 4 * sqrt(probability * (1 - probability) / 4000)
 
 
-def test_it_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     sampler, again = told(seen(SUM, [1.0, 0.0]), window=3), UpperConfidence(ENVS, 3)
     sampler.observe(seen(COUNT, [1.0, 0.0, 0.0], 1, version=1))
     again.restore(json.loads(json.dumps(sampler.state())))

@@ -46,7 +46,7 @@ def test_at_two_rollouts_its_mean_is_twice_the_variance() -> None:
     assert total == pytest.approx(2 * p * (1 - p))
 
 
-def test_tasks_are_drawn_in_proportion_to_their_last_regret(flow: Flow) -> None:
+def test_tasks_are_sampled_in_proportion_to_their_last_regret(flow: Flow) -> None:
     """Regrets .2, .8 and 0, and 1 which is forgotten for a later 0: one batch in five is of the first."""
     llm_client = Told({"harder": [SAID], "similar": [SAID]})
     task_generator = Evolved(llm_client)

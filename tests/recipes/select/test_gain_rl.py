@@ -1,4 +1,4 @@
-"""GAIN-RL: cosines and moves by hand, ranks against plain loops over a small model, and memory."""
+"""GAIN-RL: cosines and steps by hand, ranks against plain loops over a small model, and memory."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_states_are_those_of_each_sequence_alone(model: Path) -> None:
             assert torch.allclose(one, other, atol=1e-4) and one.shape == other.shape
 
 
-def test_what_all_prompts_begin_with() -> None:
+def test_the_common_prefix_of_all_prompts() -> None:
     rows = [np.array(each) for each in ([1, 2, 3, 4], [1, 2, 5, 4], [1, 2, 3])]
     assert shared(rows) == 2 and shared([np.array([7])]) == 0
     assert shared(rows[:1]) == 3, "one token at least is its own"
 
 
 def test_a_question_is_what_differs_and_one_token_at_least() -> None:
-    """`a b` beside `a a b` begins with a and ends with a b: nothing would be left of it."""
+    """`a b` and `a a b` share the prefix a and the suffix a b: nothing would be left."""
     states = torch.arange(6.0)
     assert differing(states, 2, 1).tolist() == [2, 3, 4] and differing(states, 0, 0).tolist() == states.tolist()
     assert differing(states, 2, 4).tolist() == differing(states, 2, 5).tolist() == [2]
@@ -97,7 +97,7 @@ def test_ranks_are_those_of_the_score_in_plain_loops(model: Path) -> None:
     assert sampler.state()["order"] != list(range(12))
 
 
-def test_the_bell_by_hand(model: Path) -> None:
+def test_the_gaussian_by_hand(model: Path) -> None:
     sampler = opened(model, 2, spread=1.0)
     weights = [exp(-(rank**2) / 2) for rank in range(4)]
     assert sampler.probabilities() == pytest.approx([weight / sum(weights) for weight in weights])
@@ -114,7 +114,7 @@ def test_the_bell_by_hand(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "closeness", "moved"),
+    ("rate", "closeness", "step"),
     [
         (0.5, 0.0, 0.0),
         (1.0, 0.0, 500 * tanh(1)),
@@ -123,21 +123,21 @@ def test_the_bell_by_hand(model: Path) -> None:
         (1.0, 1.0, 500 * (tanh(1) + tanh(2))),
     ],
 )
-def test_moves_by_hand(rate: float, closeness: float, moved: float) -> None:
+def test_steps_by_hand(rate: float, closeness: float, step: float) -> None:
     """Pass 1, angle 0: 500 tanh(1) = 380.8."""
     sampler = AngleRanked(ENVS, 2, 1000.0, 500.0, 1000.0)
     order = {"order": [0, 1, 2, 3]}
     rows = [[0, 0, 2 * rate, 2, closeness], [0, 1, 4 * rate, 4, closeness]]
     sampler.restore(sampler.state() | order | {"filed": rows})
     sampler.next(1, Counts())
-    assert sampler.learn([]) == {"middle_rank": pytest.approx(moved)}
+    assert sampler.learn([]) == {"middle_rank": pytest.approx(step)}
     short = AngleRanked(ENVS, 2, 1000.0, 500.0, 100.0)
     short.restore(short.state() | order | {"filed": rows})
     short.next(1, Counts())
-    assert short.learn([])["middle_rank"] == pytest.approx(min(moved, 100))
+    assert short.learn([])["middle_rank"] == pytest.approx(min(step, 100))
 
 
-def test_rollouts_are_weighed_and_angles_are_those_of_written_tokens(model: Path) -> None:
+def test_rollouts_are_weighted_and_cosines_are_those_of_sampled_tokens(model: Path) -> None:
     sampler = opened(model)
     task = sampler.next(0, Counts())
     group = seen(task, [1.0, 0.0, 0.0, 1.0], failed=[3])
@@ -163,7 +163,7 @@ def test_rollouts_are_weighed_and_angles_are_those_of_written_tokens(model: Path
     assert sampler.state()["filed"][2][2:] == [1.0, 1.0, 0.0], "who said nothing points nowhere"
 
 
-def test_it_goes_on_where_it_was(model: Path) -> None:
+def test_state_is_restored(model: Path) -> None:
     sampler, again = opened(model), opened(model)
     for number in range(3):
         sampler.observe(seen(sampler.next(0, Counts()), [1.0, 1.0], number))

@@ -51,7 +51,7 @@ def test_a_bin_learns_from_all_groups_of_earlier_weights_at_once() -> None:
     budget.rollouts(asked(0.5, 1))
     assert budget.state()["variances"] == pytest.approx([0.25])
     budget.observe(done(0.5, [1.0, 1.0, 0.0], 1, 2, failed=(2,)))  # 0
-    budget.observe(done(0.5, [1.0, 0.0], 1, 3, failed=(1,)))  # one rollout says nothing
+    budget.observe(done(0.5, [1.0, 0.0], 1, 3, failed=(1,)))  # one rollout has no variance
     budget.rollouts(asked(0.5, 1))
     assert budget.state()["variances"] == pytest.approx([0.25]), "weights have not moved"
     budget.rollouts(asked(0.5, 2))
@@ -82,13 +82,13 @@ def test_order_changes_nothing_and_the_mean_is_kept() -> None:
     assert counts in ([2, 5], [2, 6], [2, 7]), "2 are the least, 6 are left on average"
 
 
-def test_one_wave_and_what_it_says() -> None:
+def test_one_wave_and_its_metrics() -> None:
     budget = ShadowPrice()
     assert budget.rollouts(make_group([0.0])) == 0
     assert budget.learn([make_group([0.0] * 5), make_group([0.0] * 2)]) == {"price": 1.0, "rollouts_spread": 3.0}
 
 
-def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
+def test_state_is_restored_and_nonsense_refused() -> None:
     budget, again = ShadowPrice(), ShadowPrice()
     budget.observe(done(0.5, [1.0, 0.0, 0.0, 0.0]))
     budget.rollouts(asked(0.5, 1))

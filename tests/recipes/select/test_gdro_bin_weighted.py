@@ -24,7 +24,7 @@ def halves(strength: float = 1.0, mixed: float = 0.0, rate: float = 0.5, most: f
     return BinWeighted(GroupMean(), strength, mixed, rate, most, bins=2, tries=1)
 
 
-def test_the_first_draw_is_not_weighed_and_later_ones_by_what_went_before() -> None:
+def test_the_first_batch_is_not_weighted_and_later_ones_by_earlier_losses() -> None:
     advantage = halves()
     hard, easy = group(0.2, [0.0, 0.0, 0.0, 1.0]), group(0.9, [1.0, 1.0, 1.0, 0.0], 1)
     advantage([hard, easy])
@@ -75,7 +75,7 @@ def test_losses_are_of_own_rollouts_that_count_and_of_the_envs_outcome() -> None
     assert advantage.state() == {"losses": [pytest.approx(0.625), 0.0]}, "a bin that did not come keeps its loss"
 
 
-def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
+def test_state_is_restored_and_nonsense_refused() -> None:
     advantage, again = halves(), halves()
     advantage([group(0.2, [0.0, 1.0, 0.0])])
     again.restore(json.loads(json.dumps(advantage.state())))

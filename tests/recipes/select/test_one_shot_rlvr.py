@@ -25,7 +25,7 @@ HISTORY = {
 
 
 def groups() -> list[Group]:
-    """Round after round, as a pilot tries them."""
+    """Round after round, as a pilot samples them."""
     rounds = [(task, seen[epoch]) for epoch in range(3) for task, seen in HISTORY.items() if epoch < len(seen)]
     return [group_of(task, rewards, version, version) for version, (task, rewards) in enumerate(rounds)]
 
@@ -75,11 +75,11 @@ def test_refuses_pilots_that_say_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists(), "a pilot is read and never written"
     path = pilot(tmp_path / "ledger.db", groups())
     assert MostVaried(path, 2).problems(make_run()) == []
-    assert "no more than 2 tasks" in MostVaried(path, 3).problems(make_run())[0]
+    assert "only 2 tasks" in MostVaried(path, 3).problems(make_run())[0]
     with pytest.raises(ConfigurationError, match="has 3 tasks that were sampled more than once, need 4"):
         draws(MostVaried(path, 4), 1)
     other = MostVaried(path).problems(make_run(envs=(Countdown(3),)))
-    assert len(other) == 1 and "is of arithmetic:1, which is no environment of this run" in other[0]
+    assert len(other) == 1 and "is of arithmetic:1, which is not an environment of this run" in other[0]
 
 
 def test_one_task_may_be_under_way_many_times(tmp_path: Path) -> None:

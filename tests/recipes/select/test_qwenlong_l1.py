@@ -37,7 +37,7 @@ def test_a_phase_has_the_prompts_up_to_its_cap_each_once_before_any_again() -> N
     assert {len(prompt(task)) for task in draws(LengthPhases(ENVS, (5, 7), (3,), 6), 40, 9)} == {7}, "13 is too long"
 
 
-def test_what_nobody_solved_is_carried_over() -> None:
+def test_tasks_without_a_success_are_carried_over() -> None:
     sampler = phases(carried=0.25)
     tasks = known(sampler, [0.0, 0.5, 0.0, 0.125, 1.0])
     seen = Counter(draws(sampler, 2000, step=3))
@@ -56,7 +56,7 @@ def test_weights_are_one_over_the_mean() -> None:
         assert abs(seen[task] - wanted) < 4 * wanted**0.5
 
 
-def test_the_first_group_by_version_says_how_hard_it_is() -> None:
+def test_the_first_group_by_version_measures_difficulty() -> None:
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
         sampler = phases()
         task = draws(sampler, 1)[0]
@@ -81,7 +81,7 @@ def test_only_own_rollouts_that_count_are_evidence() -> None:
     assert tasks[2] in draws(sampler, 100, step=3)
 
 
-def test_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     first = phases()
     known(first, [0.0, 0.0, 1.0])
     draws(first, 5, step=3)
@@ -93,7 +93,7 @@ def test_goes_on_where_it_was() -> None:
     assert draws(again, 50, step=4) == draws(first, 50, step=4), "and knows its tasks"
 
 
-def test_it_says_the_phase_and_what_was_carried() -> None:
+def test_metrics_of_the_phase_and_carried_tasks() -> None:
     groups = [group_of(env.task(0), [0.0], version) for env, version in zip(ENVS, (3, 3, 2), strict=True)]
     assert phases().learn([*groups, group_of(ENVS[0].task(1), [0.0], 2)]) == {"phase": 0.5, "carried_share": 0.25}
 
@@ -105,7 +105,7 @@ def test_a_single_phase_and_the_papers_choice() -> None:
     assert draws(phases(carried=0.0), 6) != draws(LengthPhases(ENVS, (5, 13), (3,), 6, 0.0, seed=3), 6)
 
 
-def test_refuses_what_cannot_be() -> None:
+def test_refuses_invalid_settings() -> None:
     with pytest.raises(ConfigurationError, match="rising caps"):
         LengthPhases(ENVS, (7, 7), (3,))
     with pytest.raises(ConfigurationError, match="rising caps"):

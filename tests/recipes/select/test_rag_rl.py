@@ -40,7 +40,7 @@ def test_the_shuffled_control_has_the_same_levels_in_another_order(shape: Shape)
     assert levels(shape, 800, 400, is_shuffled=True, seed=3) == 2 * shuffled
 
 
-def test_tasks_of_a_level_come_in_order_and_it_goes_on_where_it_was() -> None:
+def test_tasks_of_a_level_come_in_order_and_state_is_restored() -> None:
     first = Scheduled(ENVS, 8, "linear", is_shuffled=True, seed=1)
     begun = draws(first, 5)
     again = restored(Scheduled(ENVS, 8, "linear", is_shuffled=True, seed=1), first)
@@ -51,7 +51,7 @@ def test_tasks_of_a_level_come_in_order_and_it_goes_on_where_it_was() -> None:
         assert own == [env.task(index) for index in range(len(own))]
 
 
-def test_it_says_the_levels_of_a_draw() -> None:
+def test_metrics_of_the_levels_of_a_batch() -> None:
     told = Scheduled(ENVS, 8).learn([group_of(ENVS[3].task(index), [0.0]) for index in range(4)])
     assert told["drawn/arithmetic-4"] == 1.0 and told["uneven"] == 0.75
 

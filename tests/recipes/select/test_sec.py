@@ -70,7 +70,7 @@ def test_values_move_once_per_version_by_the_mean_over_rollouts() -> None:
     )
 
 
-def test_an_arm_may_fade_with_every_version_it_was_not_drawn() -> None:
+def test_an_arm_may_decay_with_every_version_without_a_sample() -> None:
     sampler = LevelBandit(ENVS, rate=0.25, temperature=0.5, fades=True)
     sampler.observe(seen(HARD, [1.0, 0.0]))
     sampler.next(1, Counts())
@@ -115,7 +115,7 @@ def test_what_failed_is_no_evidence_and_a_foreign_task_no_arm() -> None:
     )
 
 
-def test_arms_are_drawn_with_their_probabilities_and_tasks_in_order() -> None:
+def test_arms_are_sampled_with_their_probabilities_and_tasks_in_order() -> None:
     sampler = LevelBandit(ENVS[:2], temperature=0.5)
     sampler.observe(seen(EVEN, [1.0, 0.0]))
     tasks = [sampler.next(1, Counts()) for _ in range(4000)]
@@ -127,7 +127,7 @@ def test_arms_are_drawn_with_their_probabilities_and_tasks_in_order() -> None:
     assert [other.next(0, Counts()).level for _ in range(30)] != [task.level for task in tasks[:30]]
 
 
-def test_it_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     sampler, again = LevelBandit(ENVS), LevelBandit(ENVS)
     for number, task in enumerate((EASY, EVEN, HARD, EVEN)):
         sampler.next(number // 2, Counts())

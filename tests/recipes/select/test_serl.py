@@ -54,11 +54,11 @@ def test_rouge_l_by_hand(one: str, other: str, expected: float) -> None:
         ("w " * 151, False),
     ],
 )
-def test_what_can_be_a_task(text: str, expected: bool) -> None:
+def test_the_filters_of_a_task(text: str, expected: bool) -> None:
     assert SelfInstruct().is_fit(text.strip()) == expected
 
 
-def test_what_is_too_like_a_known_task_is_refused(flow: Flow) -> None:
+def test_near_copies_of_a_known_task_are_refused(flow: Flow) -> None:
     texts = ["make 24 from 2 3 7", "make 24 from 2 3 8", "make 24 from 2 3 8", "make 99 from 9 11 10"]
     llm_client = Told({"similar": [f"[task]\n{text}\n[answer]\nwrong" for text in texts]})
     task_generator = SelfInstruct(llm_client)

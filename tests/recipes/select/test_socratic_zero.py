@@ -56,7 +56,7 @@ def test_questions_follow_from_the_completions_that_were_wrong(flow: Flow) -> No
     assert ask(flow, FromFailures(llm_client, target=0.8), group_of(TASK, [1.0, 0.6])) == [], "more right than wrong"
 
 
-def test_help_is_no_failure_of_the_policy(flow: Flow) -> None:
+def test_guided_rollouts_are_no_failures_of_the_policy(flow: Flow) -> None:
     group = group_of(TASK, [1.0, 0.0, 0.0, 1.0])
     for rollout in group.rollouts[1:3]:
         rollout.origin = Origin.GUIDED
@@ -70,7 +70,7 @@ def test_the_probability_is_the_utility(flow: Flow) -> None:
     assert sum(map(len, made)) / 400 == pytest.approx(0.458, abs=0.08)
 
 
-def test_rules_ask_again_what_went_wrong(flow: Flow) -> None:
+def test_the_stand_in_asks_again_what_went_wrong(flow: Flow) -> None:
     task = Task((Message("user", "47+12+30=?"),), "89", "arithmetic", 4)
     group = spoken(group_of(task, [1.0, 0.0]), ["89", "<think>47+12=58 58+30=88</think>88"])
     (made,) = ask(flow, FromFailures(Rewriting()), group)

@@ -52,7 +52,7 @@ def test_only_what_the_reviewer_calls_new_is_offered(flow: Flow) -> None:
     assert llm_client.asked[1]["other"] == "1+2=?" and task_generator.learn([])["not_equal_share"] == 0.5
 
 
-def test_with_a_reviewer_that_always_says_so_every_choice_pays_the_same(flow: Flow) -> None:
+def test_with_a_reviewer_that_always_answers_not_equal_every_choice_pays_the_same(flow: Flow) -> None:
     task_generator = Operations(Told(SAID | {"compared": ["Not Equal"]}))
     for number in range(30):
         written(flow, task_generator, group_of(TASK, [0.0], number))

@@ -1,4 +1,4 @@
-"""VADE's choice: the score by hand, draws against Beta distributions, and that it goes on after a restart."""
+"""VADE's choice: the score by hand, samples against Beta distributions, and choices after a restart."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_mean_and_variance_become_the_distribution_they_are_of() -> None:
     ("power", "order"),
     [
         (2.0, [1, 2, 0]),  # 9/64 at a quarter, 1/8 at a half, 3/64 at three quarters
-        (1.0, [2, 1, 0]),  # 3/16, 1/4, 3/16: equals by chance
+        (1.0, [2, 1, 0]),  # 3/16, 1/4, 3/16: ties are random
         (0.0, [0, 2, 1]),  # the most solved first
     ],
 )
@@ -66,8 +66,8 @@ def test_what_is_known_well_is_ranked_by_its_score(power: float, order: list[int
 ENV_IDS = {ENV.task(index).id: index for index in range(16)}
 
 
-def test_probability_decides_as_the_distributions_say() -> None:
-    """Two tasks, nothing known of one and much of the other: how often each comes first, against plain draws."""
+def test_random_ranks_follow_the_distributions() -> None:
+    """Two tasks, nothing known of one and much of the other: how often each comes first, against plain samples."""
     estimator = known([1.0] * 9 + [0.0])
     firsts = Counter(ENV_IDS[Thompson((ENV,), 2, 2.0, seed).next(0, estimator).id] for seed in range(2000))
     random = np.random.default_rng(5)
@@ -84,7 +84,7 @@ def test_a_pool_is_tried_to_its_end_before_any_task_comes_again_and_ranked_anew_
     assert [ENV_IDS[sampler.next(1, estimator).id] for _ in range(8)] != first
 
 
-def test_it_says_how_much_better_than_the_pool_its_choice_is() -> None:
+def test_metrics_compare_the_choice_with_the_pool() -> None:
     sampler, estimator = Thompson((ENV,), 2), known([1.0, 0.0])
     sampler.next(0, estimator)
     group = seen(ENV.task(0), [1.0, 0.0])
@@ -94,7 +94,7 @@ def test_it_says_how_much_better_than_the_pool_its_choice_is() -> None:
     assert sampler.learn([group]) == {"score_gain": pytest.approx(4 / 27 - 1 / 8, abs=1e-6)}
 
 
-def test_it_goes_on_where_it_was() -> None:
+def test_state_is_restored() -> None:
     sampler, again, estimator = Thompson((ENV,), 8), Thompson((ENV,), 8), TaskCounts()
     for _ in range(3):
         sampler.next(0, estimator)

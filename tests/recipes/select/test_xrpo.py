@@ -46,7 +46,7 @@ def test_rollouts_that_read_examples_are_spent_and_are_no_evidence() -> None:
     assert budget.priority(lost) == pytest.approx(2 * sqrt(log(65) / 8))
 
 
-def test_only_own_rollouts_that_count_are_looked_at() -> None:
+def test_only_own_scored_rollouts_count() -> None:
     budget = UncertaintyReduction(explore=0.0)
     group = make_group([1.0, 0.0, 1.0, 0.0, 1.0], failed=[0], pruned=[1])
     group.rollouts[4].origin = Origin.GUIDED
@@ -71,7 +71,7 @@ def test_waves_are_bought_at_the_price_of_the_groups_version() -> None:
     assert UncertaintyReduction(4, 4, 8.0, 9, 5.0).rollouts(group_of([0.0] * 6)) == 3, "no more than the most"
 
 
-def test_it_says_what_it_added_and_refuses_nonsense() -> None:
+def test_metrics_of_added_rollouts_and_nonsense_is_refused() -> None:
     metrics = UncertaintyReduction(4).learn([make_group([0.0] * 8), make_group([0.0] * 3)])
     assert metrics == {"price": pytest.approx(0.1), "rollouts_added": 2.0}
     for wrong in ({"first": 1}, {"mean": 4.0}, {"most": 8}, {"chunk": 0}, {"explore": -1.0}, {"tasks": 0}):
