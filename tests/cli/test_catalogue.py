@@ -72,7 +72,7 @@ def test_recipes_by_class_and_by_word(strop: Said) -> None:
 def test_papers_one_line_each_and_one_on_a_page(strop: Said) -> None:
     _, out, _ = strop("papers")
     lines = [line for line in out.splitlines() if line.startswith("nft ")]
-    assert len(lines) == 1 and "Supervised learning" in lines[0]
+    assert len(lines) == 1 and "supervised fine-tuning" in lines[0]
     _, page, _ = strop("papers", "nft")
     assert all(word in page for word in ("2505.18116", "Claim.", "strop train nft", "negative_weight", "Effect"))
     assert "dr-grpo" in strop("papers", "dr_grpo")[1]

@@ -1,1 +1,1 @@
-"""Standard baselines: PPO, GRPO, DAPO, DPO, SFT and other widely compared algorithms."""
+"""Standard baselines: PPO, GRPO, DAPO, DPO, SFT and others."""

@@ -1,4 +1,4 @@
-"""Dr. GRPO: GRPO without length normalization and without division by the group's standard deviation.
+"""Dr. GRPO: GRPO without length and std normalization.
 
 Title: Understanding R1-Zero-Like Training: A Critical Perspective
 Paper: arXiv 2503.20783 (2025)

@@ -1,4 +1,4 @@
-"""Quick start: plain GRPO on the bundled model, which improves within minutes on a laptop.
+"""Quick start: GRPO on the bundled model, minutes on a laptop.
 
 Acts: advantage > 0
 """

@@ -1,4 +1,4 @@
-"""PPO: clipped policy gradient with a critic and generalized advantage estimation.
+"""PPO: clipped policy gradient with a critic and GAE.
 
 Title: Proximal Policy Optimization Algorithms
 Paper: arXiv 1707.06347 (2017)

@@ -1,4 +1,4 @@
-"""RLOO: REINFORCE with a leave-one-out baseline from the rollout's group; unbiased on-policy.
+"""RLOO: REINFORCE with a leave-one-out baseline; no critic.
 
 Title: Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs
 Paper: arXiv 2402.14740 (2024)

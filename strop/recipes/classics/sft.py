@@ -1,4 +1,4 @@
-"""SFT: supervised fine-tuning on the environments' demonstrations, through the same pipeline as RL.
+"""SFT: supervised fine-tuning on environment demonstrations.
 
 Acts: share/teacher > 0 and nll > 0
 """

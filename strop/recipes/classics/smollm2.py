@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct on six kinds of reasoning-gym tasks: supervised warm-up, then GRPO.
+"""SmolLM2-135M-Instruct: supervised warm-up, then GRPO.
 
 The warm-up is supervised fine-tuning on worked solutions. RL is GRPO with DAPO's clip range and token mean, without a
 reference policy. Held-out tasks of the same kinds, and of three kinds never trained on, are measured before, between

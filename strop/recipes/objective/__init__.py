@@ -1,1 +1,1 @@
-"""Recipes about the training objective: losses, advantages, preference optimization and off-policy corrections."""
+"""Losses, advantages, preference pairs and corrections."""

@@ -1,4 +1,4 @@
-"""Expert iteration: supervised learning on the policy's own correct rollouts, de-duplicated.
+"""Expert iteration: SFT on the policy's own correct rollouts.
 
 Title: Teaching Large Language Models to Reason with Reinforcement Learning
 Paper: arXiv 2403.04642 (2024)
