@@ -1,7 +1,7 @@
-"""Recipes: functions that return a `Run`. One file each; the file's name is the recipe's name.
+"""Recipes: functions that return a `Run`, one per file; the file's name is the recipe's name.
 
-Folders group them by the class of their paper; names are unique over all folders. A recipe's parameters are its own
-fields plus those of the `Setting` it starts from.
+Folders group recipes by the topic of their papers; names are unique over all folders. A recipe's parameters are its own
+and the fields of its `Setting`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Recipe: TypeAlias = Callable[..., Run]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of a recipe that can be set from outside."""
+    """A parameter of a recipe: a field of its `Setting` or its own."""
 
     name: str
     type: Any
@@ -38,12 +38,12 @@ class Parameter:
 
 
 def find_recipes() -> dict[str, Recipe]:
-    """Every recipe of the package by name."""
+    """All recipes of the package by name."""
     return {name: _imported(name, path) for name, path in recipe_files().items()}
 
 
 def recipe_named(name: str) -> Recipe:
-    """Import one recipe and no other."""
+    """The recipe of this name; no other recipe is imported."""
     files = recipe_files()
     if name not in files:
         raise ConfigurationError(f"there is no recipe {name!r}: {nearest(name, files)}")
@@ -57,7 +57,7 @@ def _imported(name: str, path: Path) -> Recipe:
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Parameter]:
-    """What a recipe can be asked for: its setting's fields first, then its own."""
+    """A recipe's parameters: the fields of its setting first, then its own."""
     found: dict[str, Parameter] = {}
     types = typing.get_type_hints(recipe)
     for name, parameter in inspect.signature(recipe).parameters.items():
@@ -71,7 +71,7 @@ def parameters_of(recipe: Recipe) -> dict[str, Parameter]:
 
 
 def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
-    """Call a recipe with these of its parameters changed."""
+    """The run of a recipe called with these parameters."""
     arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(recipe).parameters.items():
         if isinstance(parameter.default, Setting):
@@ -83,8 +83,8 @@ def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
     if unknown := sorted(set(values) - set(known)):
         raise ConfigurationError(f"no field {unknown[0]!r}: {nearest(unknown[0], known)}")
     if missing := [name for name, parameter in known.items() if parameter.is_required and name not in values]:
-        said = (inspect.getdoc(recipe) or "").splitlines()
-        raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(said[:1])}")
+        description = (inspect.getdoc(recipe) or "").splitlines()
+        raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(description[:1])}")
     run = recipe(**arguments)
     if ".py:" in values.get("reward", "") and isinstance(run, Run) and not inside(run.rewards, PythonFunction):
         raise ConfigurationError(f"{recipe.__name__} has rewards of its own, so reward={values['reward']} does nothing")

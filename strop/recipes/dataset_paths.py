@@ -1,6 +1,6 @@
-"""A dataset as a run keeps it: by its folder; of an id on the Hugging Face hub that is a snapshot in the local cache.
+"""Paths of datasets: local files and folders, or snapshots of Hugging Face hub datasets in the local cache.
 
-`owner/name/folder` is one table of a dataset that holds several, as `openai/gsm8k/main`.
+`owner/name/table` names one table of a hub dataset with several, as `openai/gsm8k/main`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from strop.environments.data.hf_dataset import FORMATS, tables_in
 from strop.errors import DataError
 from strop.storage.hub import NotOnHub, is_hub_id, snapshot
 
-_FILES = [f"*{suffix}" for suffix in FORMATS]  # data alone: no script that would make rows
+_FILES = [f"*{suffix}" for suffix in FORMATS]  # data files only, never a loading script
 
 
 def chosen_dataset(name: str) -> str:
-    """The file or folder that this means."""
+    """The local file or folder of a dataset."""
     owner_and_name, table = "/".join(name.split("/")[:2]), "/".join(name.split("/")[2:])
     if Path(name).exists() or name.endswith(tuple(FORMATS)):
         return name
     if not is_hub_id(owner_and_name) or ".." in Path(table).parts:
-        raise DataError(f"there is no folder {name}; of a dataset on the Hugging Face hub name the owner, too: {_FORM}")
+        raise DataError(f"there is no folder {name}; a dataset on the Hugging Face hub is {_FORM}")
     try:
         folder = snapshot(owner_and_name, "dataset", _FILES, lambda cached: bool(tables_in(cached / table)))
     except NotOnHub as error:
@@ -34,11 +34,11 @@ _FORM = "dataset:OWNER/NAME or dataset:OWNER/NAME/TABLE"
 def _table(folder: Path, name: str, table: str) -> Path:
     known = tables_in(folder)
     if not known:
-        raise DataError(f"the dataset {name} holds no {', '.join(FORMATS)} file; a script that makes rows is not run")
+        raise DataError(f"the dataset {name} holds no {', '.join(FORMATS)} file; loading scripts are never run")
     if not table and len(known) == 1:
         return folder
     if table not in known:
-        which = f"there is no table {table} in it" if table else "which is meant?"
+        which = f"but no table {table}" if table else "so name one"
         choices = ", ".join(f"dataset:{name}/{each}" for each in known if each)
-        raise DataError(f"the dataset {name} holds {len(known)} tables, and {which} Take {choices}")
+        raise DataError(f"the dataset {name} holds {len(known)} tables, {which}: {choices}")
     return folder / table

@@ -1,4 +1,4 @@
-"""What recipes of models that fill masks have in common: the engine, and how the bundled model learns to fill any."""
+"""Shared parts of the recipes for masked diffusion models: engine, trainer, and a supervised warm-up."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.masked_views import Corrupted
 
-ALL_ALIKE = Clamped(1.0, 1.0, target="proximal")  # 1 for every token: ratios begin at the weights before the step
-_EXAMPLES = 64  # of one step
-_RATE = 1e-3  # 200 such steps take arithmetic:2 from 0 to about half of all answers right
-_RISE = 20  # steps in which it rises
+ALL_ALIKE = Clamped(
+    1.0, 1.0, target="proximal"
+)  # weight 1 for every token: ratios start at the weights before the step
+_EXAMPLES = 64  # demonstrations per step
+_RATE = 1e-3  # learning rate; 200 such steps take arithmetic:2 from 0 to about 50 % right answers
+_RISE = 20  # steps of learning rate warm-up
 
 
 def filling(setting: Setting, block: int, least: int, sure: float = 1.0) -> DiffusionEngine:
@@ -34,9 +36,9 @@ def reading(setting: Setting, view: View, clip_norm: float = 1.0) -> TorchTraine
 
 
 def taught_to_fill(setting: Setting, recipe: str, engine: DiffusionEngine, steps: int) -> Run | None:
-    """A run of so many steps on the environments' own demonstrations, hidden in part: a warm-up; none without steps.
+    """A supervised warm-up run of `steps` steps on partly masked demonstrations; None for 0 steps.
 
-    It begins with a model that writes from left to right, if the setting names one, and makes one that does not.
+    It turns a causal model into a masked diffusion model.
     """
     if not steps:
         return None

@@ -1,4 +1,4 @@
-"""Environments of recipes: metrics by environment, and wrappers around named ones."""
+"""Environments of recipes: their own reward as a metric, and wrappers around them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from strop.filter.rewards.from_environment import Checked, Earned
 from strop.roles import Environment, Reward
 from strop.run import Run
 
-# The environments' own word on rollouts where a policy learns from something else.
+# The environments' own reward as a metric, for policies that learn from another reward.
 
 
 def measured(envs: tuple[Environment, ...]) -> Reward:
-    """What the environments would have paid: written down beside the reward, and without weight."""
+    """The environments' own reward with weight 0: it is logged and not trained on."""
     return Earned(weight=0.0) if all(env.pays for env in envs) else Checked(envs, weight=0.0)
 
 
-# Runs in environments that are made of others, where a recipe asks another question about the tasks of a setting.
+# Wrapped environments, for recipes that ask another question about the tasks of a setting.
 
 
 def wrap_envs(run: Run, wrap: Callable[[Environment], Sequence[Environment]]) -> None:
-    """Put the environments that `wrap` makes in place of each, in warm-ups too: drawn equally often, paid by
-    themselves.
-    """
+    """Replace each environment by those that `wrap` returns, in the warm-up too; sampling is uniform over them."""
     if run.warmup is not None:
         wrap_envs(run.warmup, wrap)
     run.envs = tuple(made for env in run.envs for made in wrap(env))

@@ -1,4 +1,4 @@
-"""Environments by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:ID`."""
+"""Parser of environment names: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `dataset:ID`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from strop.roles import Environment
 
 _DATASET = "dataset:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
-_AS_FOUND = Table("")  # columns by their usual names, the rule by the answers
+_AS_FOUND = Table("")  # usual column names; the answer rule is inferred from the answers
 
 
 def parse_envs(
     text: str, seed: int = 0, table: Table = _AS_FOUND, isolation: Isolation = "sandbox"
 ) -> tuple[Environment, ...]:
-    """The environments a text names, joined by +; `table` says how files are read, whatever its own path.
+    """The environments named in a text, joined by +; task files are read with the options of `table`.
 
-    `isolation` is for environments that run what a model writes.
+    `isolation` applies to environments that run programs written by the model.
     """
-    parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # which a file name may hold
+    parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # a file name may contain +
     return tuple(_isolated(_parse(part.strip(), seed, table), isolation) for part in parts)
 
 
@@ -43,14 +43,14 @@ def _isolated(env: Environment, isolation: Isolation) -> Environment:
 
 
 def bundled_envs() -> dict[str, Callable[..., Any]]:
-    """The environments with levels that come with strop: in a module of their own name, a class of that `name`."""
+    """The bundled environments with levels: in a module of that name, a class with that `name`."""
     names = sorted(each.name for each in pkgutil.iter_modules(bundled.__path__))
     found = {name: _kind(name) for name in names}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def _kind(name: str) -> Callable[..., Any] | None:
-    """Imports this module and no other: libraries that some environments need take seconds."""
+    """The environment's class; only its module is imported, as some environments load slow libraries."""
     if not name.isidentifier() or not find_spec(path := f"{bundled.__name__}.{name}"):
         return None
     module = importlib.import_module(path)
@@ -61,7 +61,7 @@ def _kind(name: str) -> Callable[..., Any] | None:
 
 
 def _takes_level(kind: type) -> bool:
-    """Those that are made of other environments do not."""
+    """Whether the environment has a level; wrappers of other environments have none."""
     return is_dataclass(kind) and fields(kind)[0].name == "level"
 
 
@@ -106,6 +106,6 @@ def _levelled(text: str, seed: int) -> Environment:
 def _level(text: str, level: str) -> int:
     if level and not level.isdigit():
         raise ConfigurationError(
-            f"an environment's level is a whole number, as in {text.partition(':')[0]}:2, got {text!r}"
+            f"an environment's level must be a whole number, as in {text.partition(':')[0]}:2, got {text!r}"
         )
     return int(level or 1)

@@ -1,6 +1,6 @@
-"""LLM clients by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`.
+"""Parser of LLM client names: `rules`, `itself`, or an OpenAI-compatible endpoint, `http://localhost:8000/v1#MODEL`.
 
-Judges also by the folder of their model.
+A judge may also be a model folder.
 """
 
 from __future__ import annotations
@@ -16,30 +16,28 @@ from strop.roles import LLMClient
 from strop.standins.lessons import lesson
 from strop.standins.rewrite.dispatch import Rewriting
 
-KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # holds the key of an address that wants one
+KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # environment variable with the API key of an endpoint
 
 
 def parse_llm_client(text: str) -> LLMClient | None:
-    """Who a text names; None: the policy itself."""
+    """The LLM client with this name; None: the policy itself."""
     if text == "rules":
         return Rewriting()
     if text == "itself":
         return None
     url, _, model = text.partition("#")
     if not url.startswith(("http://", "https://")) or not model:
-        raise ConfigurationError(f"an LLM client is rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
+        raise ConfigurationError(f"an LLM client must be rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
     return Endpoint(url, model, key_variable=KEY_VARIABLE)
 
 
 def parse_reflector(text: str) -> LLMClient | None:
-    """The same, for those who say what is to be learned from rollouts: their rules are others."""
+    """The LLM client that reflects on rollouts; `rules` are the stand-in rules for lessons."""
     return Procedural(lesson) if text == "rules" else parse_llm_client(text)
 
 
 def parse_judge(text: str, rules: Rule) -> LLMClient:
-    """Who judges completions, or says by what: the rules named, the policy, a model in a folder, or one at an
-    address.
-    """
+    """The judge with this name: `rules` (the given function), the policy, a model folder, or an endpoint."""
     if text == "rules":
         return Procedural(rules)
     if Path(text).is_dir():
@@ -48,5 +46,5 @@ def parse_judge(text: str, rules: Rule) -> LLMClient:
 
 
 def judge_seconds(text: str) -> float:
-    """How long a reward may take that asks such a judge many questions."""
+    """Deadline of a reward that asks this judge many questions."""
     return 10.0 if text == "rules" else 600.0

@@ -1,7 +1,6 @@
-"""A model as a run keeps it: by a bundled name or by its folder.
+"""Paths of models: a bundled name, a folder, a run's newest checkpoint, or a Hugging Face hub id.
 
-Of a run that is its newest whole checkpoint, of an id on the Hugging Face hub the snapshot in the local cache, whose
-path names the revision.
+A hub id becomes its snapshot in the local cache, whose path contains the revision.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from strop.models.loading.model_names import BUNDLED
 from strop.storage import checkpoint
 from strop.storage.hub import NotOnHub, is_hub_id, snapshot
 
-_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "tokenizer*", "*.model"]  # nothing that is executed
+_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "tokenizer*", "*.model"]  # no code
 
 
 def chosen_model(name: str) -> str:
-    """The name or folder that this means."""
+    """The bundled name or the folder of a model."""
     path = Path(name)
     if name in BUNDLED:
         return name

@@ -1,4 +1,4 @@
-"""Where pairs of preferred completions come from: the policy's own rollouts, or a table that brings them."""
+"""Sources of preference pairs: the policy's own rollouts, or a table with chosen and rejected completions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Pairs: TypeAlias = Literal["sampled", "given"]
 
 
 def pairing(pairs: Pairs) -> dict[str, Any]:
-    """Parts of a run that learns from pairs, whatever its loss."""
+    """The parts of a `Run` that learns from pairs, with any pairwise loss."""
     if pairs == "sampled":
         return {"gates": (BestAndWorst(),), "reduction": SequenceMean()}
-    given = {"strategy": RecitedPair(), "budget": Fixed(2), "rewards": (Earned(),)}
-    return given | {"gates": (BestAndWorst(),), "reduction": SequenceMean()}
+    from_table = {"strategy": RecitedPair(), "budget": Fixed(2), "rewards": (Earned(),)}
+    return from_table | {"gates": (BestAndWorst(),), "reduction": SequenceMean()}

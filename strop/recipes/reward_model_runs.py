@@ -1,4 +1,4 @@
-"""Runs that make reward models: the same environments as others, asked which of two completions is better."""
+"""Runs that train reward models on pairwise comparisons of completions in the setting's environments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.training.reductions.means import SequenceMean
 
 
 def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields: Any) -> Run:
-    """Verdicts are recited and nothing is sampled; `fields` are those of `Preferences`."""
+    """A run on verdicts from data, without sampling; `fields` are those of `Preferences`."""
     run = setting.run(recipe, Constant(), losses, strategy=RecitedVerdicts(), reduction=SequenceMean())
     run.envs = tuple(Preferences(env, **fields) for env in run.envs)
     run.sampler = Uniform(run.envs)

@@ -1,6 +1,4 @@
-"""What every recipe has in common: the model, the environments, the sizes. The algorithm is what a recipe adds to
-it.
-"""
+"""Settings that all recipes share: model, environments and sizes."""
 
 from __future__ import annotations
 
@@ -30,30 +28,30 @@ from strop.types import Sampling
 
 @dataclass(frozen=True)
 class Setting:
-    """Fields that any recipe takes."""
+    """Fields that every recipe takes."""
 
-    env: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER_OR_ID
+    env: str = "arithmetic:4"  # environment: name:level, several joined by +; FILE.jsonl, dataset:FOLDER_OR_ID
     model: str = "pocket"  # a Hugging Face folder or id, a run, or the bundled model
-    seed: int = 0  # of tasks, sampling and whatever else is left to probability
-    steps: int = 100  # each trains on one batch and makes one version of the weights
-    groups_per_step: int = 8  # tasks of one step
+    seed: int = 0  # of tasks, sampling and all other random choices
+    steps: int = 100  # training batches; each makes one weight version
+    groups_per_step: int = 8  # tasks per step
     group_size: int = 8  # rollouts per group
     learning_rate: float = 3e-5  # of Adam
     max_tokens: int = 64  # of one completion
     temperature: float = 1.0  # of sampling
-    answer: Rule = "auto"  # how it is found in a completion to a task of a file: text, number, boxed, hashes, math
-    reward: str = ""  # FILE.py:FUNCTION, several joined by +; `env` among them is the environment's own judgement
-    columns: tuple[str, str] = ("", "")  # of a table: what is asked and the answer; empty: the usual names
-    splits: tuple[str, str] = ("train", "test")  # of a dataset: trained on and measured on
-    isolation: Isolation = "sandbox"  # of programs that the model writes; process: none, they run with your rights
+    answer: Rule = "auto"  # answer extraction for tasks of a file: text, number, boxed, hashes, math
+    reward: str = ""  # FILE.py:FUNCTION, several joined by +; `env` is the environment's own reward
+    columns: tuple[str, str] = ("", "")  # prompt and answer columns of a table; empty: the usual names
+    splits: tuple[str, str] = ("train", "test")  # training and held-out split of a dataset
+    isolation: Isolation = "sandbox"  # of programs written by the model; process: no sandbox, they run with your rights
     lag: int = 0  # weight versions that generation may run ahead; 0: synchronous
-    heldout_tasks: int = 128  # per environment, to measure on
-    heldout_every: int = 20  # steps between two measurements; 0: before and after only
-    checkpoint_every: int = 20  # steps between two checkpoints
-    threads: int = 1  # of the processor; bits depend on it
-    device: str = "cpu"  # or cuda
-    engine: EngineName = "own"  # or vllm, for families without a fast path and models that need several GPUs
-    ranks: int = 1  # processes that train together, on CPUs or on a GPU each
+    heldout_tasks: int = 128  # held-out tasks per environment
+    heldout_every: int = 20  # steps between held-out evaluations; 0: only before and after the run
+    checkpoint_every: int = 20  # steps between checkpoints
+    threads: int = 1  # CPU threads; bitwise results depend on it
+    device: str = "cpu"  # cpu or cuda
+    engine: EngineName = "own"  # own, or vllm for families without a fast path and models that need several GPUs
+    ranks: int = 1  # trainer processes, on CPUs or on one GPU each
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
@@ -93,15 +91,13 @@ class Setting:
         )
 
     def _check_tables(self, tables: Sequence[Table]) -> None:
-        """Whether what is said about files is about any, and whether completions to their tasks are judged by
-        something.
-        """
+        """Refuse options for task files without a task file, and tables without answers and without a reward."""
         if not tables and (self.answer != "auto" or self.columns != ("", "")):
-            said = f"answer={self.answer}" if self.answer != "auto" else f"columns={','.join(self.columns)}"
-            raise ConfigurationError(f"{said} is for tasks of files; {self.env} judges completions itself")
+            option = f"answer={self.answer}" if self.answer != "auto" else f"columns={','.join(self.columns)}"
+            raise ConfigurationError(f"{option} applies to task files only; {self.env} scores completions itself")
         for table in tables:
             if not self.reward and not table.is_answered:
                 raise ConfigurationError(
-                    f"nothing judges completions to {table.path} ({table.chosen[1]}): name the columns "
-                    "(columns=PROMPT,ANSWER), or give a reward: reward=FILE.py:FUNCTION"
+                    f"nothing scores completions to {table.path} ({table.chosen[1]}): name the columns "
+                    "(columns=PROMPT,ANSWER), or set a reward: reward=FILE.py:FUNCTION"
                 )

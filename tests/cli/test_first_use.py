@@ -43,7 +43,7 @@ class Own(Arithmetic):
 
 
 def ownworld(setting: Setting = Setting()):
-    run, environment = grpo(setting), Own(1)
+    run, env = grpo(setting), Own(1)
     return replace(run, envs=(env,), sampler=replace(run.sampler, envs=(env,)))
 '''
 
@@ -97,7 +97,7 @@ def test_the_rule_of_answers_is_said_with_an_example(strop: Any, model: Path, tm
     code, out, err = strop("train", "grpo", "env=a+b.json", "answer=boxed", f"model={model}", *_SIZES)
     assert code == 0 and "a+b: answer=boxed (as asked for)" in out
     code, out, err = strop("train", "grpo", "answer=boxed", f"model={model}")
-    assert code == 2 and "answer=boxed is for tasks of files; arithmetic:4 judges completions itself" in err
+    assert code == 2 and "answer=boxed applies to task files only; arithmetic:4 scores completions itself" in err
     assert strop("train", "grpo", "env=a+b.json", "answer=bxed")[0] == 2
 
 

@@ -64,7 +64,7 @@ def test_of_several_tables_one_is_named(snapshot: Path) -> None:
     write(snapshot / "other" / "train.jsonl", 5)
     assert chosen_dataset("me/sums/main") == str(snapshot / "main")
     assert env_named("dataset:me/sums/main").name == "sums"
-    with pytest.raises(DataError, match=r"2 tables, and which is meant.*dataset:me/sums/main, dataset:me/sums/other"):
+    with pytest.raises(DataError, match=r"2 tables, so name one.*dataset:me/sums/main, dataset:me/sums/other"):
         chosen_dataset("me/sums")
 
 
@@ -75,9 +75,9 @@ def test_what_is_not_there_is_said_with_a_remedy(snapshot: Path) -> None:
     with pytest.raises(DataError, match=missing):
         chosen_dataset("me/none")
     (snapshot / "sums.py").write_text("raise SystemExit")
-    with pytest.raises(DataError, match=r"holds no \.parquet, \.json, \.jsonl, \.csv file; a script .* is not run"):
+    with pytest.raises(DataError, match=r"holds no \.parquet, \.json, \.jsonl, \.csv file; loading scripts are never run"):
         chosen_dataset("me/sums")
-    with pytest.raises(DataError, match=r"there is no folder sums; .* name the owner, too: dataset:OWNER/NAME"):
+    with pytest.raises(DataError, match=r"there is no folder sums; .* is dataset:OWNER/NAME"):
         chosen_dataset("sums")
 
 
@@ -94,5 +94,5 @@ def test_a_missing_folder_in_a_folder_that_is_there_is_no_id(
 
 @pytest.mark.parametrize("name", ["a/..", "../b", "a/b/../../../etc", "-a/b"])
 def test_a_way_up_is_no_id(name: str) -> None:
-    with pytest.raises(DataError, match="name the owner, too"):
+    with pytest.raises(DataError, match="is dataset:OWNER/NAME"):
         chosen_dataset(name)

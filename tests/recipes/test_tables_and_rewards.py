@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_rewards_of_ones_own_join_or_replace_that_of_the_env() -> None:
     own, other = PythonFunction("mine.py:one"), PythonFunction("mine.py:two")
     assert grpo(Setting(reward="mine.py:one")).rewards == (own,)
-    both = grpo(Setting(reward="environment+mine.py:one + mine.py:two"))
+    both = grpo(Setting(reward="env+mine.py:one + mine.py:two"))
     assert both.rewards == (Earned(), own, other) and both.evaluation.rewards == (Earned(),)
     with pytest.raises(ConfigurationError, match=r"rlsc has rewards of its own, so reward=mine.py:one does nothing"):
         build(recipe_named("rlsc"), {"reward": "mine.py:one"})
@@ -51,13 +51,13 @@ def test_what_judges_completions_is_the_answer_or_a_reward() -> None:
     named = grpo(Setting(env="bare.jsonl", columns=("ask", "say")))
     assert named.envs[0].task(0).answer.isdigit() and named.rewards == (Earned(),)
     with pytest.raises(
-        ConfigurationError, match=r"nothing judges completions to bare.jsonl \(as asked for\): name the col"
+        ConfigurationError, match=r"nothing scores completions to bare.jsonl \(as asked for\): name the col"
     ):
         grpo(Setting(env="bare.jsonl", columns=("ask", ""), answer="none"))
     judged = grpo(Setting(env="bare.jsonl", columns=("ask", ""), reward="mine.py:one"))
     assert judged.evaluation.rewards == judged.rewards == (PythonFunction("mine.py:one"),)
     assert columns_of(judged.envs[0].task(0)).keys() == {"say"}
-    with pytest.raises(ConfigurationError, match="columns=ask,say is for tasks of files; arithmetic:4 judges"):
+    with pytest.raises(ConfigurationError, match="columns=ask,say applies to task files only; arithmetic:4 scores"):
         grpo(Setting(columns=("ask", "say")))
 
 

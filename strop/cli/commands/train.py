@@ -148,7 +148,7 @@ class Opening:
     console: Console
     is_said: bool = False
 
-    def prefill(self, title: str, steps: int, max_tokens: int = 0) -> None:
+    def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
         if not self.is_said:
             self.console.print("\n".join([opening(self.run, self.path), *rules(self.run)]), soft_wrap=True)
         self.is_said = True

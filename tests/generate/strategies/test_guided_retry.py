@@ -127,5 +127,5 @@ def test_the_rule_stops_at_the_first_slip(completion: str, told: str) -> None:
 def test_a_teacher_behind_an_address() -> None:
     strategy = build(recipe_named("agent_rlvr"), {"guide": "http://localhost:1/v1#a"}).strategy
     assert isinstance(strategy, GuidedRetry) and isinstance(strategy.guide, Endpoint)
-    with pytest.raises(ConfigurationError, match="an LLM client is rules, itself or http"):
+    with pytest.raises(ConfigurationError, match="an LLM client must be rules, itself or http"):
         build(recipe_named("agent_rlvr"), {"guide": "somebody"})
