@@ -326,7 +326,7 @@ class FirstDigit(Reward):
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:
-        assert all(len(t.completion) == 6 for t in group.rollouts), "whoever counts was played to its end"
+        assert all(len(t.completion) == 6 for t in group.rollouts), "scored rollouts are played to their end"
         return [float(t.completion[0]) for t in group.rollouts]
 
 

@@ -19,8 +19,8 @@ def test_few_rollouts_before_and_many_after() -> None:
 
 
 def test_metrics_of_a_batch() -> None:
-    told = Broadened(2, 8, 1).learn([make_group([0.0, 1.0, 0.0, 1.0, 1.0, 0.0]), make_group([1.0, 1.0], number=1)])
-    assert told == {"rollouts_per_group": 4.0, "broadness": 2.0, "mixed_share": 0.5}
+    metrics = Broadened(2, 8, 1).learn([make_group([0.0, 1.0, 0.0, 1.0, 1.0, 0.0]), make_group([1.0, 1.0], number=1)])
+    assert metrics == {"rollouts_per_group": 4.0, "broadness": 2.0, "mixed_share": 0.5}
     assert Broadened(2, 8, 1).learn([make_group([0.0, 1.0], failed=[1])])["mixed_share"] == 0.0
 
 

@@ -55,11 +55,11 @@ def test_with_weight_1_it_is_grpo_with_the_spread_of_a_population() -> None:
 
 def test_a_twin_has_its_parents_advantage_and_is_in_no_mean() -> None:
     rewards, contexts = [1.0, 0.0, 0.0], [1, 1, 0]
-    alone, beside = contexted(rewards, contexts), with_twin(contexted(rewards, contexts), 0)
-    for group in (alone, beside):
+    alone, twinned = contexted(rewards, contexts), with_twin(contexted(rewards, contexts), 0)
+    for group in (alone, twinned):
         ByContext()([group])
-    assert advantages_of(beside) == [*advantages_of(alone), advantages_of(alone)[0]]
-    assert ByContext().learn([beside]) == ByContext().learn([alone])
+    assert advantages_of(twinned) == [*advantages_of(alone), advantages_of(alone)[0]]
+    assert ByContext().learn([twinned]) == ByContext().learn([alone])
 
 
 def test_what_does_not_count_is_in_no_mean() -> None:

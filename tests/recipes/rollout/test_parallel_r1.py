@@ -77,7 +77,7 @@ def test_several_blocks_and_no_more_than_allowed(tmp_path: Path) -> None:
 def test_without_a_block_it_is_one_completion(tmp_path: Path) -> None:
     rollout, engine = attempted(tmp_path, ["abc|"], ParallelPaths(2))
     assert len(engine.prompts) == 1 and rollout.completion == "abc" and not rollout.turns[0].fresh
-    assert attempted(tmp_path, ["a]"], ParallelPaths(2))[0].completion == "a]", "a path that nobody opened ends it"
+    assert attempted(tmp_path, ["a]"], ParallelPaths(2))[0].completion == "a]", "a path that was not opened ends it"
 
 
 def test_a_full_context_ends_it(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_rewards_by_hand() -> None:
     group = make_group([0.0] * 3, turn_rewards=[(1.0,), (1.0,), (0.0,)])
     for rollout, text in zip(group.rollouts, ("{[1][2]}(s)7", "7", "{[1][2]}(s)8"), strict=True):
         rollout.turns = (replace(rollout.turns[0], message=Message("assistant", text)),)
-    marks = {at: ParallelBonus(Earned())(replace(group, version=at)) for at in (0, 7, 8, 9, 10, 18)}
-    assert {at for at, each in marks.items() if each == [1.2, 1.0, -1.0]} == {8, 9, 18}
-    assert {at for at, each in marks.items() if each == [1.0, 1.0, -1.0]} == {0, 7, 10}
+    rewards = {at: ParallelBonus(Earned())(replace(group, version=at)) for at in (0, 7, 8, 9, 10, 18)}
+    assert {at for at, each in rewards.items() if each == [1.2, 1.0, -1.0]} == {8, 9, 18}
+    assert {at for at, each in rewards.items() if each == [1.0, 1.0, -1.0]} == {0, 7, 10}
     scaffold = ParallelBonus(Earned(), 0.5, plain=0, last=9)
     assert [scaffold(replace(group, version=at))[0] for at in (0, 9, 10)] == [1.5, 1.5, 1.0]
 
@@ -135,10 +135,10 @@ def test_demonstrations_have_the_format_of_completions(tmp_path: Path) -> None:
 
 def script(prompt: str, key: int) -> str:
     """A block first, then paths of several lengths, then a summary and an answer."""
-    begun = prompt.rpartition("<|assistant|>")[2]
-    if begun.endswith("["):
+    prefix = prompt.rpartition("<|assistant|>")[2]
+    if prefix.endswith("["):
         return "1" * (1 + key % 3) + "]"
-    return "(5)</think>7"[1:] if begun.endswith("(") else "<think>{"
+    return "(5)</think>7"[1:] if prefix.endswith("(") else "<think>{"
 
 
 def test_in_a_run_every_token_is_sampled_once(tmp_path: Path) -> None:

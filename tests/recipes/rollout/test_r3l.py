@@ -54,10 +54,10 @@ def halving(prompt: str, key: int) -> str:
     """Reflects, and guesses: the first time in the middle; after that in the middle only where it read guidance."""
     if "Look back" in prompt:
         return json.dumps({"outcome": "success"} if "[reward] 1" in prompt else FAILURE)
-    asked, _, said = prompt.partition("guess ")[2].partition("<|end|>")
+    asked, _, rest = prompt.partition("guess ")[2].partition("<|end|>")
     low, high = (int(part) for part in asked.split(" ")[0].split(".."))
-    is_guided = "halve it" in said
-    turns = said.rpartition("halve it<|end|>")[2].split("<|assistant|>")[1:-1]
+    is_guided = "halve it" in rest
+    turns = rest.rpartition("halve it<|end|>")[2].split("<|assistant|>")[1:-1]
     if turns and not is_guided:
         return "0"
     for turn in turns:

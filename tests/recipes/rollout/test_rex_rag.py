@@ -101,10 +101,10 @@ def test_probabilities_of_words_multiply_to_those_of_the_list(tmp_path: Path) ->
     assert np.prod(probabilities) == pytest.approx(1 / 3) and np.prod(np.exp(strategy.frequencies(2))) == pytest.approx(
         1 / 3
     )
-    assert strategy.frequencies(3).tolist() == [0.0] * 4, "nobody else begins with w"
+    assert strategy.frequencies(3).tolist() == [0.0] * 4, "no other prompt starts with w"
 
 
-def told(made: float, right: float, version: int) -> Group:
+def probed(made: float, right: float, version: int) -> Group:
     group = replace(make_group([0.0, 0.0]), version=version)
     group.rollouts[0].facts = {"probes": made, "probes_right": right}
     return group
@@ -112,7 +112,7 @@ def told(made: float, right: float, version: int) -> Group:
 
 def test_the_average_is_updated_once_per_version_in_any_order() -> None:
     """0.08 -> 0.08 + 0.1 * (3/4 - 0.08) = 0.147 after version 0, then 0.147 + 0.1 * (0 - 0.147) = 0.1323."""
-    groups = [told(1, 1, 0), told(3, 2, 0), told(2, 0, 1), told(0, 0, 1)]
+    groups = [probed(1, 1, 0), probed(3, 2, 0), probed(2, 0, 1), probed(0, 0, 1)]
     one, other = Probes(), Probes()
     for group in groups:
         one.observe(group)
@@ -124,7 +124,7 @@ def test_the_average_is_updated_once_per_version_in_any_order() -> None:
     again.restore(json.loads(json.dumps(one.state())))
     assert again.share(2) == one.share(2) and again.state() == one.state()
     for version in range(2, 70):
-        one.observe(told(1, 1, version))
+        one.observe(probed(1, 1, version))
     expected = 0.1323
     for _ in range(68):
         expected += 0.1 * (1 - expected)

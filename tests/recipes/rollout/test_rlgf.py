@@ -59,10 +59,10 @@ def rolled(tmp_path: Path, strategy: Strategy) -> Watched:
 
 def test_the_guide_begins_and_the_policy_goes_on(tmp_path: Path) -> None:
     found = rolled(tmp_path, RolledWithGuide(0, mixed=1.0, length=6))
-    begun = {each.id: each for each in found.made if each.origin is Origin.TEACHER}
+    first_parts = {each.id: each for each in found.made if each.origin is Origin.TEACHER}
     cuts = set()
     for rollout in (each for group in found.drawn for each in group.rollouts):
-        (turn,), parent = rollout.turns, begun[rollout.parent]
+        (turn,), parent = rollout.turns, first_parts[rollout.parent]
         assert rollout.origin is Origin.BRANCHED and len(turn.tokens) == 6, "five and the end"
         assert turn.prefix.tolist() == parent.turns[0].tokens.tolist() and parent.outcome is Outcome.PRUNED
         assert rollout.completion == "2" * turn.num_prefix + "1" * 5 and rollout.reward == turn.num_prefix + 5
@@ -74,10 +74,10 @@ def test_the_policy_begins_and_the_guide_ends(tmp_path: Path) -> None:
     found = rolled(tmp_path, RolledWithGuide(0, "aggrevated", mixed=1.0, length=4))
     for group in found.drawn:
         rests = {each.parent: each for each in group.rollouts if each.origin is Origin.TEACHER}
-        begun = [each for each in group.rollouts if each.origin is Origin.GUIDED]
+        first_parts = [each for each in group.rollouts if each.origin is Origin.GUIDED]
         shares = OwnTokenMean()([group])
-        assert len(begun) == len(rests) == 4
-        for rollout in begun:
+        assert len(first_parts) == len(rests) == 4
+        for rollout in first_parts:
             rest = rests[rollout.id]
             assert 1 <= rollout.num_tokens <= 3 and rollout.completion == "1" * rollout.num_tokens
             assert rest.completion == rollout.completion + "2" * 8 and rest.num_tokens == 9
@@ -107,15 +107,15 @@ def test_a_first_part_whose_rest_failed_has_no_reward() -> None:
     brought, _ = run_virtually(strategy(make_group([]), [Start("0/0", 1)], FailingRest()))
     (rest,) = brought
     assert (rest.id, rest.parent, rest.outcome) == ("0/9", "0/0", Outcome.FAILED)
-    assert rest.origin is Origin.TEACHER and "noted" not in rest.facts, "a reward of 0 would be a mark of the policy's"
+    assert rest.origin is Origin.TEACHER and "noted" not in rest.facts, "a reward of 0 would be a score of the policy's"
 
 
 def test_without_the_guide_it_is_the_policy_alone(tmp_path: Path) -> None:
     """mixed = 0, and where the guide ends before every cut."""
     plain = rolled(tmp_path / "plain", Independent())
-    told = [(each.id, each.turns[0].tokens.tolist(), each.origin) for each in plain.made]
+    expected = [(each.id, each.turns[0].tokens.tolist(), each.origin) for each in plain.made]
     none = rolled(tmp_path / "none", RolledWithGuide(0, mixed=0.0))
-    assert [(each.id, each.turns[0].tokens.tolist(), each.origin) for each in none.made] == told
+    assert [(each.id, each.turns[0].tokens.tolist(), each.origin) for each in none.made] == expected
     late = rolled(tmp_path / "late", RolledWithGuide(0, "aggrevated", mixed=1.0, length=1000))
     kept = [each for group in late.drawn for each in group.rollouts if each.num_tokens == 6]
     assert kept and all(each.origin is Origin.POLICY for each in kept)
@@ -138,9 +138,9 @@ def test_another_model_may_guide(tmp_path: Path) -> None:
     for folder, version in ((str(other), -1), ("", 0)):
         engine = WithReference(Scripted({"": "1"}), Scripted({"": "2"}), folder)
         engine.open(model)
-        said, _ = run_virtually(engine.sample(np.array([5]), Sampling(policy_name=REFERENCE), 1))
+        completion, _ = run_virtually(engine.sample(np.array([5]), Sampling(policy_name=REFERENCE), 1))
         own, _ = run_virtually(engine.sample(np.array([5]), Sampling(), 1))
-        assert said.versions.tolist() == [version] * 2 and own.versions.tolist() == [0, 0]
+        assert completion.versions.tolist() == [version] * 2 and own.versions.tolist() == [0, 0]
     engine = WithReference(Scripted({"": "1"}), Scripted({"": "2"}), str(save_folder(tmp_path / "words")))
     with pytest.raises(ModelError, match="has another vocabulary"):
         engine.open(model)

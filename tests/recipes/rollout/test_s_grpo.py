@@ -41,9 +41,9 @@ def test_the_prefix_of_an_exit_is_the_thought_so_far_and_the_inducer(tmp_path: P
     )
     cuts = [int(rollout.facts[EXIT]) for rollout in exits]
     assert cuts == sorted(cuts) and set(cuts) <= {1, 2, 3}
-    for rollout, at, said in zip(exits, cuts, ("1", "2", "3"), strict=True):
+    for rollout, at, answer in zip(exits, cuts, ("1", "2", "3"), strict=True):
         (turn,) = rollout.turns
-        assert turn.message.content == "xyz"[:at] + "#" + said and turn.tokens.tolist() == ids(f"{said}|")
+        assert turn.message.content == "xyz"[:at] + "#" + answer and turn.tokens.tolist() == ids(f"{answer}|")
         assert turn.prefix.tolist() == ids("xyz"[:at] + "#"), "read, not written: trained once, in the whole rollout"
         assert rollout.origin is Origin.BRANCHED and rollout.parent == whole.id
 
@@ -75,10 +75,10 @@ def serial(right: list[int], exits: list[float | None], failed: tuple[int, ...] 
 def test_rewards_by_hand() -> None:
     """Right answers at the exits 0, 1, 1, 0 and at the end: 0, 1, 1/2, 0, 1/4, whose mean is 0.35."""
     group = serial([1, 0, 1, 1, 0], [None, 3.0, 7.0, 5.0, 9.0])  # the whole thought first; exits in any order
-    marks = Decaying(Earned())(group)
-    assert marks == [0.25, 0.0, 0.5, 1.0, 0.0]
-    for rollout, mark in zip(group.rollouts, marks, strict=True):
-        rollout.reward = mark
+    rewards = Decaying(Earned())(group)
+    assert rewards == [0.25, 0.0, 0.5, 1.0, 0.0]
+    for rollout, reward in zip(group.rollouts, rewards, strict=True):
+        rollout.reward = reward
     GroupMean()([group])
     assert advantages_of(group) == pytest.approx([-0.1, -0.35, 0.15, 0.65, -0.35])
 

@@ -62,7 +62,7 @@ def test_right_steps_are_kept_and_the_rest_is_the_experts(tmp_path: Path) -> Non
         ("1+1=2 2+2=5 5", "right in the end"),
         ("1+1=2 1+3=4 4+1=6 6", "another right way than the demonstration's"),
         ("7", "no step at all"),
-        ("1+1=2 2+2=4 4+1=5 7", "no step is wrong, and what a judge does not see is nobody's to mend"),
+        ("1+1=2 2+2=4 4+1=5 7", "no step is wrong, and what a judge does not see cannot be salvaged"),
     ],
 )
 def test_what_cannot_be_salvaged_stays(tmp_path: Path, completion: str, why: str) -> None:

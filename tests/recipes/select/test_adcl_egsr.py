@@ -74,7 +74,7 @@ def test_batches_of_uneven_sizes() -> None:
     draws(used, 3, estimator=estimator)
     estimator.means = {name: place / 20 for place, name in enumerate(POOL)}
     rest = [POOL.index(prompt(task)) for task in draws(used, 9, estimator=estimator)]
-    assert rest == [3, 6, 5, 4, 8, 7, 11, 10, 9], "what had begun goes on as it was"
+    assert rest == [3, 6, 5, 4, 8, 7, 11, 10, 9], "a batch in progress keeps its order"
 
 
 @pytest.mark.parametrize("batches", [0, 13])

@@ -61,9 +61,9 @@ def test_state_is_restored_and_skipped_tasks_are_counted() -> None:
     again = restored(where(low=2.0), first)
     again.inner.restore(first.inner.state())  # type: ignore[attr-defined]
     assert draws(again, 10) == draws(first, 10)
-    told = first.learn([group_of(ENVS[1].task(0), [0.0]), group_of(ENVS[2].task(0), [0.0])])
-    assert told == again.learn([group_of(ENVS[1].task(0), [0.0]), group_of(ENVS[2].task(0), [0.0])])
-    assert told == {"task_score": 2.5, "passed_over": 5.0}
+    metrics = first.learn([group_of(ENVS[1].task(0), [0.0]), group_of(ENVS[2].task(0), [0.0])])
+    assert metrics == again.learn([group_of(ENVS[1].task(0), [0.0]), group_of(ENVS[2].task(0), [0.0])])
+    assert metrics == {"task_score": 2.5, "passed_over": 5.0}
 
 
 def test_refuses_what_cannot_be(tmp_path: Path) -> None:

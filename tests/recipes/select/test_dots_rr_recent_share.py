@@ -31,9 +31,9 @@ def test_the_first_step_is_new_alone_and_later_ones_have_their_share_of_old() ->
     assert stepped(buffer, 0) == [0, 1]
     assert stepped(buffer, 1) == [2, 3, 0, 1], "as few as there are"
     for step in range(2, 6):
-        drawn = stepped(buffer, step)
-        assert drawn[:2] == [2 * step, 2 * step + 1] and len(drawn) == 6 == len(set(drawn))
-        assert max(drawn[2:]) < 2 * step
+        chosen = stepped(buffer, step)
+        assert chosen[:2] == [2 * step, 2 * step + 1] and len(chosen) == 6 == len(set(chosen))
+        assert max(chosen[2:]) < 2 * step
 
 
 def test_all_fresh_is_no_replay() -> None:
@@ -44,8 +44,8 @@ def test_all_fresh_is_no_replay() -> None:
 def test_no_group_is_older_than_the_buffer_is_large() -> None:
     """6 groups kept, 2 new ones a step: a group sampled at step t was new at step t - 3 or later."""
     buffer = RecentShare(capacity=6)
-    drawn = [number for step in range(40) for number in [n - 2 * step for n in stepped(buffer, step)[2:]]]
-    assert min(drawn) == -6 and set(Counter(drawn)) == set(range(-6, 0))
+    chosen = [number for step in range(40) for number in [n - 2 * step for n in stepped(buffer, step)[2:]]]
+    assert min(chosen) == -6 and set(Counter(chosen)) == set(range(-6, 0))
 
 
 def test_old_groups_are_sampled_uniformly() -> None:
@@ -53,8 +53,8 @@ def test_old_groups_are_sampled_uniformly() -> None:
     for seed in range(1200):
         buffer = RecentShare(capacity=6, seed=seed)
         for step in range(4):
-            drawn = stepped(buffer, step)
-        found.update(drawn[2:])
+            chosen = stepped(buffer, step)
+        found.update(chosen[2:])
     assert set(found) == set(range(6)) and all(abs(count - 400) < 75 for count in found.values())
 
 

@@ -20,7 +20,7 @@ ENVS = (Arithmetic(4), Countdown(4))
 SUM, COUNT = (env.task(0) for env in ENVS)
 
 
-def told(*groups: Group, window: int = 300) -> UpperConfidence:
+def observed(*groups: Group, window: int = 300) -> UpperConfidence:
     sampler = UpperConfidence(ENVS, window)
     for group in groups:
         sampler.observe(group)
@@ -39,7 +39,7 @@ def test_the_cards_numbers(second: int, probability: float) -> None:
 
 def test_values_by_hand() -> None:
     """Four rollouts of |A| 1 and two of 0 at one environment, three of 2 sqrt(2/9) on average at the other."""
-    sampler = told(
+    sampler = observed(
         seen(SUM, [1.0, 0.0, 0.0, 1.0]), seen(SUM, [1.0, 1.0], 1), seen(COUNT, [1.0, 0.0, 0.0, 0.5], 2, failed=[3])
     )
     bonus = [sqrt(2 * log(10) / (count + 1)) for count in (6, 3)]
@@ -60,7 +60,7 @@ def test_at_first_all_arms_are_equal_and_groups_count_from_the_next_version() ->
 
 
 def test_the_window_counts_rollouts_and_the_bonus_all_of_them() -> None:
-    sampler = told(seen(SUM, [1.0, 0.0]), seen(SUM, [1.0, 1.0, 1.0], 1), window=4)
+    sampler = observed(seen(SUM, [1.0, 0.0]), seen(SUM, [1.0, 1.0, 1.0], 1), window=4)
     # of five rollouts the last four: one of |A| 1 and three of 0
     assert sampler.values()[0] == pytest.approx(1 / 4 + sqrt(2 * log(6) / 6))
     sampler.observe(seen(SUM, [1.0, 0.0, 1.0, 0.0], 2, version=1))
@@ -71,16 +71,16 @@ def test_the_window_counts_rollouts_and_the_bonus_all_of_them() -> None:
 def test_late_groups_fall_where_they_belong() -> None:
     """A group of version 0 that comes in at version 3 is older than what the window holds of version 2."""
     early, late = seen(SUM, [1.0, 0.0], 5, version=2), seen(SUM, [1.0, 1.0], 1)
-    sampler = told(early, window=2)
+    sampler = observed(early, window=2)
     sampler.observe(late)
     sampler.next(3, Counts())
     assert sampler.values()[0] == pytest.approx(1 + sqrt(2 * log(5) / 5)), "counted, and no longer among the latest"
-    there, back = told(early, late, window=3), told(late, early, window=3)
+    there, back = observed(early, late, window=3), observed(late, early, window=3)
     assert there.state() == back.state()
 
 
 def test_environments_are_sampled_with_their_probabilities() -> None:
-    sampler = told(seen(SUM, [1.0, 0.0, 1.0, 0.0]), seen(COUNT, [1.0, 1.0, 1.0, 0.0], 1))
+    sampler = observed(seen(SUM, [1.0, 0.0, 1.0, 0.0]), seen(COUNT, [1.0, 1.0, 1.0, 0.0], 1))
     tasks = [sampler.next(1, Counts()) for _ in range(4000)]
     probability, counts = sampler.probabilities()[0], Counter(task.source for task in tasks)
     assert 0.05 < probability < 0.95
@@ -88,7 +88,7 @@ def test_environments_are_sampled_with_their_probabilities() -> None:
 
 
 def test_state_is_restored() -> None:
-    sampler, again = told(seen(SUM, [1.0, 0.0]), window=3), UpperConfidence(ENVS, 3)
+    sampler, again = observed(seen(SUM, [1.0, 0.0]), window=3), UpperConfidence(ENVS, 3)
     sampler.observe(seen(COUNT, [1.0, 0.0, 0.0], 1, version=1))
     again.restore(json.loads(json.dumps(sampler.state())))
     assert [again.next(step, Counts()) for step in (1, 2, 2, 2)] == [

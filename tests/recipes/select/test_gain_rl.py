@@ -144,7 +144,7 @@ def test_rollouts_are_weighted_and_cosines_are_those_of_sampled_tokens(model: Pa
     sampler.observe(group)
     sampler.observe(seen(task, [1.0], 1, failed=[0]))  # no evidence
     ((version, number, right, count, closeness),) = sampler.state()["filed"]
-    assert (version, number, right, count, closeness) == (0, 0, 1.0, 3.0, 0.0), "one token points with nobody"
+    assert (version, number, right, count, closeness) == (0, 0, 1.0, 3.0, 0.0), "one token has no pair"
     turn = group.rollouts[0].turns[0]
     long = seen(task, [1.0], 2)
     long.rollouts[0].turns = (
@@ -160,7 +160,7 @@ def test_rollouts_are_weighted_and_cosines_are_those_of_sampled_tokens(model: Pa
     silent = seen(task, [1.0], 3)
     silent.rollouts[0].turns = ()
     sampler.observe(silent)
-    assert sampler.state()["filed"][2][2:] == [1.0, 1.0, 0.0], "who said nothing points nowhere"
+    assert sampler.state()["filed"][2][2:] == [1.0, 1.0, 0.0], "an empty rollout has no similarity"
 
 
 def test_state_is_restored(model: Path) -> None:

@@ -28,7 +28,7 @@ def test_bins_are_parts_of_the_probability_that_one_of_several_tries_is_right() 
     """One try: .05 is in the first of ten, 1 in the last. Eight: 1 - .95^8 = .337 and 1 - .5^8 = .996."""
     assert [pass_bin(asked(probability), 10, 1) for probability in (0.05, 0.1, 0.55, 0.999, 1.0)] == [0, 1, 5, 9, 9]
     assert [pass_bin(asked(probability), 10, 8) for probability in (0.0, 0.05, 0.1, 0.5)] == [0, 3, 5, 9]
-    assert pass_bin(Group(0, TASK, []), 10, 1) == 5, "where nobody foresaw anything, one half"
+    assert pass_bin(Group(0, TASK, []), 10, 1) == 5, "without a prediction, one half"
 
 
 def test_the_square_root_law_of_the_card() -> None:
@@ -53,7 +53,7 @@ def test_a_bin_learns_from_all_groups_of_earlier_weights_at_once() -> None:
     budget.observe(done(0.5, [1.0, 1.0, 0.0], 1, 2, failed=(2,)))  # 0
     budget.observe(done(0.5, [1.0, 0.0], 1, 3, failed=(1,)))  # one rollout has no variance
     budget.rollouts(asked(0.5, 1))
-    assert budget.state()["variances"] == pytest.approx([0.25]), "weights have not moved"
+    assert budget.state()["variances"] == pytest.approx([0.25]), "weights have not changed"
     budget.rollouts(asked(0.5, 2))
     assert budget.state()["variances"] == pytest.approx([0.125])
     # 4 * sqrt(.125 / .25) / exp(.05 * (11 / 4 - 4))

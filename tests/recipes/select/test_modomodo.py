@@ -47,8 +47,8 @@ def test_the_highest_point_is_that_of_a_grid() -> None:
     random = np.random.default_rng(0)
     places = set()
     for _ in range(60):
-        drawn = random.normal(size=(3, 3))
-        surface = Surface((drawn + drawn.T) / 2)
+        matrix = random.normal(size=(3, 3))
+        surface = Surface((matrix + matrix.T) / 2)
         found = surface.best()
         assert sum(found) == pytest.approx(1.0) and min(found) >= 0.0
         highest = max(surface.score(weights) for weights in grid(30))

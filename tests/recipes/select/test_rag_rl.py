@@ -12,8 +12,8 @@ from tests.control.samplers.trying import draws, group_of, restored
 ENVS = tuple(Arithmetic(level) for level in (1, 2, 3, 4))
 
 
-def levels(shape: Shape, count: int, draws_: int = 8, **more: int) -> list[int]:
-    return [task.level for task in draws(Scheduled(ENVS, draws_, shape, **more), count)]  # type: ignore[arg-type]
+def levels(shape: Shape, count: int, length: int = 8, **more: int) -> list[int]:
+    return [task.level for task in draws(Scheduled(ENVS, length, shape, **more), count)]  # type: ignore[arg-type]
 
 
 def test_the_papers_schedules_by_hand() -> None:
@@ -42,9 +42,9 @@ def test_the_shuffled_control_has_the_same_levels_in_another_order(shape: Shape)
 
 def test_tasks_of_a_level_come_in_order_and_state_is_restored() -> None:
     first = Scheduled(ENVS, 8, "linear", is_shuffled=True, seed=1)
-    begun = draws(first, 5)
+    start = draws(first, 5)
     again = restored(Scheduled(ENVS, 8, "linear", is_shuffled=True, seed=1), first)
-    whole = [*begun, *draws(again, 20)]
+    whole = [*start, *draws(again, 20)]
     assert whole[5:] == draws(first, 20)
     for env in ENVS:
         own = [task for task in whole if task.level == env.level]
@@ -52,8 +52,8 @@ def test_tasks_of_a_level_come_in_order_and_state_is_restored() -> None:
 
 
 def test_metrics_of_the_levels_of_a_batch() -> None:
-    told = Scheduled(ENVS, 8).learn([group_of(ENVS[3].task(index), [0.0]) for index in range(4)])
-    assert told["drawn/arithmetic-4"] == 1.0 and told["uneven"] == 0.75
+    metrics = Scheduled(ENVS, 8).learn([group_of(ENVS[3].task(index), [0.0]) for index in range(4)])
+    assert metrics["drawn/arithmetic-4"] == 1.0 and metrics["uneven"] == 0.75
 
 
 def test_refuses_nonsense() -> None:

@@ -66,7 +66,7 @@ def test_values_move_once_per_version_by_the_mean_over_rollouts() -> None:
     assert sampler.probabilities() == pytest.approx(even([0.0, 0.5625, 0.0]))
     sampler.next(5, Counts())
     assert sampler.probabilities() == pytest.approx(even([0.0, 0.5625, 0.0])), (
-        "an arm that was not drawn keeps its value"
+        "an arm that was not sampled keeps its value"
     )
 
 

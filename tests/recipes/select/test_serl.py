@@ -64,7 +64,7 @@ def test_near_copies_of_a_known_task_are_refused(flow: Flow) -> None:
     task_generator = SelfInstruct(llm_client)
     made = [written(flow, task_generator, group_of(SEED, [0.0], number)) for number in range(4)]
     assert [[prompt_of(task) for task in tasks] for tasks in made] == [[], [texts[1]], [], [texts[3]]], "10/12, 8/12, 1"
-    assert [task.answer for tasks in made for task in tasks] == ["", ""], "nobody knows the answers"
+    assert [task.answer for tasks in made for task in tasks] == ["", ""], "no answer is known"
     assert task_generator.learn([]) == {"alike_share": 0.5}
 
 

@@ -71,8 +71,8 @@ def test_random_ranks_follow_the_distributions() -> None:
     estimator = known([1.0] * 9 + [0.0])
     firsts = Counter(ENV_IDS[Thompson((ENV,), 2, 2.0, seed).next(0, estimator).id] for seed in range(2000))
     random = np.random.default_rng(5)
-    drawn, wide = random.beta(901, 101, 20000), random.beta(1, 1, 20000)
-    share = float((drawn * (1 - drawn) ** 2 > wide * (1 - wide) ** 2).mean())
+    narrow, wide = random.beta(901, 101, 20000), random.beta(1, 1, 20000)
+    share = float((narrow * (1 - narrow) ** 2 > wide * (1 - wide) ** 2).mean())
     assert abs(firsts[0] / 2000 - share) < 4 * (share * (1 - share) / 2000) ** 0.5 and 0.05 < share < 0.5
 
 
