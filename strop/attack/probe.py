@@ -21,6 +21,7 @@ from strop.errors import RewardError, StropError
 from strop.filter.rewards.from_environment import Checked
 from strop.generate.rollout import describe
 from strop.roles import Environment
+from strop.stats.intervals import wilson_low
 from strop.types import Rollout, Task
 
 TASKS = 50
@@ -43,6 +44,7 @@ class ConstantPay:
     probed: int  # tasks in all
     is_some_answer: bool = False  # of other tasks, so that it may be nearly right, or right too, at these
     is_prompt: bool = False  # which may well hold a part of the answer
+    is_cut: bool = False  # fewer tasks than wanted were tried, so that the share is uncertain
 
     @property
     def share(self) -> float:
@@ -54,7 +56,9 @@ class ConstantPay:
         slack = _SLACK_OF_ANSWERS if self.is_some_answer else _SLACK
         least = min(max(2.0, slack * self.probed), self.probed)
         is_partly = self.mean >= _PARTLY and self.tasks >= least and not self.is_prompt
-        return self.tasks > 0 and (self.paid >= least or is_partly)
+        # of few tasks a few may be luck: no run is refused because the machine was busy
+        is_sure = not self.is_cut or wilson_low(self.paid, self.probed) > slack
+        return self.tasks > 0 and (self.paid >= least and is_sure or is_partly)
 
     def told(self) -> str:
         if self.paid:
@@ -140,7 +144,7 @@ async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> 
         if time.monotonic() - begun > seconds:
             break
     apart = sum(each.is_apart for each in told)
-    pays = tuple(_pays(said, told, _most(asked)))
+    pays = tuple(_pays(said, told, _most(asked), len(told) < wanted))
     return Probed(name, len(told), wanted, pays, frequent, share, apart)
 
 
@@ -218,7 +222,9 @@ def _most(asked: AskedRewards) -> float:
     return sum(each.weight for each in asked.rewards) if is_check else -math.inf
 
 
-def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told], most: float) -> Iterator[ConstantPay]:
+def _pays(
+    said: Sequence[ConstantCompletion], told: Sequence[_Told], most: float, is_cut: bool
+) -> Iterator[ConstantPay]:
     owing = _owing(told, most)
     for place, constant in enumerate(said):
         kept = [(each, each.pays[place]) for each in owing if not each.pays[place].is_answer]
@@ -226,7 +232,7 @@ def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told], most: float
         mean = sum(ratios) / len(ratios) if ratios else 0.0
         paid = sum(ratio >= 1.0 - _EQUAL for ratio in ratios)
         is_some_answer = any(each.pays[place].is_answer for each in told)
-        yield ConstantPay(constant.name, len(kept), paid, mean, len(told), is_some_answer, constant.is_prompt)
+        yield ConstantPay(constant.name, len(kept), paid, mean, len(told), is_some_answer, constant.is_prompt, is_cut)
 
 
 def _owing(told: Sequence[_Told], most: float) -> list[_Told]:

@@ -77,3 +77,12 @@ def over_tasks(left: Sequence[float], right: Sequence[float]) -> Difference:
     half = _SIGMAS * math.sqrt(variance / size)
     mean = sum(differences) / len(differences) if differences else math.nan
     return Difference(mean, max(centre - half, -1.0), min(centre + half, 1.0))
+
+
+def wilson_low(successes: int, trials: int, z: float = 1.96) -> float:
+    """Lower bound of a share (Wilson, 1927)."""
+    if not trials:
+        return 0.0
+    share, weight = successes / trials, z * z / trials
+    half = z * math.sqrt(share * (1 - share) / trials + weight / (4 * trials))
+    return (share + weight / 2 - half) / (1 + weight)

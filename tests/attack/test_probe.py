@@ -122,6 +122,8 @@ def test_the_most_frequent_answer_by_hand() -> None:
         (ConstantPay("a", 0, 0, 0.0, 50), False),
         (ConstantPay("a", 50, 7, 0.14, 50, is_some_answer=True), False),  # nearly right, or right too
         (ConstantPay("a", 50, 8, 0.16, 50, is_some_answer=True), True),
+        (ConstantPay("a", 22, 4, 0.18, 22, is_some_answer=True, is_cut=True), False),  # 95 %: at least 7 %
+        (ConstantPay("a", 8, 8, 1.0, 8, is_some_answer=True, is_cut=True), True),
     ],
 )
 def test_what_is_a_fault(pay: ConstantPay, is_fault: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from strop.observe.metrics.tokens_to_target import area, tokens_to
 from strop.observe.report.multi_run_chart import interval
-from strop.stats.intervals import over_seeds, paired, share_over_seeds
+from strop.stats.intervals import over_seeds, paired, share_over_seeds, wilson_low
 
 
 def test_a_paired_interval_by_hand() -> None:
@@ -49,3 +49,11 @@ def test_tokens_to_a_target_lie_on_a_straight_line_between_two_values() -> None:
     assert tokens_to(found, 0.1) == 0 and tokens_to(found, 0.2) == 10
     assert tokens_to(found, 0.3) == pytest.approx(15) and tokens_to(found, 0.6) == 30
     assert tokens_to(found, 0.7) is None and tokens_to(([], []), 0.5) is None
+
+
+def test_the_lower_bound_of_a_share_by_hand() -> None:
+    """4 of 22 at z = 2: (4/22 + 2/22 - 2 sqrt(4/22 * 18/22 / 22 + 4 / 22^2 / 4)) / (1 + 4/22) = 0.0727."""
+    assert wilson_low(4, 22, 2.0) == pytest.approx(
+        (6 / 22 - 2 * math.sqrt(72 / 22**3 + 1 / 22**2)) / (26 / 22), abs=1e-12
+    )
+    assert wilson_low(0, 10) == 0.0 and wilson_low(0, 0) == 0.0 and 0.67 < wilson_low(8, 8) < 0.68
