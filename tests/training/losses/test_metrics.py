@@ -119,7 +119,7 @@ def test_moves_and_their_error() -> None:
     # Moves 0 and log 1.3, centred -+0.131, held deviation 1: errors (2 + 0.131)^2 and (3 - 0.131)^2
     batch, output = scene()
     half = log(1.3) / 2
-    expected = {"regression_error": 0.5 * (2 + half) ** 2 + 0.5 * (3 - half) ** 2, "moved": 0.5 * log(1.3)}
+    expected = {"regression_error": 0.5 * (2 + half) ** 2 + 0.5 * (3 - half) ** 2, "abs_log_ratio": 0.5 * log(1.3)}
     assert RegGrpo(floor=1.0)(output, batch)[1] == pytest.approx(expected)
 
 
