@@ -26,12 +26,13 @@ from machine import circumstances, output_arguments, publish
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.backends import Completion, Engine, Stop
+from strop.backends import Completion, Stop
 from strop.generate.policy import Policy
 from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
 from strop.generate.templates.chat_template import Template
 from strop.models.loading.model_names import model_folder
+from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Start, Task
 
 WANTED = 2.0  # milliseconds

@@ -31,10 +31,11 @@ from mismatch import grouped
 from training import groups_of, measure, strop_step, transformers_step
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from strop.backends import Completion, Engine
+from strop.backends import Completion
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.turn_ops import extended
+from strop.roles import Engine
 from strop.training.losses.reinforce import Reinforce
 from strop.training.objective import Objective
 from strop.training.pack import pack

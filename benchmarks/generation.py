@@ -44,12 +44,12 @@ from machine import bandwidth, circumstances, operations, output_arguments, publ
 from shapes import SHAPES, cost, prepare
 from steps_on_a_cpu import Generate, alternated, asking, share_outside, stepping
 
-from strop.backends import Engine
 from strop.generate.engines.cpu.block_step import block_step
 from strop.generate.engines.cpu.compiled_llama import compiled_llama
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.vllm.vllm_engine import VllmEngine
+from strop.roles import Engine
 from strop.types import IntArray
 
 NEED = {1024: 250_000, 2048: 300_000}  # of SmolLM2 on an H200

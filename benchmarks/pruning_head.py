@@ -31,12 +31,11 @@ from strop.filter.scoring import Scorer
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.models.loading.model_names import model_folder
 from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway
-from strop.roles import Agent
+from strop.roles import Agent, Player
 from strop.success import success
 from strop.training.requirements import HIDDEN, Note
 from strop.training.trainers.torch import TorchTrainer

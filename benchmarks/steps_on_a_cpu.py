@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from strop.backends import Engine
 from strop.generate.engines.cpu.decoder import Decoder
 from strop.generate.engines.cpu.fused_cpu_step import WholeStep
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.kernels.cpu.build import library
 from strop.kernels.cpu.decode import compiled_decode
 from strop.kernels.cpu.step import Steps
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 
 Generate: TypeAlias = Callable[[], int]  # all sequences once; answers with how many tokens came

@@ -30,7 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
@@ -39,6 +39,7 @@ from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
 from strop.models.loading.model_names import POCKET
 from strop.pipeline import train
+from strop.roles import Engine
 from strop.run import Run
 from strop.run_state import Flow, Progress
 from strop.storage.ledger.ledger import Ledger

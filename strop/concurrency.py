@@ -1,4 +1,4 @@
-"""Several pieces of work at once."""
+"""Concurrent execution of coroutines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 async def together(works: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """All at once, answers in order; the first error ends the others."""
+    """Run all at once and return results in order; the first error cancels the others."""
     async with asyncio.TaskGroup() as tasks:
         begun = [tasks.create_task(work) for work in works]
     return [task.result() for task in begun]

@@ -25,30 +25,30 @@ from strop.stats.maj_at_k import majority_at_k
 from strop.types import FloatArray, Group, Metrics, Outcome, Task
 
 HeldOut: TypeAlias = tuple[Environment, Sequence[Task]]
-_LOOKED_AT = 4  # candidates for one held-out task of an endless environment, some of whose prompts are too long
+_LOOKED_AT = 4  # candidates per held-out task of an endless environment, as some prompts may be too long
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How often and how widely a run looks at its held-out tasks; the same tasks and random keys every time."""
+    """Settings of held-out evaluation; tasks and random keys are the same every time."""
 
     every: int = 20  # steps; 0: only before and after
     tasks: int = 64  # per environment
-    rollouts: int = 1  # at each task
-    # what counts as right: the environment's own judgement, whatever the policy is rewarded for
+    rollouts: int = 1  # per task
+    # rewards that define accuracy: by default the environment's own, whatever the policy is trained on
     rewards: tuple[Reward, ...] = (Earned(),)
     agent: Agent = field(default_factory=Chat)
-    strategy: Strategy = field(default_factory=Independent)  # every rollout that it brings is counted
-    unseen: tuple[Environment, ...] = ()  # environments that are measured beside and never trained on
-    envs: tuple[Environment, ...] = ()  # what accuracy is about, where that is not all that is trained on
-    target: float | None = None  # accuracy; summary.json says after how many tokens it was reached
+    strategy: Strategy = field(default_factory=Independent)  # every rollout that it returns is counted
+    unseen: tuple[Environment, ...] = ()  # further environments to evaluate, never trained on
+    envs: tuple[Environment, ...] = ()  # environments of the main accuracy, if not all trained ones
+    target: float | None = None  # accuracy; summary.json reports after how many tokens it was reached
 
     def __post_init__(self) -> None:
         if self.target is not None and not 0 < self.target <= 1:
-            raise ConfigurationError(f"the target of an evaluation is an accuracy above 0 and at most 1: {self.target}")
+            raise ConfigurationError(f"the target of an evaluation must be above 0 and at most 1, got {self.target}")
 
     def measured(self, trained: tuple[Environment, ...]) -> tuple[Environment, ...]:
-        """The environments of `heldout`; those that are trained on, unless some are chosen."""
+        """Environments of the metric `heldout`: `envs`, by default those trained on."""
         return self.envs or trained
 
     def is_due(self, step: int) -> bool:
@@ -57,29 +57,28 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Score:
-    """How one environment fared: for each task, how many of its rollouts were right."""
+    """Held-out results of one environment: for each task, how many of its rollouts were right."""
 
     source: str
     level: int
-    rollouts: int  # per task, of those the environment did not fail
+    rollouts: int  # per task; those that the environment failed are not counted
     right: tuple[int, ...]
-    counted: tuple[int, ...]  # rollouts that count, per task
+    counted: tuple[int, ...]  # valid rollouts per task
     failed: int = 0
-    truncated: int = 0  # of those that count
-    reward: float = math.nan  # their mean
-    # per task, of each answer that was given: how often, and how often it was right; only where there are rollouts to
-    # compare
+    truncated: int = 0  # of the valid ones
+    reward: float = math.nan  # mean over valid rollouts
+    # per task, for each distinct answer: how often it was given and how often it was right; only with several rollouts
     votes: tuple[tuple[tuple[int, int], ...], ...] = ()
-    tasks: str = ""  # a name of the tasks in their order: scores with the same one can be paired
+    tasks: str = ""  # hash of the ordered task ids: scores with the same hash can be paired
 
     def plain(self, is_unseen: bool) -> dict[str, Any]:
-        """What heldout.jsonl keeps of it."""
+        """Row of heldout.jsonl."""
         kept: dict[str, Any] = {"env": self.source, "level": self.level, "tasks": self.tasks, "is_unseen": is_unseen}
         return kept | {"right": self.right, "counted": self.counted, "truncated": self.truncated}
 
     @property
     def shares(self) -> list[float]:
-        """Of each task, the share of rollouts that were right; 0 where none counts."""
+        """For each task, the share of right rollouts; 0 without valid ones."""
         return [c / max(n, 1) for c, n in zip(self.right, self.counted, strict=True)]
 
     @property
@@ -99,14 +98,14 @@ class Score:
 
 
 def pass_at_k(rollouts: int, right: int, k: int) -> float:
-    """Probability that k of the rollouts, drawn without replacement, hold at least one right one (Chen et al. 2021)."""
+    """Probability that k of the rollouts, sampled without replacement, contain a right one (Chen et al. 2021)."""
     if rollouts - right < k:
         return 1.0
     return 1.0 - math.comb(rollouts - right, k) / math.comb(rollouts, k)
 
 
 def interval(values: FloatArray, rollouts: int = 1) -> tuple[float, float, float]:
-    """Mean over tasks with a Wilson interval whose sample size is what the spread between tasks is worth."""
+    """Mean over tasks with a Wilson interval; its sample size is the effective one, from the variance over tasks."""
     if not len(values):
         return math.nan, math.nan, math.nan
     mean = float(values.mean())
@@ -120,14 +119,12 @@ def interval(values: FloatArray, rollouts: int = 1) -> tuple[float, float, float
 
 
 def held_out(envs: Sequence[Environment], evaluation: Evaluation, policy: Policy, skipped: int = 0) -> list[HeldOut]:
-    """Environments with the tasks they are measured by, behind those `skipped`; found once for all evaluations of a
-    run.
-    """
+    """Environments with their evaluation tasks, after the first `skipped`; selected once for all evaluations."""
     return [(env, _fitting(env, evaluation.tasks, policy, skipped)) for env in envs]
 
 
 def ids_of(asked: Sequence[HeldOut]) -> frozenset[str]:
-    """Tasks that must never be trained on."""
+    """Ids of evaluation tasks, which are never trained on."""
     return frozenset(task.id for _, tasks in asked for task in tasks)
 
 
@@ -139,7 +136,7 @@ async def evaluate(
     seed: int,
     env_seconds: float = 60.0,
 ) -> list[Score]:
-    """Rollout held-out tasks of each environment; a rollout is right when its reward reaches 1."""
+    """Sample rollouts of each environment's held-out tasks; a rollout is right when its reward is at least 1."""
     found = (_of_env(each, evaluation, policy, scorer, seed, env_seconds) for each in asked)
     return list(await asyncio.gather(*found))
 
@@ -185,20 +182,20 @@ def _votes(env: Environment, group: Group) -> tuple[tuple[int, int], ...]:
 
 
 def _fitting(env: Environment, count: int, policy: Policy, skipped: int) -> list[Task]:
-    """Held-out tasks whose prompts leave room for a completion, each once: twice it would be the same rollout again."""
+    """Distinct held-out tasks whose prompts leave room for a completion; a repeated task would repeat its rollout."""
     known = env.num_tasks(heldout=True)
     most = _LOOKED_AT * (count + skipped) if known is None else known
     candidates = (env.task(index, heldout=True) for index in range(most))
     tasks = list(islice(filter(policy.fits, candidates), skipped, skipped + count))
     if skipped and count and not tasks:
-        raise ConfigurationError(f"{env.name} has {known or most} held-out tasks, and the run measured all of them")
+        raise ConfigurationError(f"{env.name} has {known or most} held-out tasks, all of which the run evaluated")
     if count and not tasks:
-        raise ConfigurationError(f"no held-out prompt of {env.name} leaves room for a completion: raise context")
+        raise ConfigurationError(f"no held-out prompt of {env.name} leaves room for a completion: increase context")
     return tasks
 
 
 def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Metrics:
-    """Held-out pass@1 over the trained environments, over those never trained on, and of each."""
+    """Held-out pass@1 over trained environments, over unseen environments, and of each."""
     metrics = _over("heldout", scores) | (_over("unseen", unseen) if unseen else {}) | _beside(scores)
     for score in (*scores, *unseen) if len(scores) + len(unseen) > 1 else ():
         metrics |= _named(f"heldout/{score.source}-{score.level}", score.pass_at(1))
@@ -211,7 +208,7 @@ def _over(name: str, scores: Sequence[Score]) -> Metrics:
 
 
 def _beside(scores: Sequence[Score]) -> Metrics:
-    """How many of those rollouts were cut, and what they earned, where that is more than right or wrong."""
+    """Share of truncated held-out rollouts, and their mean reward where it differs from accuracy."""
     counts = [sum(score.counted) for score in scores]
     if not sum(counts):
         return {}

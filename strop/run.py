@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from strop.backends import Channel, Engine, Trainer
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
 from strop.control.estimators.pass_rate_counts import Counts
@@ -13,7 +12,6 @@ from strop.filter.rewards.from_environment import Earned
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.strategies.independent import Independent
-from strop.observe.trackers import Tracker
 from strop.replay.fifo import Fifo
 from strop.roles import (
     Admission,
@@ -21,7 +19,9 @@ from strop.roles import (
     Agent,
     Budget,
     Buffer,
+    Channel,
     Correction,
+    Engine,
     Environment,
     Gate,
     Loss,
@@ -31,6 +31,8 @@ from strop.roles import (
     Sampler,
     Strategy,
     TaskGenerator,
+    Tracker,
+    Trainer,
     ValueModel,
 )
 from strop.training.reductions.means import TokenMean

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strop.backends import Engine
 from strop.capabilities import CountsTokens, Hurries, Learns, Observes, inside, outermost
 from strop.control.admission.support.admission_state import Standing
 from strop.control.starvation import Dropped
@@ -22,7 +21,7 @@ from strop.generate.policy import Policy
 from strop.generate.rollout_limits import Limits
 from strop.observe.metrics.stage_tracker import Stages
 from strop.observe.metrics.step_metrics import Tally
-from strop.roles import LLMClient
+from strop.roles import Engine, LLMClient
 from strop.storage.ledger.ledger import Ledger
 from strop.training.learners import learners_of
 from strop.training.requirements import PolicyStatistic

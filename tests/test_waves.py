@@ -19,11 +19,10 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError, StarvationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.interfaces import Player
 from strop.generate.policy import rollout_key
 from strop.generate.turn_ops import as_prefix, cut
 from strop.pipeline import train
-from strop.roles import Budget, Gate, PassRateEstimator, Reward, Sampler, Strategy, TaskGenerator
+from strop.roles import Budget, Gate, PassRateEstimator, Player, Reward, Sampler, Strategy, TaskGenerator
 from strop.training.comparison_groups import families, optimizer_steps
 from strop.types import GateResult, Group, Origin, Outcome, Rollout, Start, Task
 from tests.building import make_group

@@ -1,1 +1,1 @@
-"""From a task to rollouts: the policy, its template, and how one rollout is played."""
+"""Generation of rollouts: policy, chat template, agents, strategies and inference engines."""

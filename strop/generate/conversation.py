@@ -1,4 +1,4 @@
-"""One rollout's conversation as tokens, in one context or several."""
+"""Conversation of one rollout as tokens, in one context or several."""
 
 from __future__ import annotations
 
@@ -24,29 +24,27 @@ _NO_LOGPROBS = np.zeros(0, dtype=np.float32)
 
 @dataclass(eq=False)
 class Talk:
-    """Plays `Dialogue`; given turns whose last completion is unfinished go on inside that completion."""
+    """`Dialogue` over tokens; if the last completion of the start's turns is unfinished, it is continued."""
 
     policy: Policy
     task: Task
     start: Start
     limits: Limits = NO_LIMITS
-    keys: list[int] = field(default_factory=list)  # hears of every further random key
+    keys: list[int] = field(default_factory=list)  # receives every further random key
     policy_name: str = ""
-    tools: Sequence[Tool] = field(default=(), init=False)  # that completions of this context may call
+    tools: Sequence[Tool] = field(default=(), init=False)  # tools that completions of this context may call
     stop: Stop = field(default=Stop.STOP, init=False)  # why the last completion ended
-    spelled: int = field(default=0, init=False)  # control tokens in what was said in any context, read as mere text
+    spelled: int = field(default=0, init=False)  # control tokens in messages of any context, encoded as plain text
     _turns: list[Turn] = field(default_factory=list, init=False)
-    _begun: Turn | None = field(default=None, init=False)  # a completion that has a beginning and no end yet
-    _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # how the next completion will begin
+    _begun: Turn | None = field(default=None, init=False)  # a completion that has started and not ended
+    _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # prefill of the next completion
     _heard: list[Message] = field(default_factory=list, init=False)
-    _unread: IntArray = field(
-        default_factory=lambda: _NOTHING, init=False
-    )  # [P] what is read before the next completion
-    _is_fresh: bool = field(default=False, init=False)  # the next turn opens another context
-    _num_contexts: int = field(default=0, init=False)  # beside the first
+    _unread: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # [P] prompt of the next completion
+    _is_fresh: bool = field(default=False, init=False)  # the next turn opens a new context
+    _num_contexts: int = field(default=0, init=False)  # besides the first
     _asides: list[Talk] = field(default_factory=list, init=False)
-    _main: Talk = field(init=False, repr=False)  # the conversation that this is an aside of, or itself
-    _promised: int = field(default=0, init=False)  # tokens that completions under way may write, in all contexts
+    _main: Talk = field(init=False, repr=False)  # the main conversation of the rollout; itself if it is the main one
+    _promised: int = field(default=0, init=False)  # token budget of completions in flight, over all contexts
 
     def __post_init__(self) -> None:
         self._main, self.tools = self, self.task.tools
@@ -64,7 +62,7 @@ class Talk:
     # ---- contexts
 
     def restart(self, messages: Sequence[Message], policy_name: str = "", tools: Sequence[Tool] | None = None) -> None:
-        """The next completion reads these alone: a summary in place of what came before, or another role."""
+        """Start a new context from these messages alone, e.g. a summary of the last context or another role."""
         self._heard, self._begun, self._begins, self.policy_name = [], None, _NOTHING, policy_name
         self._open(messages, tools)
         self._is_fresh = True
@@ -72,24 +70,22 @@ class Talk:
         self.keys.append(self.key)
 
     def aside(self, messages: Sequence[Message], policy_name: str = "", tools: Sequence[Tool] | None = None) -> Talk:
-        """Another conversation of the same rollout, which may go on beside this one."""
+        """Side conversation of the same rollout; it may run concurrently with this one."""
         talk = self._another(policy_name)
         talk._open(messages, tools)
         return talk
 
     def beside(self, policy_name: str = "") -> Talk:
-        """Another one that goes on from where this one stands: it reads all that was read and written so far."""
+        """Fork of this conversation: it continues from all tokens read and written so far."""
         talk = self._another(policy_name)
         talk._unread = np.concatenate([*self._before(), self._unread])
         return talk
 
     def otherwise(self, number: int, messages: Sequence[Message]) -> Talk:
-        """Another one that reads what stood before this one's completion of this number, the completion, and these
-        messages.
-        """
+        """Fork of this conversation after its completion of this number, followed by these messages."""
         talk = self._another(self.policy_name)
-        before = self._before(number + 1)
-        talk._unread = np.concatenate([*before, self._after(self._turns[number], messages)])
+        after = self._after(self._turns[number], messages)
+        talk._unread = np.concatenate([*self._before(number + 1), after])
         talk._heard = list(messages)
         self._heed(messages)
         return talk
@@ -104,7 +100,7 @@ class Talk:
         return talk
 
     def _open(self, messages: Sequence[Message], tools: Sequence[Tool] | None) -> None:
-        """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
+        """Set the messages that open a context. They may exceed the context; `is_cut` is then true, and no error."""
         self.tools = self.task.tools if tools is None else tools
         self._unread = self.policy.template.opening(messages, self.tools)
         self._heed(messages, self.tools)
@@ -114,24 +110,24 @@ class Talk:
 
     @property
     def key(self) -> int:
-        """The random key of this context: with one key for two, they would share random numbers (key, position)."""
+        """Random key of this context; contexts that shared a key would share random numbers at equal positions."""
         number = self._num_contexts
         return self.policy.derived_key(self.start.key, f"context/{number}") if number else self.start.key
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """Those of asides first, so that contexts stay in one piece and the last word is this conversation's."""
+        """All turns, those of side conversations first: contexts stay contiguous and the main one comes last."""
         others = [turn for talk in self._asides for turn in as_context(talk.turns)]
         return (*others, *(as_context(self._turns) if others else self._turns))
 
     @property
     def last(self) -> Turn:
-        """This conversation's last turn, asides apart."""
+        """Last turn of this conversation; side conversations are not considered."""
         return self._turns[-1]
 
     @property
     def num_read(self) -> int:
-        """Tokens of the context that the last completion was written behind."""
+        """Number of context tokens before the last completion."""
         return sum(map(len, self._before(len(self._turns)))) - len(self._turns[-1].tokens)
 
     @property
@@ -140,20 +136,18 @@ class Talk:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more can be written, however the last completion ended."""
+        """Whether nothing more can be written, regardless of how the last completion ended."""
         is_long = 0 < self.limits.turns <= len(self._main.turns)
         return self._room <= 0 or is_long or self._left == 0
 
-    # ---- talking
+    # ---- turns
 
     def hear(self, messages: Sequence[Message]) -> None:
-        """Append what the environment said; it is read before the next completion."""
+        """Append messages of the environment; the next completion reads them."""
         if self._begun is not None:
-            return  # what the environment said stands before the beginning of this completion already
+            return  # the prompt of the unfinished completion contains these messages already
         if not self._turns:
-            raise ValueError(
-                "the environment spoke before any completion; what it says first belongs in the task's messages"
-            )
+            raise ValueError("the environment answered before any completion: put its first messages into the task's")
         self._heard += messages
         self._heed(messages)
         self._unread = self._after(self._turns[-1], self._heard)
@@ -161,14 +155,11 @@ class Talk:
     async def completion(
         self, sampling: Sampling | None = None, tell: Callable[[IntArray], None] | None = None
     ) -> Message:
-        """Let the policy write its next turn, as far as tokens asked for, context and limits go.
-
-        `tell` hears of the tokens while they are written.
-        """
+        """Sample the policy's next turn within the limits of tokens, context and rollout; `tell` gets tokens live."""
         if (pause := self._before_pause) == 0:
-            raise Paused  # the last completion ended just there
+            raise Paused  # the last completion ended exactly at the pause
         if pause is not None and not goes_on(self.policy.engine):
-            raise ConfigurationError("rollouts that come back midway need an engine that writes from left to right")
+            raise ConfigurationError("pausing rollouts needs an engine that decodes from left to right")
         asked = self._asked(sampling)
         turn = self._begun or self._new_turn(asked)
         context = np.concatenate([*self._before(), turn.prompt, turn.tokens])  # [P]
@@ -177,13 +168,12 @@ class Talk:
             raise ValueError(f"the context of {self.policy.context} tokens is full; ask is_cut before completion")
         bounds = [room, asked.max_tokens - len(turn.whole), self._left, pause]
         limit = min(bound for bound in bounds if bound is not None)
-        if limit <= 0:  # its beginning alone is as long as a completion may be
+        if limit <= 0:  # its prefix already fills the token limit of a completion
             return self._append(replace(turn, message=self.policy.message(turn.whole, self.tools)), Stop.LENGTH)
         begun = len(turn.whole) if asked.stop else 0
-        limited = (
-            asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, num_prefix=begun)
-        )
-        self._main._promised += limit  # asides that completion at the same time share what is left
+        is_same = (asked.max_tokens, begun) == (limit, 0)
+        limited = asked if is_same else replace(asked, max_tokens=limit, num_prefix=begun)
+        self._main._promised += limit  # concurrent side conversations share the remaining budget
         try:
             engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
             with self.policy.busy:
@@ -200,11 +190,11 @@ class Talk:
         return message
 
     def begin(self, text: str) -> None:
-        """The next completion begins with these words: given, so read and told, and not trained."""
+        """Prefill the next completion with this text; it is part of the message and not trained on."""
         self._begin(self.policy.template.encode_completion(text))
 
     def say(self, message: Message) -> None:
-        """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""
+        """Append a turn that the policy did not write: logprob 0, version -1."""
         end = self.policy.template.end
         text, spelled = self.policy.spelled(message)
         tokens = np.append(spelled, end)[: max(self._room, 0)]
@@ -215,14 +205,12 @@ class Talk:
     # ---- tokens
 
     def _asked(self, sampling: Sampling | None) -> Sampling:
-        asked, policy_name = (
-            sampling or self.start.sampling or self.policy.sampling,
-            self.policy_name or self.start.policy_name,
-        )
+        asked = sampling or self.start.sampling or self.policy.sampling
+        policy_name = self.policy_name or self.start.policy_name
         return replace(asked, policy_name=policy_name) if policy_name and not asked.policy_name else asked
 
     def _new_turn(self, asked: Sampling) -> Turn:
-        """What is read, and nothing written yet."""
+        """A turn with its prompt and no written token yet."""
         prompt = np.concatenate([self._unread, self._begins]) if len(self._begins) else self._unread
         nothing = Message("assistant", "")
         given, told = len(self._begins), tuple(self._heard)
@@ -231,7 +219,7 @@ class Talk:
         )
 
     def _begin(self, tokens: IntArray) -> None:
-        """Put words into the policy's mouth: given, or behind what it wrote itself, said by nobody."""
+        """Insert tokens that no policy wrote: as prefill, or after tokens already sampled."""
         if self._begun is None:
             self._begins = tokens
         elif len(self._begun.tokens):
@@ -242,7 +230,7 @@ class Talk:
 
     @property
     def _num_written(self) -> int:
-        """In this conversation, asides apart."""
+        """Written tokens of this conversation without side conversations."""
         turns = [*self._turns, *([self._begun] if self._begun else [])]
         return sum(len(turn.tokens) for turn in turns)
 
@@ -252,24 +240,24 @@ class Talk:
 
     @property
     def _left(self) -> int | None:
-        """Tokens that the rollout may still write, whichever of its contexts does; None: no limit."""
+        """Tokens that the rollout may still write over all contexts; None: no limit."""
         spent = self._main._num_in_all + self._main._promised
         return max(self.limits.tokens - spent, 0) if self.limits.tokens else None
 
     @property
     def _before_pause(self) -> int | None:
-        """Tokens that this play may still write before it comes back; None: it does not."""
+        """Tokens left until this rollout pauses; None: it does not pause."""
         before = sum(len(turn.tokens) for turn in self.start.turns)
         return self.start.pause - (self._num_written - before) if self.start.pause else None
 
     @property
     def _room(self) -> int:
-        """How many tokens the context still takes."""
+        """Tokens left in the context."""
         now = [self._begun.prompt, self._begun.tokens] if self._begun else [self._unread, self._begins]
         return self.policy.context - sum(map(len, (*self._before(), *now)))
 
     def _before(self, number: int | None = None) -> list[IntArray]:
-        """What was read and written since the context last restarted; with a number, in the first so many turns."""
+        """Tokens read and written in the current context; with a number, those of the first so many turns."""
         if number is None and (self._is_fresh or (self._begun is not None and self._begun.fresh)):
             return []
         turns = self._turns[:number]
@@ -277,7 +265,7 @@ class Talk:
         return [piece for turn in turns[first:] for piece in (turn.prompt, turn.tokens)]
 
     def _after(self, turn: Turn, messages: Sequence[Message]) -> IntArray:
-        """What is read after a turn, if the environment then says this."""
+        """Tokens between a turn and the next completion, if the environment answers with these messages."""
         last = turn.whole
         return self.policy.template.between(int(last[-1]) if len(last) else NOBODY, messages)
 
@@ -288,7 +276,7 @@ class Talk:
         return turn.message
 
     def _joined(self, begun: Turn, written: Completion) -> Turn:
-        """An unfinished turn and its rest as one; each token keeps its own logprob and version."""
+        """An unfinished turn and its continuation as one turn; each token keeps its own logprob and version."""
         tokens = np.concatenate([begun.tokens, written.tokens])
         whole = np.concatenate([begun.prefix, tokens]) if begun.num_prefix else tokens
         return replace(

@@ -1,4 +1,4 @@
-"""Plays the rollouts of one group, and keeps all that were made, brought by the strategy or not."""
+"""Player of one group's rollouts; it keeps every rollout made, returned by the strategy or not."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy, rollout_key
 from strop.generate.rollout import play
 from strop.generate.rollout_limits import NO_LIMITS, Limits
 from strop.generate.turn_ops import joined
 from strop.observe.metrics.stage_tracker import Stages
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Environment, Player
 from strop.training.requirements import PolicyStatistic
 from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 
@@ -28,9 +27,7 @@ Score: TypeAlias = Callable[[Group], Coroutine[Any, Any, object]]
 
 @dataclass(eq=False)
 class GroupPlayer(Player):
-    """What a strategy is handed; `policy_statistic` and `scorer` are the trainer's and the rewards' own, asked in
-    passing.
-    """
+    """`Player` that a strategy receives; `policy_statistic` and `scorer` are those of the trainer and the rewards."""
 
     group: Group
     policy: Policy
@@ -42,11 +39,11 @@ class GroupPlayer(Player):
     limits: Limits = NO_LIMITS
     seconds: float = 60.0
     stages: Stages = field(default_factory=Stages)
-    name: str = ""  # of the group, in its rollouts' ids; after its number where empty
-    keys: list[int] = field(default_factory=list, init=False)  # random keys of all that may be running
-    made: dict[str, Rollout] = field(default_factory=dict, init=False)  # by id, in its last state
+    name: str = ""  # of the group, prefix of its rollouts' ids; empty: the group's number
+    keys: list[int] = field(default_factory=list, init=False)  # random keys of all rollouts that may be running
+    made: dict[str, Rollout] = field(default_factory=dict, init=False)  # latest state by id
     _count: int = field(default=0, init=False)
-    _joined: dict[str, str] = field(default_factory=dict, init=False)  # pieces, and the rollout that each is part of
+    _joined: dict[str, str] = field(default_factory=dict, init=False)  # id of a piece -> id of its joined rollout
 
     async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         tried = task or self.group.task
@@ -74,8 +71,8 @@ class GroupPlayer(Player):
 
     async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[Notes]:
         if self.policy_statistic is None:
-            raise ConfigurationError("there is no trainer here to look at rollouts: this strategy needs a training run")
-        # the outcome says whether a rollout counts, and one that is only half written must
+            raise ConfigurationError("this strategy needs policy statistics, which only a training run has")
+        # an unfinished rollout must count as valid for the trainer to score it
         copies = [replace(rollout, outcome=Outcome.TRUNCATED, policy_statistics={}) for rollout in rollouts]
         await self.policy_statistic([replace(self.group, rollouts=copies)], needs)
         return [copy.policy_statistics for copy in copies]
@@ -98,13 +95,13 @@ class GroupPlayer(Player):
         return whole
 
     def _owner(self, name: str) -> str:
-        """The rollout that a piece is part of."""
+        """Id of the rollout that a piece belongs to."""
         while name in self._joined:
             name = self._joined[name]
         return name
 
     def unused(self, brought: Sequence[Rollout]) -> list[Rollout]:
-        """Rollouts that were made and are not among those brought; given up, whatever came of them."""
+        """Rollouts that were made but not returned by the strategy, marked PRUNED."""
         known = {rollout.id for rollout in brought}
         left = [rollout for rollout in self.made.values() if rollout.id not in known]
         made = [replace(each, parent=self._owner(each.parent)) for each in left]

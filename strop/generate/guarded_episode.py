@@ -1,4 +1,4 @@
-"""State machine of one run of an episode: not begun, open, answering, done, closed; each step at its time alone."""
+"""State machine of one episode: new, open, busy, done, failed, closed; calls out of order are refused."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from strop.errors import EpisodeError
 
 
 class Phase(Enum):
-    """Where an episode stands, in the words in which a step is refused there."""
+    """Phase of an episode; its value ends the error message of a refused call."""
 
     NEW = "it was not reset yet"
     OPEN = "it is open"
-    BUSY = "its episode has not answered the call before yet"
-    DONE = "its episode has ended it, and what it paid is final"
-    FAILED = "its episode failed"
+    BUSY = "the previous call has not returned yet"
+    DONE = "the environment ended the episode, and its reward is final"
+    FAILED = "the environment failed"
     CLOSED = "it is closed"
 
 
 @dataclass
 class GuardedEpisode:
-    """Phase of one episode; a call that it does not allow is refused, whatever the episode would do."""
+    """Phase of one episode; calls that the phase does not allow raise `EpisodeError`."""
 
     phase: Phase = Phase.NEW
 
     @contextmanager
     def answering(self, needs: Phase) -> Iterator[None]:
-        """One call of the episode: no other one is accepted beside it, and none after it broke or was closed."""
+        """One call of the episode; concurrent calls, and calls after a failure or `close`, are refused."""
         if self.phase is not needs:
             raise EpisodeError(f"this episode takes no {'reset' if needs is Phase.NEW else 'step'}: {self.phase.value}")
         self.phase = Phase.BUSY
@@ -39,15 +39,15 @@ class GuardedEpisode:
             if self.phase is Phase.BUSY:
                 self.phase = Phase.FAILED
             raise
-        if self.phase is not Phase.BUSY:  # closed meanwhile: an answer that comes too late pays nothing
+        if self.phase is not Phase.BUSY:  # closed meanwhile: a late answer earns no reward
             raise EpisodeError(f"this episode takes no answer: {self.phase.value}")
         self.phase = Phase.OPEN
 
     def end(self) -> None:
-        """The episode said that it is done."""
+        """Record that the environment ended the episode."""
         self.phase = Phase.DONE
 
     def close(self) -> bool:
-        """Whether there is something to close: an episode is closed once."""
+        """Close the episode; False if it was closed before."""
         is_first, self.phase = self.phase is not Phase.CLOSED, Phase.CLOSED
         return is_first

@@ -1,7 +1,7 @@
-"""The policy as a partner of conversations: with `talk.py`, the only code that touches tokens.
+"""Policy: tokenizer, chat template, engine and sampling settings; with `conversation.py` the only code on tokens.
 
-Text is tokenized once and never again: what is sent at one turn is what was sent at the turn before, then the tokens
-sampled there, then the tokens of what the environment said since. Within a context, pieces are only ever appended.
+Text is tokenized once. The prompt of a turn is the prompt of the turn before, the tokens sampled there, and the tokens
+of the environment's messages since. Within a context, tokens are only appended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.backends import Engine
 from strop.errors import ConfigurationError
 from strop.generate.conversation import Talk
 from strop.generate.rollout_limits import NO_LIMITS, Limits
@@ -24,17 +23,18 @@ from strop.generate.turn_ops import retold
 from strop.models.loading.check_folder import check_context
 from strop.models.loading.check_folder import check_model_folder as check_model_folder
 from strop.observe.metrics.step_timer import BusyClock
+from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 
 def rollout_key(seed: int, rollout_id: str) -> int:
-    """A rollout's random key: 63 bits, the same on every machine and in every order of rollouts."""
+    """Random key of a rollout: 63 bits, independent of the machine and of the order of rollouts."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{rollout_id}".encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A tokenizer, an engine, and how to sample from it; `context` counts prompt and written tokens together."""
+    """Tokenizer, engine and sampling settings; `context` limits prompt and completion tokens together."""
 
     template: Template
     engine: Engine
@@ -44,13 +44,13 @@ class Policy:
 
     @classmethod
     def load(cls, folder: Path, engine: Engine, sampling: Sampling, context: int) -> Policy:
-        """Read tokenizer and template from a Hugging Face folder."""
+        """Load tokenizer and chat template from a Hugging Face folder."""
         template = Template.load(folder)
         check_context(folder, context)
         return cls(template, engine, sampling, context)
 
     def dialogue(self, task: Task, start: Start, limits: Limits = NO_LIMITS, keys: list[int] | None = None) -> Talk:
-        """Open a rollout's conversation, or take it up where `start` left it; `keys` hears of further random keys."""
+        """Conversation of a rollout, new or continued from `start`; `keys` receives further random keys."""
         return Talk(self, task, start, limits, [] if keys is None else keys)
 
     def fits(self, task: Task) -> bool:
@@ -58,42 +58,40 @@ class Policy:
         return len(self.template.opening(task.messages, task.tools)) < self.context
 
     def opening(self, messages: Sequence[Message], task: Task) -> IntArray:
-        """The first prompt of a context: [P]."""
+        """First prompt of a context: [P]."""
         opening = self.template.opening(messages, task.tools)
         if len(opening) >= self.context:
             raise ConfigurationError(
-                f"task {task.id}: its prompt has {len(opening)} tokens and context={self.context} leaves no room for a"
-                f" completion; need a context of at least {len(opening) + 1}"
+                f"task {task.id}: its prompt has {len(opening)} tokens and context={self.context}, so no completion "
+                f"fits: set context to at least {len(opening) + 1}"
             )
         return opening
 
     def message(self, completion: IntArray, tools: Sequence[Tool]) -> Message:
-        """A completion as a message: all its text, and what it calls of these tools."""
+        """A completion as a message with its text and its calls of these tools."""
         calls = self.calls.read(completion, tools).told if tools and self.calls is not None else ()
         return Message("assistant", self.template.text(completion), calls)
 
     def spelled(self, message: Message) -> tuple[str, IntArray]:
-        """What a message says with its calls behind it, as this model writes them: text and tokens [N]."""
+        """Text and tokens [N] of a message with its tool calls, in the model's own tool call format."""
         text = covered = message.content
         for call in message.tool_calls:
             if self.calls is None:
-                raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
+                raise ConfigurationError("the chat template has no tool calls, so they cannot be demonstrated")
             text += self.calls.written(call)
             covered += self.calls.written(call, self.template.control.twins.cover)
         return text, self.template.encode_completion(covered)
 
     @cached_property
     def calls(self) -> CallFormat | None:
-        """How the model writes calls; found once, by rendering some. None: its template shows none."""
+        """Tool call format of the model, found once by rendering examples; None: the template has none."""
         return CallFormat.of(self.template)
 
     def retold(self, turns: Sequence[Turn], messages: Sequence[Message], task: Task) -> tuple[Turn, ...]:
-        """The same completions as if these messages had been read first; logprobs stay those of what was really
-        read.
-        """
+        """The same completions after another prompt; logprobs stay those of the original prompt."""
         prompt = np.concatenate([self.opening(messages, task), turns[0].prefix])
         return (replace(turns[0], prompt=prompt, aux=retold(turns[0], len(prompt))), *turns[1:])
 
     def derived_key(self, key: int, name: str) -> int:
-        """A random key of its own for a part of a rollout."""
+        """Random key of a named part of a rollout."""
         return rollout_key(key, name)

@@ -1,4 +1,4 @@
-"""A reward model that a run has made: a model folder that is asked for verdicts, many in one pass."""
+"""Reward model trained by a run: a language model whose verdict tokens score completions in batches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PASS = 8192  # tokens
 
 @dataclass
 class RewardModel:
-    """score = logit(good) - logit(bad) behind the task, the completion and the question; higher is better.
+    """score = logit(good) - logit(bad) after task, completion and question; higher is better.
 
-    Files of the folder are hashed into origin.json as those of any model that a run reads.
+    The folder's files are hashed into origin.json like those of any model that a run loads.
     """
 
     model: FilePath  # folder
     device: str = "cpu"
-    weights: str = ""  # the fingerprint that its weights must have; empty: any
+    weights: str = ""  # expected fingerprint of its weights; empty: any
 
     _opened: tuple[Any, Template, IntArray] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -45,23 +45,23 @@ class RewardModel:
         return [f"the reward model's folder {self.model} does not exist: name RUN/checkpoints/step-N of a run"]
 
     def read(self) -> None:
-        """Load it; what is there already stays."""
+        """Load the model if it is not loaded yet."""
         if self._opened is not None:
             return
         folder = Path(self.model)
         template, model = Template.load(folder), load_model(folder, device=self.device)
         found = fingerprint(parameters(model))
         if self.weights and found != self.weights:
-            raise ConfigurationError(f"the weights in {folder} have the fingerprint {found}, need {self.weights}")
+            raise ConfigurationError(f"the weights in {folder} have fingerprint {found}, expected {self.weights}")
         self._opened = model, template, word_ids(template)
 
     @property
     def fingerprint(self) -> str:
-        """Of the weights that it answers with."""
+        """Fingerprint of the loaded weights."""
         return fingerprint(parameters(self._ready()[0]))
 
     def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
-        """Of completions to tasks; what does not fit its context has none (NaN)."""
+        """Scores of completions, given as pairs (prompt, completion); NaN where one exceeds the context."""
         model, _, words = self._ready()
         with torch.no_grad():
             states = torch.from_numpy(self.states(asked)).to(self.device, model.get_output_embeddings().weight.dtype)
@@ -69,7 +69,7 @@ class RewardModel:
         return [float(score) for score in both[:, 0] - both[:, 1]]
 
     def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
-        """The state before each verdict: [N, H]; NaN for what does not fit its context."""
+        """Last hidden states before each verdict: [N, H]; NaN where a completion exceeds the context."""
         model, template, _ = self._ready()
         prompts = [before_verdict(template, messages, _plain(template, completion)) for messages, completion in asked]
         fitting = np.array([len(prompt) < context_length(model) for prompt in prompts], dtype=bool)
@@ -83,7 +83,7 @@ class RewardModel:
 
     @property
     def direction(self) -> NDArray[np.float64]:
-        """Along which states score: the row of good in the output layer less that of bad: [H]."""
+        """Direction of the score in hidden states: output row of good minus output row of bad: [H]."""
         model, _, words = self._ready()
         rows = model.get_output_embeddings().weight.detach()[torch.from_numpy(words).to(self.device)].double()
         return np.asarray((rows[0] - rows[1]).cpu().numpy())
@@ -95,10 +95,10 @@ class RewardModel:
 
 
 def _plain(template: Template, text: str) -> str:
-    """Without the tokens that open and close messages: a completion cannot pass for a question or a verdict."""
+    """Text without the tokens that delimit messages: a completion cannot imitate a question or a verdict."""
     added = template.tokenizer.added_tokens_decoder.values()
     scores = {*template.tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
     special = re.compile("|".join(map(re.escape, sorted(scores))))
     while scores and special.search(text):
-        text = special.sub("", text)  # again: what is left may join to another one
+        text = special.sub("", text)  # again: removal may join two parts to a new one
     return text

@@ -1,8 +1,8 @@
-"""Play one rollout from start to outcome: the one place where an environment's failure becomes data.
+"""Rollout from start to outcome; the only place where an environment's failure becomes data.
 
-Only calls of the episode are guarded, and each has a deadline. An environment that blocks the event loop or crashes its
-process cannot be helped from here: `environments/isolation/subprocess.py` gives it a process of its own. Whatever else
-raises (an engine, a wrong configuration, our own code) stops the run, and a cancelled rollout stays cancelled.
+Only calls of the episode are guarded, each with a deadline. An environment that blocks the event loop or crashes its
+process needs a process of its own: `environments/isolation/subprocess.py`. Every other exception (engine, settings,
+a bug) stops the run, and a cancelled rollout stays cancelled.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from strop.workers.untrusted_answers import NoAnswer
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-CONTROL_TEXT = "control_text"  # the fact of how many control tokens a rollout read as mere text
+CONTROL_TEXT = "control_text"  # fact: number of control tokens that a rollout read as plain text
 _LONGEST_ERROR = 500
 
 
-class EnvironmentFailed(Exception):  # noqa: N818 (it says what happened; it is never shown as an error)
-    """An episode raised; the cause is its exception."""
+class EnvironmentFailed(Exception):  # noqa: N818 (an event, never shown as an error)
+    """Failure of an environment; the cause is its exception."""
 
 
 @dataclass
 class Guarded:
-    """One episode of an episode: its exceptions cannot be taken for anybody else's, it answers within `seconds`.
+    """Guard of one episode: attributes exceptions to the environment and enforces a deadline of `seconds` per call.
 
-    After `done` no step is accepted, so what was paid until then is final.
+    After `done` no step is accepted, so the reward is final.
     """
 
     inner: Episode
     rollout: str = ""
     seconds: float = 60.0
     stages: Stages = field(default_factory=Stages)
-    is_open: bool = False  # the environment's last word was that it goes on
+    is_open: bool = False  # the environment's last answer did not end the episode
     episode: GuardedEpisode = field(default_factory=GuardedEpisode)
 
     def __post_init__(self) -> None:
@@ -101,13 +101,13 @@ class Guarded:
 
 
 class Begun(Generic[Result]):
-    """A coroutine that has run up to where it first waits; most environments never do, and need no clock."""
+    """Coroutine that has run up to its first wait; most environments never wait and need no deadline."""
 
     def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
         self._work = work
         self.is_done, self._is_told = False, False
         try:
-            self._wish = work.send(None)  # what it waits for first
+            self._wish = work.send(None)  # the first future that it waits for
         except StopIteration as end:
             self.is_done, self.result = True, end.value
 
@@ -127,11 +127,11 @@ class Begun(Generic[Result]):
         return self._work.throw(*error)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)  # frames, for whoever looks where it stands
+        return getattr(self._work, name)  # frames, for debuggers
 
 
 def describe(error: BaseException) -> str:
-    """An exception's type and message; a process of its own says itself what was wrong."""
+    """Type and message of an exception; a child process describes its failure itself."""
     told = str(error) if isinstance(error, NoAnswer) else f"{type(error).__name__}: {error}"
     return told[:_LONGEST_ERROR]
 
@@ -143,9 +143,9 @@ async def play(
     seconds: float = 60.0,
     stages: Stages | None = None,
 ) -> Rollout:
-    """One rollout; what the environment broke or did not answer in time comes back as FAILED, with the turns so far.
+    """One rollout; a failure or timeout of the environment yields FAILED with the turns so far.
 
-    One that was paused comes back as PRUNED, and can be taken up again from its turns.
+    A paused rollout yields PRUNED and can be continued from its turns.
     """
     start, task, paid, error = dialogue.start, dialogue.task, tuple[float, ...](), ""
     try:
@@ -177,7 +177,7 @@ async def _rollout(agent: Agent, task: Task, dialogue: Talk, episode: Guarded) -
     try:
         paid = await agent.rollout(task, dialogue, episode)
     except BaseException:
-        # the first failure is the one to tell, and a cancellation must not be replaced by one of close()
+        # keep the first failure; an error of close() must not replace a cancellation
         with suppress(EnvironmentFailed):
             await episode.close()
         raise
@@ -188,6 +188,6 @@ async def _rollout(agent: Agent, task: Task, dialogue: Talk, episode: Guarded) -
 def _outcome(dialogue: Talk, episode: Guarded) -> Outcome:
     if dialogue.stop is Stop.ABORTED:
         return Outcome.PRUNED
-    # not is_cut: a last completion that ends exactly where the context does is finished
+    # not is_cut: a completion that ends exactly at the context's end is finished
     is_ended = dialogue.stop is Stop.STOP and not episode.is_open
     return Outcome.FINISHED if is_ended else Outcome.TRUNCATED

@@ -1,26 +1,26 @@
-"""Limits of a rollout, and names of policies that strategies ask for."""
+"""Limits of a rollout, and special policy names that strategies request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Names of policy names (`Sampling.policy_name`) that strategies ask for and engines know; a plain request has none.
+# Values of `Sampling.policy_name` that strategies request and engines implement; a plain request has none.
 
-REFERENCE = "reference"  # the model that training began with
-NOISE = "noise:"  # and the number of a level
-ANNEALED = "annealed:"  # and the version of the weights when the rollout was admitted
-
-
-# What ends a rollout's talk before it comes to an end by itself.
+REFERENCE = "reference"  # the model at the start of training
+NOISE = "noise:"  # followed by the number of a noise level
+ANNEALED = "annealed:"  # followed by the weight version at which the rollout was admitted
 
 
-class Paused(Exception):  # noqa: N818 (it says what happened; `play` turns it into an outcome)
-    """A rollout wrote as many tokens as its start allows before it comes back."""
+# Limits that end a rollout before it ends by itself.
+
+
+class Paused(Exception):  # noqa: N818 (an event that `play` turns into an outcome)
+    """Pause of a rollout that has written the number of tokens set in its start."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one rollout may spend in all its contexts together; 0: no limit."""
+    """Limits of one rollout over all its contexts; 0: no limit."""
 
     turns: int = 0
     tokens: int = 0

@@ -1,4 +1,4 @@
-"""Turns as pieces of tokens: cut, given, joined, said, extended; for whoever goes on from the middle of one."""
+"""Operations on turns as token sequences: cut, convert to a prefix, join, insert tokens, extend."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from strop.backends import ORDER
 from strop.errors import ConfigurationError
 from strop.types import IntArray, Message, Sampling, Turn
 
-NOBODY = -1  # the version of tokens that no weights wrote
-LOST = -1  # in place of the notes of tokens that filled masks beside others which are gone
+NOBODY = -1  # version of tokens that no policy wrote
+LOST = -1  # engine statistic of tokens unmasked in the same step as tokens that were cut off
 
 
 def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
-    """As far as the first `at` written tokens; the last completion is unfinished, unless it ends right there."""
+    """The turns up to the first `at` written tokens; the last completion is unfinished unless it ends there."""
     written = sum(len(turn.tokens) for turn in turns)
     if not 0 <= at <= written:
-        raise ValueError(f"cannot go on after {at} written tokens of a rollout that has {written}")
+        raise ValueError(f"cannot continue after {at} written tokens of a rollout that has {written}")
     kept: list[Turn] = []
     for turn in turns:
         if at <= 0 and (kept or len(turn.tokens)):
@@ -32,7 +32,7 @@ def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
 
 
 def as_prefix(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """The same, read and not written: whoever goes on from here is not trained on them, and they are counted once."""
+    """The same turns as a prefix: a rollout that continues from them neither trains on nor counts their tokens."""
     return tuple(
         replace(
             turn,
@@ -47,13 +47,13 @@ def as_prefix(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def joined(before: Sequence[Turn], after: Sequence[Turn]) -> tuple[Turn, ...]:
-    """`after`, which was given all of `before`, with that as written: the inverse of `given`."""
+    """`after`, which has all of `before` as its prefix, with these tokens as written: the inverse of `as_prefix`."""
     pairs = zip(before, after[: len(before)], strict=True)
     return (*(_joined(first, then) for first, then in pairs), *after[len(before) :])
 
 
 def noted(turns: Sequence[Turn], name: str, values: NDArray[Any]) -> tuple[Turn, ...]:
-    """With a number [N] for each written token, and 0 for each that was read, under this name."""
+    """The turns with a statistic [N] under this name: one value per written token, 0 for read tokens."""
     parts = np.split(values, np.cumsum([len(turn.tokens) for turn in turns])[:-1])
     return tuple(
         replace(turn, aux={**turn.aux, name: np.concatenate([np.zeros(len(turn.prompt), part.dtype), part])})
@@ -73,7 +73,7 @@ def _joined(first: Turn, then: Turn) -> Turn:
 
 
 def handed_on(turn: Turn, size: int) -> Turn:
-    """A turn whose first written tokens became another rollout's: read here, and written there."""
+    """A turn whose first written tokens now belong to another rollout: they become a prefix here."""
     return replace(
         turn,
         prompt=np.concatenate([turn.prompt, turn.tokens[:size]]),
@@ -86,7 +86,7 @@ def handed_on(turn: Turn, size: int) -> Turn:
 
 
 def shortened(turn: Turn, size: int) -> Turn:
-    """Its message is emptied: a stop string in it would make the completion look finished."""
+    """A turn cut to `size` tokens. Its message is emptied: a stop string in it would make it look finished."""
     rows = len(turn.prompt) + size
     return replace(
         turn,
@@ -99,10 +99,9 @@ def shortened(turn: Turn, size: int) -> Turn:
 
 
 def out_of_order(aux: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """Notes of a completion that lost tokens: where they filled masks, the rest may have been drawn beside the lost
-    ones.
+    """Engine statistics of a masked diffusion completion that lost tokens.
 
-    Such tokens can be read, and not trained on: nobody knows any more what they were drawn beside.
+    Tokens unmasked together with lost ones can be read but not trained on: their context is no longer known.
     """
     if ORDER not in aux:
         return aux
@@ -112,16 +111,14 @@ def out_of_order(aux: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
 
 
 def as_context(turns: Sequence[Turn]) -> list[Turn]:
-    """Turns whose first opens a context."""
+    """Turns of which the first opens a context."""
     return [replace(turn, fresh=True) if index == 0 else turn for index, turn in enumerate(turns)]
 
 
 def said(turn: Turn, tokens: IntArray) -> Turn:
-    """With tokens behind it that no weights wrote."""
+    """A turn followed by tokens that no policy wrote."""
     if ORDER in turn.aux and len(turn.tokens) and len(tokens):
-        raise ConfigurationError(
-            "a completion that filled masks is whole: nothing can be said behind it, in the same completion"
-        )
+        raise ConfigurationError("tokens cannot be inserted into a completion of a masked diffusion model")
     return replace(
         turn,
         tokens=np.concatenate([turn.tokens, tokens]),
@@ -132,21 +129,21 @@ def said(turn: Turn, tokens: IntArray) -> Turn:
 
 
 def by_nobody(turn: Turn) -> Turn:
-    """The same tokens as if no weights of this run had written them: their logprobs are not asked, nor their count."""
+    """The same tokens as if no weights of this run wrote them: neither their logprobs nor their number count."""
     return replace(turn, versions=np.full(len(turn.tokens), NOBODY, dtype=np.int64))
 
 
 def unwritten(prompt: IntArray, tokens: IntArray, sampling: Sampling) -> Turn:
-    """A completion of which nobody wrote the first tokens, and which is to go on."""
+    """An unfinished completion whose first tokens no policy wrote."""
     none = np.zeros(0, dtype=np.int64)
     turn = Turn(prompt, none, none.astype(np.float32), none, Message("assistant", ""), sampling)
     return said(turn, tokens)
 
 
 def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
-    """A turn's notes of the engine with `count` rows more; rows that no engine noted are 0.
+    """Engine statistics of a turn extended by `count` rows; rows that no engine provided are 0.
 
-    What an engine notes of a whole context fills the rows before that nobody noted yet.
+    Statistics of a whole context also fill the earlier rows that are still empty.
     """
     rows = len(turn.prompt) + len(turn.tokens)
     found: dict[str, NDArray[Any]] = {}
@@ -166,7 +163,7 @@ def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[s
 
 
 def read_to_the_end(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> Turn:
-    """A turn's notes with its last token, which an engine reads only when it goes on behind it, `count` tokens on."""
+    """A turn whose statistics include its last token, which an engine reads only when it continues after it."""
     lacking = {
         name: told
         for name, told in turn.aux.items()
@@ -179,7 +176,7 @@ def read_to_the_end(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) ->
 
 
 def retold(turn: Turn, size: int) -> dict[str, NDArray[Any]]:
-    """A turn's rows after its prompt became `size` tokens long."""
+    """Engine statistics of a turn after its prompt changed to `size` tokens."""
     behind = turn.num_prefix + len(turn.tokens)
     found: dict[str, NDArray[Any]] = {}
     for name, array in turn.aux.items():

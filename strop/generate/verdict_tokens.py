@@ -1,4 +1,4 @@
-"""The words of a verdict as tokens."""
+"""Tokens of a judge's verdict: the words good and bad."""
 
 from __future__ import annotations
 
@@ -15,42 +15,41 @@ from strop.types import IntArray, Message, Rollout
 
 
 def word_ids(template: Template) -> IntArray:
-    """The ids of good and bad: [2]."""
+    """Token ids of good and bad: [2]."""
     ids = [template.encode(word) for word in (GOOD, BAD)]
     if any(len(each) != 1 for each in ids):
         raise ConfigurationError(
-            f"a verdict is one token, and this model's tokenizer makes {len(ids[0])} of {GOOD!r} and {len(ids[1])} of "
-            f"{BAD!r}: take another model"
+            f"a verdict must be one token, and this tokenizer makes {len(ids[0])} of {GOOD!r} and {len(ids[1])} of "
+            f"{BAD!r}: choose another model"
         )
     if ids[0][0] == ids[1][0]:
         raise ConfigurationError(
-            f"this model's tokenizer has one token, {int(ids[0][0])}, for both {GOOD!r} and {BAD!r}: take another model"
+            f"this tokenizer has one token, {int(ids[0][0])}, for both {GOOD!r} and {BAD!r}: choose another model"
         )
     return np.concatenate(ids)
 
 
 def before_verdict(template: Template, messages: Sequence[Message], completion: str) -> IntArray:
-    """What is read before a verdict: the task, the completion whole and the question: [P].
+    """Prompt of a verdict: the task, the whole completion and the question: [P].
 
-    In pieces, as a conversation has it: many templates show of earlier completions only what stands behind their
-    thoughts.
+    It is assembled in pieces, as in a conversation: many templates drop the thoughts of earlier completions.
     """
     said = np.append(template.encode_completion(completion), template.end)
     return np.concatenate([template.opening(messages), said, template.between(template.end, [Message("user", ASKED)])])
 
 
 def has_verdict(rollout: Rollout) -> bool:
-    """Whether there was room for it behind the completion."""
+    """Whether the context had room for a verdict after the completion."""
     return len(rollout.turns) > 0 and len(rollout.turns[-1].tokens) > 0
 
 
 def as_verdict(rollout: Rollout, ids: IntArray | None, keeps_completion: bool = False) -> Rollout:
-    """What was said as a verdict: one token, without that which ends a completion, and both words' ids beside it.
+    """The rollout with its last turn reduced to the verdict: one token, no end token, ids of both words in `aux`.
 
-    The completion before it was read and not written, unless it is kept.
+    The completion before it becomes a prefix unless it is kept.
     """
     if ids is None:
-        raise ConfigurationError("the words of verdicts are not known as tokens: call meet(policy) first")
+        raise ConfigurationError("the verdict tokens are not known: call meet(policy) first")
     *before, whole = rollout.turns
     (turn,) = cut([whole], 1)
     told = replace(turn, message=whole.message, aux={"verdicts": ids[np.newaxis]})  # one row for the whole turn

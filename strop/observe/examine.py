@@ -8,8 +8,9 @@ import pkgutil
 from typing import cast
 
 from strop.observe import health
-from strop.observe.health import HealthFinding, HealthRule
+from strop.observe.health import HealthFinding
 from strop.observe.run_files.run_history import History, read_history
+from strop.roles import HealthRule
 from strop.storage.run_folder import RunFolder
 
 

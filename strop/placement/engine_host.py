@@ -12,9 +12,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from strop.backends import Engine, WeightVersion
+from strop.backends import WeightVersion
 from strop.capabilities import Hurries, generated, learners_in, outermost
 from strop.placement.hosted import arrived
+from strop.roles import Engine
 from strop.types import Sampling
 from strop.workers.frames import Frame, Frames
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.capabilities import Hurries, outermost
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.workers.pickled_parts import unpacked
 

@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError, EngineError
 from strop.placement.hosted import computing_here
 from strop.placement.lockstep import InStep
+from strop.roles import Engine
 from strop.types import Group, IntArray, Metrics, Sampling
 from strop.weights.delivery import check
 from strop.workers.child import START_SECONDS, Child

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.capabilities import uses_gpu
 from strop.errors import ConfigurationError, EngineError, StropError
 from strop.generate.engines.wrappers.load_balanced import Several
 from strop.placement.hosted import Hosted, computing_here
 from strop.placement.ray_cluster import join, leave, ray_package, require_ray
 from strop.placement.ray_store import ObjectStore, stored
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.delivery import check

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strop.backends import Channel, Engine, Trainer, WeightVersion
+from strop.backends import WeightVersion
 from strop.errors import ConfigurationError
 from strop.placement.hosted import as_bytes
 from strop.placement.ray_cluster import ray_package
+from strop.roles import Channel, Engine, Trainer
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
 

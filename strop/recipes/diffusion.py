@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.backends import View
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.padded_demonstrations import Padded
 from strop.recipes.setting import Setting
+from strop.roles import View
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.corrections.importance_weights import Clamped

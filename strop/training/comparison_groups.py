@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from strop.backends import View
 from strop.capabilities import inside
+from strop.roles import View
 from strop.training.batch import Batch
 from strop.training.objective import Objective
 from strop.training.pack import pack

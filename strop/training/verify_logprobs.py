@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.backends import Engine, View
 from strop.capabilities import Multiplies, Typed, inside
 from strop.errors import DeliveryError
+from strop.roles import Engine, View
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.requirements import Logprobs
 from strop.types import Group, Metrics, Origin

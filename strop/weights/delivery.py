@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from strop.backends import Engine, Trainer, WeightVersion
+from strop.backends import WeightVersion
 from strop.capabilities import Borrows, Lends, Multiplies, Typed, inside, outermost
 from strop.errors import ConfigurationError, DeliveryError
 from strop.models.layers.eight_bit_linear import encoded, is_code
+from strop.roles import Engine, Trainer
 from strop.weights.shared_base_weights import Loan
 
 

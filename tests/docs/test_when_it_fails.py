@@ -1,4 +1,4 @@
-"""The page of refusals and warnings: what it quotes exists in strop, and no check before a start is missing from it."""
+"""The page of errors and warnings: every quoted message exists in strop, and every check before a run is listed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.docs.pages import DOCS, ROOT
 
 PAGE = (DOCS / "when-it-fails.md").read_text()
 CHECKS = [
-    ROOT / "strop" / "start" / f"{name}.py"
-    for name in ("preflight", "products", "supply", "advice", "fitting", "ready")
+    ROOT / "strop" / "launch" / "checks" / f"{name}.py"
+    for name in ("preflight", "matmul_precision", "task_supply", "warnings", "prompt_lengths", "preflight_all")
 ]
 _HOLE = "\0"  # a value within a message
 _PARTS = ("; use a correction with target=", ": a part would count twice", " weighs what comes", f"{_HOLE}(target=")
 
 
 def sections() -> dict[str, list[str]]:
-    """The first cells of the tables, by heading, without their marks of code."""
+    """The first cells of the tables, by heading, without backticks."""
     found: dict[str, list[str]] = {}
     for part in PAGE.split("\n## ")[1:]:
         title, _, text = part.partition("\n")
@@ -46,9 +46,11 @@ def _text(node: ast.AST) -> str:
 
 
 def every_message() -> Iterator[str]:
-    """Of the rooms that speak to users."""
-    for room in ("start", "cli", "recipes", "observe", "generate/strategies", "generate", "disk", "models", "."):
-        for path in sorted((ROOT / "strop" / room).glob("*.py")):
+    """The messages of the packages that print errors and warnings for users."""
+    for path in sorted((ROOT / "strop").glob("*.py")):
+        yield from messages(path)
+    for room in ("launch", "cli", "recipes", "observe", "generate", "storage", "models", "filter", "environments"):
+        for path in sorted((ROOT / "strop" / room).rglob("*.py")):
             yield from messages(path)
 
 
@@ -72,8 +74,8 @@ def _is_listed(text: str) -> bool:
     return max(text.split(_HOLE), key=len).strip(" :;,()") in PAGE
 
 
-def test_verdicts_are_those_of_the_doctor() -> None:
-    rules = sorted((ROOT / "strop" / "observe" / "verdicts").glob("*.py"))
+def test_findings_are_those_of_the_doctor() -> None:
+    rules = sorted((ROOT / "strop" / "observe" / "health").glob("*.py"))
     named = {name for path in rules for name in re.findall(r'HealthFinding\(\s*"([^"]+)"', path.read_text())}
     listed = set(sections()["What the doctor finds"])
     assert named == listed, (named - listed, listed - named)

@@ -17,11 +17,10 @@ from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.generate.agents.debate import Debate
 from strop.generate.engines.scripted import Scripted
-from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.pipeline import train
 from strop.recipes.agent.optima import Best, Readable, TokenShare, TopShare, TurnLosses, largest_loss
-from strop.roles import Reward, Strategy
+from strop.roles import Player, Reward, Strategy
 from strop.training.requirements import PolicyStatistic
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Start
 from tests.building import TASK, advantages_of, make_group, turn

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import LLMClientError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.roles import Agent, Environment, LLMClient, Strategy
+from strop.roles import Agent, Engine, Environment, LLMClient, Strategy
 from strop.types import Group, IntArray, Message, Sampling, Task
 from tests.generate.talking import END, ids, policy_of, save_folder
 from tests.generate.talking import _text as text_of

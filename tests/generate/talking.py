@@ -15,8 +15,9 @@ from tokenizers import AddedToken, Tokenizer, decoders
 from tokenizers.models import BPE
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.generate.policy import Policy
+from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Task
 
 CHATML = (

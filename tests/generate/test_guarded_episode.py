@@ -12,10 +12,9 @@ import pytest
 from strop.errors import EpisodeError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Dialogue
 from strop.generate.rollout import EnvironmentFailed, Guarded
 from strop.recipes.agent.stepagent import OneDemonstration
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Observation, Outcome, Start, Task
 from tests.generate.talking import TASK
 from tests.generate.test_rollout import Echo, played

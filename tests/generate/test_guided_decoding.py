@@ -14,9 +14,9 @@ import torch
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.guided import Guided
-from strop.generate.guided_decoding import Guidance
 from strop.recipes.value.q_sharp import QSharp, Success
 from strop.recipes.value.vas import Vas
+from strop.roles import Guidance
 from strop.training.values.critic import Critic
 from strop.types import Sampling
 from tests.tiny_models import save_pocket_like

@@ -101,7 +101,7 @@ def test_other_weights_than_wanted_are_refused(made: Path) -> None:
     folder = str(made / "checkpoints" / "step-1")
     known = RewardModel(folder).fingerprint
     assert RewardModel(folder, weights=known).scores([(ASKED, "3")])
-    with pytest.raises(ConfigurationError, match=f"have the fingerprint {known}, need 0000"):
+    with pytest.raises(ConfigurationError, match=f"have fingerprint {known}, expected 0000"):
         RewardModel(folder, weights="0000").read()
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.observe.trackers import Tracker
 from strop.observe.trackers.tensorboard import TensorBoard
 from strop.observe.trackers.trackio import Trackio
 from strop.observe.trackers.wandb import Wandb
+from strop.roles import Tracker
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, ModelError
+from strop.roles import Engine
 from strop.types import Group, IntArray, Metrics, Sampling
 
 DEADLY, STUCK, REFUSED, BROKEN, NOISY = 1001, 1002, 1003, 1004, 1005  # keys

@@ -75,7 +75,9 @@ def test_what_is_not_there_is_said_with_a_remedy(snapshot: Path) -> None:
     with pytest.raises(DataError, match=missing):
         chosen_dataset("me/none")
     (snapshot / "sums.py").write_text("raise SystemExit")
-    with pytest.raises(DataError, match=r"holds no \.parquet, \.json, \.jsonl, \.csv file; loading scripts are never run"):
+    with pytest.raises(
+        DataError, match=r"holds no \.parquet, \.json, \.jsonl, \.csv file; loading scripts are never run"
+    ):
         chosen_dataset("me/sums")
     with pytest.raises(DataError, match=r"there is no folder sums; .* is dataset:OWNER/NAME"):
         chosen_dataset("sums")

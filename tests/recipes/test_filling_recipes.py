@@ -196,7 +196,7 @@ def test_whoever_listens_hears_the_completion_that_one_request_gets(tmp_path: Pa
     asyncio.run(plain.completion())
     asyncio.run(told.completion(tell=lambda tokens: heard.extend(tokens.tolist())))
     assert told.last.tokens.tolist() == plain.last.tokens.tolist() == heard
-    with pytest.raises(ConfigurationError, match="come back midway"):
+    with pytest.raises(ConfigurationError, match="pausing rollouts needs"):
         asyncio.run(policy.dialogue(task, Start("a", 5, pause=3)).completion())
 
 

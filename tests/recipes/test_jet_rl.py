@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from strop.backends import Completion, Trainer, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
@@ -26,6 +26,7 @@ from strop.models.model import load_model, parameters
 from strop.placement.place import place
 from strop.recipes.setting import Setting
 from strop.recipes.system.jet_rl import jet_rl
+from strop.roles import Trainer
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from strop.backends import Completion, Engine, Stop
+from strop.backends import Completion, Stop
 from strop.generate.policy import Policy
 from strop.generate.serve.ask_requests import Said, ServedCompletion
 from strop.generate.serve.dialects.chat_completions import ChatCompletions
@@ -23,6 +23,7 @@ from strop.generate.serve.serve_session import Visit
 from strop.generate.serve.turn_tree import Histories, Place
 from strop.generate.templates.tool_call_format import CallFormat
 from strop.pocket.tokenizer import TOKEN_IDS
+from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Start, Task, ToolCall
 from tests.tiny_models import save_pocket_like
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from strop.backends import Completion, Engine, Stop
+from strop.backends import Completion, Stop
 from strop.generate.policy import Policy
 from strop.generate.serve.dialects.chat_completions import ChatCompletions
 from strop.generate.serve.serve_session import Visit
 from strop.generate.templates.chat_template import Template
 from strop.generate.templates.tool_call_format import CallFormat
+from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Start, Task
 from tests.serve.test_call_format import CALLS, marked
 

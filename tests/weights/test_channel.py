@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError
+from strop.roles import Engine
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 import torch
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.load_balanced import Several
 from strop.launch.running.launch import launch
 from strop.placement.process_engine import LocalProcess
 from strop.recipes import build, recipe_named
-from strop.roles import Reward
+from strop.roles import Engine, Reward
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import read_rows
 from strop.training.trainers.torch import TorchTrainer

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.errors import DeliveryError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
 from strop.models.model import unadapted
+from strop.roles import Engine
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack

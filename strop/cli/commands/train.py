@@ -31,8 +31,8 @@ from strop.models.silence_libraries import hush
 from strop.observe.live.progress_bar import ProgressBar
 from strop.observe.report.svg_charts import short
 from strop.observe.run_files.run_info import find_runs
-from strop.observe.trackers import Tracker
 from strop.placement.place import place
+from strop.roles import Tracker
 from strop.run import Run
 from strop.run_state import Watcher
 from strop.storage.run_folder import RunFolder, fresh_folder

@@ -15,10 +15,10 @@ from strop.environments.format.think_tags import final_answer, think
 from strop.environments.single_turn import SingleTurn
 from strop.environments.tools.bundled_corpus import PLANET, SUN, THINGS, facts, query, subjects
 from strop.environments.tools.search_tool import Retrieval
-from strop.environments.tools.tool import Instrument, offered
+from strop.environments.tools.tool import offered
 from strop.environments.tools.toolbox import ToolboxEpisode, calling
 from strop.errors import ConfigurationError
-from strop.roles import Environment
+from strop.roles import Environment, Instrument
 from strop.types import Message, Task
 
 UNKNOWN = "?"  # what a demonstration guesses before it has searched

@@ -16,7 +16,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from strop.environments.data.heldout_split import prompt_of
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
+from strop.roles import Instrument
 from strop.types import Task
 
 _LONGEST = 200  # characters

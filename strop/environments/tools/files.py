@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
+from strop.roles import Instrument
 from strop.workers.passing_folder import PassingFolder
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")  # no folders: nothing else on the machine has such a name

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
 from strop.errors import ConfigurationError
+from strop.roles import Instrument
 
 
 @dataclass(frozen=True)

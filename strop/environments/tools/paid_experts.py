@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from strop.environments.tools.calculator import shown, value_of
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
+from strop.roles import Instrument
 
 
 class Expert(NamedTuple):

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from strop.environments.code_execution import Isolation, Trials
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
 from strop.errors import ConfigurationError
+from strop.roles import Instrument
 from strop.sandbox.execution import Allowance, Ending, Ran
 from strop.sandbox.python.python_pool import PythonSandbox
 from strop.sandbox.python.unconfined_python import PlainProcess

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from strop.environments.tools.bm25 import Bm25
 from strop.environments.tools.bundled_corpus import texts
-from strop.environments.tools.tool import Instrument
 from strop.errors import ConfigurationError
+from strop.roles import Instrument
 
 NOTHING = "nothing found"
 

@@ -16,10 +16,10 @@ from typing import Any
 from strop.capabilities import Dated, Learns
 from strop.environments.bundled.search import Search, SearchEpisode
 from strop.environments.data.heldout_split import prompt_of
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import LLMClient
+from strop.roles import Instrument, LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Metrics, Sampling, Start, Task
 

@@ -19,10 +19,10 @@ from strop.capabilities import ReadsCalls, inside
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer
 from strop.environments.tools.json_schema import arguments_of
-from strop.environments.tools.tool import Instrument, WrongCall, offered
+from strop.environments.tools.tool import WrongCall, offered
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Episode
+from strop.roles import Episode, Instrument
 from strop.types import Message, Observation, Task, ToolCall
 
 

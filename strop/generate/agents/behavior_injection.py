@@ -21,8 +21,7 @@ import numpy as np
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Group, Metrics, Origin, Task
 
 BACK = "no"  # what takes a rollout back

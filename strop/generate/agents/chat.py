@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.generate.agents.support.episode_loop import acted, payments, where_it_stands
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Origin, Task
 
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Origin, Task
 
 

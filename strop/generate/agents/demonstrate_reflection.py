@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Origin, Task
 
 

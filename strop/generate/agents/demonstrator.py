@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from strop.environments.format.demonstrations import demonstrating
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Origin, Task
 
 

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from strop.capabilities import Closes, Learns, Refuses
 from strop.errors import ConfigurationError, EpisodeError, StropError
 from strop.generate.conversation import Talk
-from strop.generate.interfaces import Dialogue
 from strop.generate.rollout import EnvironmentFailed
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.sandbox.bubblewrap import Bubble, problem
 from strop.sandbox.execution import Allowance, Ending, Ran
 from strop.sandbox.python.unconfined_python import PlainCommand

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from strop.environments.judging.preferences import asked_of, shown_by
 from strop.environments.judging.verdict_questions import ASKED
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Origin, Task
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode, LLMClient
+from strop.roles import Agent, Dialogue, Episode, LLMClient
 from strop.types import Message, Origin, Sampling, Task
 
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 from strop.environments.format.actions import action_in
 from strop.environments.format.demonstrations import demonstrating
 from strop.generate.agents.support.episode_loop import where_it_stands
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Origin, Task
 
 

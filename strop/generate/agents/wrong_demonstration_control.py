@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from strop.environments.data.lookup import other_task
 from strop.environments.format.demonstrations import demonstrating
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Environment, Episode
+from strop.roles import Agent, Dialogue, Environment, Episode
 from strop.types import Origin, Task
 
 

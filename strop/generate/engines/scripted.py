@@ -13,8 +13,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from transformers import AutoTokenizer
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 
 Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from strop.backends import Engine
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.vllm.vllm_engine import VllmEngine
+from strop.roles import Engine
 
 EngineName: TypeAlias = Literal["own", "vllm"]
 

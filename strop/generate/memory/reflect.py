@@ -15,7 +15,7 @@ from strop.text.llm_prompt import question
 from strop.types import Rollout
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 _SILENT = " Never say an answer."
 REFLECTIONS: Mapping[str, str] = {

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.concurrency import together
-from strop.generate.interfaces import Player
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.types import Group, Rollout, Start
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.turn_ops import said
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.types import Group, Rollout, Start, Turn
 
 

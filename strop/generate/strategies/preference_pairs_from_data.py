@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from strop.concurrency import together
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
-from strop.generate.interfaces import Player
 from strop.generate.strategies.support.forced_completion import Saying
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.types import Group, Outcome, Rollout, Start
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.types import Group, Rollout, Start
 
 

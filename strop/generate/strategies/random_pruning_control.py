@@ -9,8 +9,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.success import SURVIVAL
 from strop.types import Group, Outcome, Rollout, Start
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
-from strop.roles import Agent, Strategy
+from strop.roles import Agent, Player, Strategy
 from strop.types import Group, Rollout, Start
 
 

@@ -12,11 +12,10 @@ from strop.concurrency import together
 from strop.environments.judging.preferences import asked_of, completions_of
 from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.types import Group, IntArray, Rollout, Start
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
-from strop.roles import Agent, Strategy
+from strop.roles import Agent, Player, Strategy
 from strop.types import Group, Rollout, Start
 
 

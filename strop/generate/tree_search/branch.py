@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.generate.interfaces import Player
 from strop.generate.turn_ops import as_prefix, cut
+from strop.roles import Player
 from strop.types import Origin, Rollout, Start
 
 SHARED = "shared"  # the fact of which share of a branch's tokens is its root's

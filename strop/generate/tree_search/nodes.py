@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from strop.concurrency import together
-from strop.generate.interfaces import Player
 from strop.generate.turn_ops import as_prefix
+from strop.roles import Player
 from strop.types import Origin, Outcome, Rollout, Start
 
 WORTH = "noted"  # the fact of what a search found a piece to be worth, which is its reward

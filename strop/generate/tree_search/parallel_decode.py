@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strop.generate.interfaces import Player
 from strop.generate.templates.chat_template import Template
 from strop.generate.turn_ops import as_prefix, cut, said
+from strop.roles import Player
 from strop.types import IntArray, Message, Origin, Outcome, Rollout, Sampling, Start, Turn
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)

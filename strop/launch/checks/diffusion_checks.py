@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strop.backends import Engine, View
 from strop.capabilities import inside
 from strop.errors import ModelError
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.engines.wrappers.chunked import InPieces
 from strop.models.loading.model_names import model_folder
 from strop.models.tokens.mask_token import fills_masks
-from strop.roles import Loss
+from strop.roles import Engine, Loss, View
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.trace_returns import TraceReturns

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strop.backends import Engine, Trainer
 from strop.capabilities import Multiplies, inside
+from strop.roles import Engine, Trainer
 from strop.run import Run
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from strop.backends import Trainer
 from strop.capabilities import OnDevice, Refuses, TakesOffers, inside, outermost, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
@@ -20,7 +19,7 @@ from strop.launch.checks.task_supply import shortage
 from strop.models.loading.check_folder import check_model_folder, same_weights
 from strop.models.loading.model_names import model_folder
 from strop.models.torch_setup import device_problem
-from strop.roles import Advantage, Correction, Gate, Loss
+from strop.roles import Advantage, Correction, Gate, Loss, Trainer
 from strop.run import Run
 from strop.training.machine.tokenizers import check_same_words
 from strop.training.objective import Objective

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strop.backends import Trainer, View
 from strop.capabilities import CountsTokens, inside
 from strop.filter.scoring import is_inline
 from strop.launch.checks.gpu_memory_plan import said
 from strop.models.layers.block import why_slow
 from strop.models.loading.model_names import BUNDLED, model_folder
 from strop.models.tokens.mask_token import fills_masks
-from strop.roles import Advantage, LLMClient, Loss, Reward
+from strop.roles import Advantage, LLMClient, Loss, Reward, Trainer, View
 from strop.run import Run
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from strop.observe.run_files.run_history import History
 
 
 @dataclass(frozen=True)
@@ -20,9 +16,3 @@ class HealthFinding:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.evidence}; {self.remedy}"
-
-
-class HealthRule(Protocol):
-    """Is this wrong with the run? Reads what a run leaves on disk, and is silent where that is too little."""
-
-    def judge(self, history: History) -> HealthFinding | None: ...

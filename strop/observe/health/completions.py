@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 
-from strop.observe.health import HealthFinding, HealthRule
+from strop.observe.health import HealthFinding
 from strop.observe.run_files.run_history import History
+from strop.roles import HealthRule
 from strop.types import IntArray, Rollout
 
 # Nothing is ever right, and the right answer stands in the completions: the rule that reads answers does not find it.

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 
 from strop.catalogue.record import PACKAGE
-from strop.observe.health import HealthFinding, HealthRule
+from strop.observe.health import HealthFinding
 from strop.observe.run_files.run_history import History
+from strop.roles import HealthRule
 
 # The loss holds back a large share of all tokens: the policy moves too far for its clip range.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from strop.observe.health import HealthFinding, HealthRule
+from strop.observe.health import HealthFinding
 from strop.observe.metrics.reward_divergence import parting_of
 from strop.observe.run_files.best_checkpoint import expected_highest
 from strop.observe.run_files.run_history import History
+from strop.roles import HealthRule
 
 # Tasks that came again and again are known by heart, and held-out ones are not solved.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from strop.observe.health import HealthFinding, HealthRule
+from strop.observe.health import HealthFinding
 from strop.observe.run_files.run_history import History
+from strop.roles import HealthRule
 
 # Completions that exhaust their scorer: each earned what a wrong answer does, by the finding of a clock.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from strop.observe.health import HealthFinding, HealthRule
+from strop.observe.health import HealthFinding
 from strop.observe.run_files.run_history import History
+from strop.roles import HealthRule
 from strop.stats.intervals import over_seeds
 
 # The tasks are solved: nearly every rollout is right, so there is nothing left to learn from them.

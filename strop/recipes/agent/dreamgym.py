@@ -38,7 +38,7 @@ from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # DreamGym's curriculum (2511.03773): tasks that the policy solves sometimes are rewritten into harder ones.

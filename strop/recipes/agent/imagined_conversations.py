@@ -24,9 +24,8 @@ from strop.environments.bundled.guess import parse
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import think
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Episode
+from strop.roles import Advantage, Agent, Dialogue, Episode
 from strop.run import Run
 from strop.training.advantages.per_turn import noted_turns
 from strop.training.losses.reinforce import Reinforce

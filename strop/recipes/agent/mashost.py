@@ -34,10 +34,9 @@ from strop.environments.multi_agent.agent_graph import (
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.support.episode_loop import told_by_others
-from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Advantage, Agent, Episode, Reward
+from strop.roles import Advantage, Agent, Dialogue, Episode, Reward
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.clip import Clip

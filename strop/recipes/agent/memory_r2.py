@@ -38,11 +38,10 @@ from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Checked
-from strop.generate.interfaces import Dialogue, Player
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Advantage, Agent, Episode, Strategy
+from strop.roles import Advantage, Agent, Dialogue, Episode, Player, Strategy
 from strop.run import Run
 from strop.text.sanitize import quoted
 from strop.training.arithmetic.turn_returns import set_turn_advantages

@@ -23,11 +23,10 @@ from strop.environments.format.actions import action_in
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
-from strop.roles import Agent, Reward, Strategy
+from strop.roles import Agent, Player, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip

@@ -28,7 +28,6 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict_or_none
 from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.external_program import OutsideProgram
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.generate.templates.chat_template import Template
@@ -36,7 +35,7 @@ from strop.generate.turn_ops import noted
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, LLMClient, Reward, Strategy
+from strop.roles import Advantage, LLMClient, Player, Reward, Strategy
 from strop.run import Run
 from strop.standins.judges.outcomes import judged_next_state
 from strop.text.llm_prompt import judgement

@@ -24,10 +24,9 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
-from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Gate, Reward, Strategy
+from strop.roles import Advantage, Gate, Player, Reward, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.losses.reinforce import Reinforce

@@ -22,10 +22,9 @@ import numpy as np
 from strop.environments.bundled.ask_for_help import HELP, HelpOffered, asks
 from strop.errors import ConfigurationError
 from strop.generate.agents.support.episode_loop import where_it_stands
-from strop.generate.interfaces import Dialogue
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Episode
+from strop.roles import Advantage, Agent, Dialogue, Episode
 from strop.run import Run
 from strop.success import kind, success
 from strop.training.arithmetic.turn_returns import set_turn_advantages

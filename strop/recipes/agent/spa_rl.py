@@ -23,9 +23,8 @@ from strop.capabilities import Stores
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import LastCompletion
 from strop.generate.agents.chat import Chat
-from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Episode, ValueModel
+from strop.roles import Advantage, Agent, Dialogue, Episode, ValueModel
 from strop.run import Run
 from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.ridge_regression import LabelledBatch, Table, read_batches, write_batches

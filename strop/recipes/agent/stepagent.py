@@ -30,11 +30,10 @@ from strop.filter.rewards.from_strategy import Noted
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction
 from strop.generate.agents.support.episode_loop import where_it_stands
-from strop.generate.interfaces import Dialogue, Player
 from strop.generate.tree_search.branch import branch_of
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Episode, Strategy
+from strop.roles import Advantage, Agent, Dialogue, Episode, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.td_traces import whitened

@@ -24,9 +24,8 @@ from strop.environments.format.actions import action_in
 from strop.environments.format.demonstrations import demonstrating
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Episode
+from strop.roles import Advantage, Agent, Dialogue, Episode
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import set_turn_advantages
 from strop.training.losses.clip import Clip

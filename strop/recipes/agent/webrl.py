@@ -47,7 +47,7 @@ from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # WebRL's curriculum (2411.02337): unsolved tasks are the seeds of new ones.

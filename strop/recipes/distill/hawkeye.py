@@ -20,13 +20,12 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Dialogue, Player
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.independent import Independent
 from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Episode, LLMClient, Reward, Strategy
+from strop.roles import Agent, Dialogue, Episode, LLMClient, Player, Reward, Strategy
 from strop.run import Run
 from strop.success import PLAIN
 from strop.text.sanitize import quoted

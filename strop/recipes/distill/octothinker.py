@@ -21,12 +21,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from strop.backends import Objective, Trainer
+from strop.backends import Objective
 from strop.errors import CheckpointError, ConfigurationError, nearest
 from strop.generate.agents.behavior_injection import Injected
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Trainer
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch

@@ -22,10 +22,9 @@ from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
-from strop.roles import Agent, Episode, Reward
+from strop.roles import Agent, Dialogue, Episode, Reward
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip

@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 from strop.backends import Objective as Aim
-from strop.backends import Trainer
 from strop.errors import CheckpointError, ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Trainer
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output

@@ -22,12 +22,11 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
-from strop.generate.interfaces import Player
 from strop.generate.llm_clients.scripted import Procedural
 from strop.generate.policy import Policy
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Strategy
+from strop.roles import Agent, Player, Strategy
 from strop.run import Run
 from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_relative import GroupMean

@@ -23,9 +23,8 @@ from strop.control.budgets.waves import InWaves
 from strop.environments.format.hints import with_hint, without_hints, working
 from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Environment, Gate, Strategy
+from strop.roles import Environment, Gate, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip

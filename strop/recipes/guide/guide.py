@@ -26,9 +26,8 @@ from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import hinted, without_hints
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Environment, Gate, Loss, Strategy
+from strop.roles import Environment, Gate, Loss, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.batch import Batch, Output

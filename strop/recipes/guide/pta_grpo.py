@@ -25,12 +25,11 @@ from strop.environments.format.think_tags import CLOSE, OPEN, between
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.plan_quality import PlanQuality
-from strop.generate.interfaces import Dialogue, Player
 from strop.generate.policy import Policy
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Agent, Episode, Reward, Strategy
+from strop.roles import Agent, Dialogue, Episode, Player, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_relative import GroupStandard

@@ -23,11 +23,10 @@ from dataclasses import dataclass, replace
 from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
-from strop.roles import Agent, Reduction, Strategy
+from strop.roles import Agent, Player, Reduction, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.aipo import Aipo

@@ -27,11 +27,10 @@ from strop.control.samplers.few import Few
 from strop.environments.format.hints import beginnings, without_hints
 from strop.environments.format.think_tags import OPEN
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import unwritten
 from strop.recipes.setting import Setting
-from strop.roles import Environment, Strategy
+from strop.roles import Environment, Player, Strategy
 from strop.run import Run
 from strop.success import success
 from strop.training.advantages.group_relative import GroupStandard

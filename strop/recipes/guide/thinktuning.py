@@ -24,13 +24,12 @@ from torch import Tensor
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
-from strop.generate.interfaces import Player
 from strop.generate.llm_clients.scripted import Procedural
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Loss, Strategy
+from strop.roles import LLMClient, Loss, Player, Strategy
 from strop.run import Run
 from strop.standins.feedback import slip
 from strop.text.llm_prompt import question

@@ -20,10 +20,9 @@ from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Player
 from strop.generate.rollout_limits import REFERENCE
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Gate, Strategy
+from strop.roles import Advantage, Gate, Player, Strategy
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
 from strop.types import GateResult, Group, Origin, Rollout, Start

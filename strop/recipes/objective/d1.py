@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.backends import View
 from strop.errors import ConfigurationError
 from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
+from strop.roles import View
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.canvases import Glance, WrittenCanvas

@@ -22,10 +22,9 @@ from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.noisy_prompt import Noisy
-from strop.generate.interfaces import Player
 from strop.generate.rollout_limits import NOISE
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Strategy
+from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.means import SequenceMean

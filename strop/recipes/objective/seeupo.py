@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.backends import Objective, Trainer
+from strop.backends import Objective
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Advantage
+from strop.roles import Advantage, Trainer
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import turn_numbers
 from strop.training.batch import Batch

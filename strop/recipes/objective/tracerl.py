@@ -25,14 +25,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.backends import View
 from strop.errors import ConfigurationError
 from strop.filter.gates.accuracy_band import AccuracyBand
 from strop.models.layers.scalar_head import Headed
 from strop.models.optimizers.adamw import Optimizer
 from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, ValueModel
+from strop.roles import Advantage, ValueModel, View
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.advantages.trace_returns import TraceReturns

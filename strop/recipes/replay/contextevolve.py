@@ -35,7 +35,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Rollout, Start, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # ContextEvolve's search (2602.02597): sequential candidates with a compressed context.

@@ -40,7 +40,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Metrics, Rollout, Start, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # CORE's task sampling (2605.28742): a small pool, in which tasks that fail more often come first.

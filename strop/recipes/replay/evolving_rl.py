@@ -30,10 +30,9 @@ from strop.environments.data.lookup import env_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.interfaces import Player
 from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Environment, Loss, Strategy
+from strop.roles import Advantage, Environment, Loss, Player, Strategy
 from strop.run import Run
 from strop.text.overlap import rouge_l
 from strop.training.advantages.group_relative import GroupStandard

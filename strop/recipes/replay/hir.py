@@ -26,10 +26,9 @@ from torch.nn import functional
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.strategies.support.prompt_swap import twin, worded
 from strop.recipes.setting import Setting
-from strop.roles import Loss, Strategy
+from strop.roles import Loss, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.siblings import is_right, num_tokens, per_group

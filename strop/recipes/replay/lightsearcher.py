@@ -39,7 +39,7 @@ from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Rollout, Start, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # LightSearcher's memory (2512.06653): an experience text written by contrasting good rollouts with bad ones.

@@ -20,10 +20,9 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Strategy
+from strop.roles import Advantage, Agent, Player, Strategy
 from strop.run import Run
 from strop.success import kind, success
 from strop.training.advantages.group_relative import GroupStandard

@@ -23,11 +23,10 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.overlong_penalty import Overlong
-from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.turn_ops import by_nobody
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
 from strop.success import ROUNDING

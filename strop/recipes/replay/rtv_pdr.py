@@ -35,7 +35,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Origin, Outcome, Rollout, Start, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # Recursive tournament voting (RTV) with parallel distillation and refinement (PDR), 2604.16529.

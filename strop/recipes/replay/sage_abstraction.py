@@ -34,7 +34,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Rollout, Start
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # Self-abstraction from grounded experience (2511.05931).

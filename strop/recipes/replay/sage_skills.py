@@ -22,9 +22,8 @@ from strop.environments.data.lookup import env_of
 from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.skill_used import SkillUsed
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Environment, Strategy
+from strop.roles import Environment, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.clip import Clip

@@ -37,7 +37,7 @@ from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Rollout, Start, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # XSkill's two memories (2603.12056): short experiences (what to do in which situation), and one document of skills.

@@ -26,7 +26,6 @@ from strop.filter.rewards.reward_model import Scored
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
 from strop.generate.rollout_limits import REFERENCE
@@ -34,7 +33,7 @@ from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.token_returns import TokenReturns

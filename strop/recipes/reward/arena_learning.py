@@ -28,11 +28,10 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.pairwise_criteria import compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
-from strop.generate.interfaces import Player
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Gate, LLMClient, Loss, Reward, Strategy
+from strop.roles import Agent, Gate, LLMClient, Loss, Player, Reward, Strategy
 from strop.run import Run
 from strop.standins.judges.criteria import compared_by_criteria
 from strop.training.advantages.constant import Constant

@@ -27,11 +27,10 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
 from strop.filter.paid_text import Paid, Span
-from strop.generate.interfaces import Dialogue
 from strop.generate.llm_clients.scripted import Procedural
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Agent, Episode, LLMClient, Reward
+from strop.roles import Advantage, Agent, Dialogue, Episode, LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.comparisons import scored_discussion
 from strop.text.llm_prompt import judgement

@@ -42,7 +42,7 @@ from strop.training.losses.clip import Clip
 from strop.types import Group, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # Critique-Coder's share of critiques (2509.22824): a fixed share of the sampled tasks, with alternating labels.

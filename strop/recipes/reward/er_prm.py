@@ -27,13 +27,12 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
-from strop.roles import Loss, Strategy
+from strop.roles import Loss, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores

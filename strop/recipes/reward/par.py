@@ -25,12 +25,11 @@ from strop.filter.rewards.preferred import Preferred
 from strop.filter.rewards.reward_model import Scored
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Player
 from strop.generate.reward_model import RewardModel
 from strop.generate.rollout_limits import REFERENCE
 from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
-from strop.roles import Gate, Strategy
+from strop.roles import Gate, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

@@ -26,12 +26,11 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.code_lines import LABEL, label_row, lines_in
 from strop.filter.rewards.line_prm import JudgedLines
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.generate.interfaces import Dialogue, Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Agent, Episode, Strategy
+from strop.roles import Agent, Dialogue, Episode, Player, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.constant import Constant

@@ -25,12 +25,11 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.code_lines import LABEL, label_row, last_tokens, lines_in
 from strop.filter.rewards.line_prm import JudgedLines
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import as_prefix, cut, noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.constant import Constant

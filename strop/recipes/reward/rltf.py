@@ -26,12 +26,11 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of
 from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Advantage, Reward, Strategy
+from strop.roles import Advantage, Player, Reward, Strategy
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.among import Among

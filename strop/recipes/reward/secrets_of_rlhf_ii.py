@@ -25,13 +25,12 @@ from torch.nn import functional
 
 from strop.environments.judging.preferences import asked_of, completions_of
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
 from strop.models.loading.model_names import model_folder
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
-from strop.roles import Environment, Loss, Strategy
+from strop.roles import Environment, Loss, Player, Strategy
 from strop.run import Run
 from strop.training.arithmetic.siblings import margins, per_group
 from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores

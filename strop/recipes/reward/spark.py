@@ -41,7 +41,7 @@ from strop.training.losses.kl import Kl
 from strop.types import Group, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # SPARK's recycled rollouts (2509.22624): answers become questions to judge, wrong completions become reflections.

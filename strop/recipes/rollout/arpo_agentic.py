@@ -25,10 +25,9 @@ import numpy as np
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_relative import GroupStandard

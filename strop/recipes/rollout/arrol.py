@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.success import SURVIVAL, success
 from strop.training.advantages.group_relative import GroupStandard

@@ -25,11 +25,10 @@ from strop.filter.judges.batch_ask import NUMBER, verdict_or_none
 from strop.filter.judges.progress_frames import frames
 from strop.filter.judges.step_gain import question, residual
 from strop.generate.agents.support.episode_loop import where_it_stands
-from strop.generate.interfaces import Dialogue, Player
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.llm_clients import parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Episode, LLMClient, Strategy
+from strop.roles import Agent, Dialogue, Episode, LLMClient, Player, Strategy
 from strop.run import Run
 from strop.standins.judges.progress import narrowing
 from strop.training.advantages.constant import Constant

@@ -24,10 +24,9 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.nodes import TreeNode, as_pairs, back_up_mean, grow, leaf, quality
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.preference_pairs import Orpo

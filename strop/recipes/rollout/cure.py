@@ -24,12 +24,11 @@ from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.overlong_penalty import Overlong
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip

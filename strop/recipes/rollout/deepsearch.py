@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.nodes import TreeNode, grow, line, quality, surprise
 from strop.generate.turn_ops import noted
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Strategy
+from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
 from strop.training.arithmetic.tree_lineage import counts
 from strop.training.losses.clip import Clip

@@ -21,10 +21,9 @@ import numpy as np
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Strategy
+from strop.roles import Agent, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

@@ -23,10 +23,9 @@ from strop.capabilities import inside
 from strop.concurrency import together
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.annealed_temperature import TEMPERATURE, AnnealedTemperature
-from strop.generate.interfaces import Player
 from strop.generate.rollout_limits import ANNEALED
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.corrections.importance_weights import Truncated

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.filter.rewards.majority_vote import Majority
-from strop.generate.interfaces import Player
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Strategy
+from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_relative import GroupStandard

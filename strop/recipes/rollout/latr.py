@@ -23,12 +23,11 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.tree_search.branch import branch_of
 from strop.generate.tree_search.parallel_decode import LivePath
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_relative import GroupStandard

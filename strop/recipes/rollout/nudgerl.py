@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.strategies.support.prompt_swap import twin, worded
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Strategy
+from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
 from strop.training.arithmetic.twins import is_twin, made
 from strop.training.losses.among import Among

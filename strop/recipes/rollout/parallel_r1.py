@@ -24,10 +24,9 @@ from strop.environments.parallel_format import CLOSE_PATH, OPEN_BLOCK, OPEN_PATH
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.parallel_bonus import ParallelBonus
-from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip

@@ -30,14 +30,13 @@ from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.interfaces import Player
 from strop.generate.llm_clients.scripted import Canned
 from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.generate.strategies.support.prompt_swap import twin
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, LLMClient, Reduction, Strategy
+from strop.roles import Advantage, LLMClient, Player, Reduction, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.text.sanitize import set_in

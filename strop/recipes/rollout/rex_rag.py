@@ -24,11 +24,10 @@ import numpy as np
 from strop.concurrency import together
 from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import as_prefix, said, shortened
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Strategy
+from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard

@@ -25,11 +25,10 @@ from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Player
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

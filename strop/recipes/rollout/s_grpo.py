@@ -22,11 +22,10 @@ from strop.concurrency import together
 from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
 from strop.filter.rewards.decaying import Decaying
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import as_prefix, cut
 from strop.recipes.setting import Setting
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.success import EXIT
 from strop.training.advantages.group_relative import GroupMean

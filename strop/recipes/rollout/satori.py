@@ -27,10 +27,9 @@ from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError
 from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.success import RESTART, success
 from strop.training.advantages.gae import Gae

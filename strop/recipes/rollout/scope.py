@@ -22,11 +22,10 @@ from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut, handed_on, said
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Strategy
+from strop.roles import Agent, Player, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard

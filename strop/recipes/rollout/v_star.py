@@ -23,10 +23,9 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.turn_ops import as_prefix, cut
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Strategy
+from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
 from strop.success import success
 from strop.training.advantages.along_tree import AlongTree

@@ -24,9 +24,8 @@ from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.support.task_pool import Pool
 from strop.environments.format.hints import hinted, without_hints
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Environment, PassRateEstimator, Sampler, Strategy
+from strop.roles import Environment, PassRateEstimator, Player, Sampler, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard

@@ -40,7 +40,7 @@ from strop.training.requirements import Logprobs, Need
 from strop.types import Group, Metrics, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # CLPO's rewrites (2509.25004): hard tasks are simplified, medium ones reworded; the answer stays.

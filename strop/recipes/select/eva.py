@@ -36,7 +36,7 @@ from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Metrics, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # eva's creator (2411.00062): tasks whose rollouts differ most in reward evolve into new ones.

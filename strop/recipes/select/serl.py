@@ -41,7 +41,7 @@ from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # SeRL's instructions (2505.20347): the policy generates tasks similar to a few examples; near copies are refused.

@@ -36,7 +36,7 @@ from strop.training.reductions.means import SequenceMean
 from strop.types import Group, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # Socratic-Zero's teacher (2509.24726): from a question and a failed completion, a new question about the error.

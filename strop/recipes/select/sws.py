@@ -41,7 +41,7 @@ from strop.training.losses.clip import Clip
 from strop.types import Group, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # Counts of concepts, alone and in pairs, and the choice of those to combine next.

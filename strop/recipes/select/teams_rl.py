@@ -37,7 +37,7 @@ from strop.training.losses.likelihood import Likelihood
 from strop.types import Group, Metrics, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 # TeaMs-RL's operations (2403.08694): the choice of the rewriting operation is learned while tasks are rewritten.

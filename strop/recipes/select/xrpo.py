@@ -25,9 +25,8 @@ from strop.concurrency import together
 from strop.control.budgets.support.resource_price import Price
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Budget, Strategy
+from strop.roles import Advantage, Budget, Player, Strategy
 from strop.run import Run
 from strop.stats.intervals import student
 from strop.success import success

@@ -27,9 +27,8 @@ from strop.concurrency import together
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Dialogue, Player
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Environment, Episode, PassRateEstimator, Sampler, Strategy
+from strop.roles import Agent, Dialogue, Environment, Episode, PassRateEstimator, Player, Sampler, Strategy
 from strop.run import Run
 from strop.stats.task_lineage import plain, unplain
 from strop.training.advantages.group_relative import GroupStandard

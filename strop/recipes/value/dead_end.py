@@ -28,9 +28,8 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.wrappers.guided import Guided
-from strop.generate.guided_decoding import Guidance
 from strop.recipes.setting import Setting
-from strop.roles import ValueModel
+from strop.roles import Guidance, ValueModel
 from strop.run import Run
 from strop.training.advantages.constant import Constant, Residual
 from strop.training.arithmetic.calibration import calibration

@@ -19,8 +19,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from strop.generate.engines.wrappers.guided import Guided
-from strop.generate.guided_decoding import Guidance
 from strop.recipes.setting import Setting
+from strop.roles import Guidance
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.gae import Gae

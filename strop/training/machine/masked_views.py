@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from strop.backends import View
 from strop.errors import ConfigurationError
 from strop.kernels.attention import moved
 from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states
 from strop.models.tokens.mask_token import mask_token, refuse_masks
+from strop.roles import View
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import Glance, WrittenCanvas, canvases
 from strop.training.machine.llama import LlamaForward

@@ -11,8 +11,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from strop.backends import Objective, Trainer
+from strop.backends import Objective
 from strop.errors import CheckpointError, ConfigurationError
+from strop.roles import Trainer
 from strop.training.batch import Batch
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logprobs, Need, PolicyStatistic
 from strop.types import Group, Metrics

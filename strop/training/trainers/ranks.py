@@ -18,9 +18,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from strop.backends import Objective, Trainer
+from strop.backends import Objective
 from strop.errors import ConfigurationError
 from strop.models.optimizers.low_memory_adamw import FLOAT32
+from strop.roles import Trainer
 from strop.training.batch import Batch
 from strop.training.machine.batch_transfer import write_batches
 from strop.training.machine.rank_processes import Crew

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.backends import Objective, Trainer, View
+from strop.backends import Objective
 from strop.capabilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.models.layers.adapters import Unadapted
 from strop.models.layers.eight_bit_linear import rounding
 from strop.models.model import head_of, logits, parameters
 from strop.models.tokens.mask_token import mark
-from strop.roles import Loss, StepScale
+from strop.roles import Loss, StepScale, Trainer, View
 from strop.training.batch import Batch
 from strop.training.machine.lora import RATE, save_adapters
 from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle

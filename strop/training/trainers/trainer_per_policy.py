@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.backends import Objective, Trainer
+from strop.backends import Objective
 from strop.capabilities import Borrows, Lends
 from strop.errors import ConfigurationError
+from strop.roles import Trainer
 from strop.storage.checkpoint import POLICIES
 from strop.training.batch import Batch
 from strop.training.requirements import Logprobs, Need, PolicyStatistic

@@ -16,8 +16,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from strop.backends import Objective, Trainer
+from strop.backends import Objective
 from strop.errors import CheckpointError, ConfigurationError
+from strop.roles import Trainer
 from strop.training.batch import Batch, Frozen, Output
 from strop.training.requirements import Logits, Need, PolicyStatistic
 from strop.types import Group, Metrics

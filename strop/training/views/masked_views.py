@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.backends import View
 from strop.errors import ConfigurationError
+from strop.roles import View
 from strop.training.canvases import Glance, WrittenCanvas
 from strop.training.machine.masked_views import as_sampled
 

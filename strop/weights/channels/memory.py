@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from strop.backends import Channel, Engine, Trainer, WeightVersion
+from strop.backends import WeightVersion
 from strop.errors import ConfigurationError
+from strop.roles import Channel, Engine, Trainer
 from strop.weights.delivery import as_held, deliver, shared_to
 from strop.weights.fingerprint import fingerprint
 from strop.weights.shared_base_weights import Loan

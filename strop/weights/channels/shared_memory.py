@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from strop.backends import Channel, Engine, Trainer, WeightVersion
+from strop.backends import WeightVersion
 from strop.errors import ConfigurationError
+from strop.roles import Channel, Engine, Trainer
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
 from strop.weights.mapped_memory import Alternating

@@ -18,7 +18,6 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.files import Files
 from strop.environments.tools.search_tool import Retrieval
-from strop.environments.tools.tool import Instrument
 from strop.environments.tools.toolbox import Toolbox
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
@@ -26,7 +25,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
-from strop.roles import Agent, Environment
+from strop.roles import Agent, Environment, Instrument
 from strop.types import Outcome, Rollout, Sampling, Start, ToolCall
 from tests.clock import run_virtually
 from tests.generate.talking import save_folder
@@ -202,7 +201,7 @@ def test_other_models_write_the_same_call_as_json(tmp_path: Path, template: str)
 
 
 def test_a_template_without_calls_cannot_be_shown_any(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="shows no tool calls"):
+    with pytest.raises(ConfigurationError, match="has no tool calls"):
         plays(save_folder(tmp_path), Toolbox(Arithmetic(4), (Calculator(),)), saying(""), 1, Demonstrate())
 
 

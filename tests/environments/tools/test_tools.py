@@ -21,8 +21,9 @@ from strop.environments.tools.files import Files
 from strop.environments.tools.json_schema import arguments_of
 from strop.environments.tools.python_notebook import Cells
 from strop.environments.tools.search_tool import NOTHING, Retrieval
-from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.tools.tool import WrongCall
 from strop.errors import ConfigurationError
+from strop.roles import Instrument
 from strop.sandbox.execution import Ending, Ran
 from strop.workers.untrusted_answers import NoAnswer
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.backends import Completion, Engine, Stop
+from strop.backends import Completion, Stop
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.chunked import Chunked
 from strop.generate.rollout_limits import Paused
+from strop.roles import Engine
 from strop.types import IntArray, Sampling, Start
 from tests.generate.engines.asking import opened, prompts_of
 from tests.generate.engines.paged.test_paged_engine import paged

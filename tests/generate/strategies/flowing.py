@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.backends import Completion, Engine
+from strop.backends import Completion
 from strop.capabilities import Meets, inside
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -17,7 +17,7 @@ from strop.environments.single_turn import SingleTurn
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.pipeline import train
-from strop.roles import Environment, Episode, Strategy
+from strop.roles import Engine, Environment, Episode, Strategy
 from strop.training.pack import pack
 from strop.training.reductions.means import TokenMean
 from strop.types import Group, IntArray, Message, Metrics, Observation, Rollout, Sampling, Task

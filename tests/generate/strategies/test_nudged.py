@@ -10,9 +10,8 @@ import pytest
 from strop.control.budgets.fixed import Fixed
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.recipes.rollout.nudgerl import Nudged
-from strop.roles import Agent
+from strop.roles import Agent, Player
 from strop.types import Origin, Rollout, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.interfaces import Player
 from strop.recipes.guide.relift import ShownWhenLost
-from strop.roles import Agent
+from strop.roles import Agent, Player
 from strop.types import Group, Outcome, Rollout, Start, Task
 from tests.building import TASK, make_group
 from tests.clock import run_virtually

@@ -18,12 +18,11 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
 from strop.generate.engines.scripted import Scripted
-from strop.generate.interfaces import Player
 from strop.generate.llm_clients.scripted import Canned, Procedural
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ampo import COMPREHENDED, TeachersWhenLost
-from strop.roles import Agent
+from strop.roles import Agent, Player
 from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.requirements import LOGPROBS, PolicyStatistic

@@ -15,13 +15,12 @@ from strop.control.samplers.few import Few
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.replay.rlep import ReplayedSuccesses
-from strop.roles import Reward, Strategy
+from strop.roles import Player, Reward, Strategy
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.group_relative import GroupStandard

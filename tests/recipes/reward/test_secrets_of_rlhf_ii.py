@@ -14,13 +14,12 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.verdict_data import RecitedVerdicts
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.reward.secrets_of_rlhf_ii import EnsembleVotes
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Message, Rollout, Start

@@ -15,12 +15,11 @@ from strop.control.admission.bounded_lag import BoundedLag
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.scripted import Scripted
-from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway, chosen, survival
-from strop.roles import Agent, Reward
+from strop.roles import Agent, Player, Reward
 from strop.success import SURVIVAL, successes
 from strop.training.requirements import HIDDEN, PolicyStatistic
 from strop.types import Group, Outcome, Rollout, Start, Task

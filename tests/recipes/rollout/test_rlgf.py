@@ -16,11 +16,10 @@ from strop.errors import ConfigurationError, ModelError
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.interfaces import Player
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.independent import Independent
 from strop.recipes.rollout.rlgf import RolledWithGuide
-from strop.roles import Agent, Reward, Strategy
+from strop.roles import Agent, Player, Reward, Strategy
 from strop.training.reductions.means import OwnTokenMean
 from strop.types import Group, IntArray, Origin, Outcome, Rollout, Sampling, Start, Task
 from tests.building import make_group

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from strop.backends import Trainer
 from strop.errors import ConfigurationError
 from strop.recipes.objective.seeupo import TurnByTurn, reweighed
+from strop.roles import Trainer
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.arithmetic.turn_returns import turn_numbers
 from strop.training.batch import Batch

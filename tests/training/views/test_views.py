@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from strop.backends import ORDER, View
+from strop.backends import ORDER
 from strop.errors import ConfigurationError
 from strop.generate.turn_ops import as_prefix, cut, extended, handed_on, said
 from strop.models.tokens.mask_token import canvas_places, mask_token
 from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.echo_env import Echo
+from strop.roles import View
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
 from strop.training.comparison_groups import packed_steps
@@ -131,7 +132,7 @@ def test_a_completion_that_is_not_one_canvas_is_refused() -> None:
         aux=extended(begun, {ORDER: rest}, 2),
     )
     assert read(gone_on) == [8]
-    with pytest.raises(ConfigurationError, match="nothing can be said behind it"):
+    with pytest.raises(ConfigurationError, match="cannot be inserted into a completion"):
         said(whole, np.array([5]))
 
 

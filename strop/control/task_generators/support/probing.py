@@ -9,7 +9,7 @@ from strop.errors import ConfigurationError
 from strop.types import Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 
 async def probed(task: Task, rollouts: int, play: Player) -> float | None:

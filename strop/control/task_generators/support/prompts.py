@@ -15,7 +15,7 @@ from strop.text.llm_prompt import question, told
 from strop.types import Message, Sampling, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Dialogue, Player
+    from strop.roles import Dialogue, Player
 
 _FORM = " Write [task], then the new problem, then [answer], then its answer, and nothing else."
 _KEPT = " Write [task], then the new problem, and nothing else; never say the answer."

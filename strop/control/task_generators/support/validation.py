@@ -16,9 +16,9 @@ from strop.roles import Environment
 from strop.types import Group, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
     from strop.generate.policy import Policy
     from strop.observe.metrics.step_metrics import Tally
+    from strop.roles import Player
     from strop.run import Run
 
 _LOOKED_AT = 16  # tasks of an environment that show whether its questions say their answers

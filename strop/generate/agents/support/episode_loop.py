@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from strop.environments.format.think_tags import CLOSE, OPEN
-from strop.generate.interfaces import Dialogue
 from strop.generate.rollout import EnvironmentFailed
-from strop.roles import Episode
+from strop.roles import Dialogue, Episode
 from strop.text.sanitize import quoted
 from strop.types import Message, Observation, Task
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.backends import EXPERTS, Completion, Engine, Stop, WeightVersion
+from strop.backends import EXPERTS, Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError, nearest
 from strop.generate.engines.cpu.block_step import block_step
 from strop.generate.engines.cpu.compiled_llama import compiled_llama
@@ -30,6 +30,7 @@ from strop.generate.engines.yield_to_loop import PASSES, let_others_run
 from strop.models.layers.eight_bit_linear import encoded, is_code, is_held, load_held
 from strop.models.loading.load_weights import read_model
 from strop.models.model import hidden_states, parameters
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import check_request, copy_weights, named_dtype, read_weights
 from strop.generate.engines.diffusion.diffusion_sequence import Canvas
@@ -28,6 +28,7 @@ from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.models.layers.attention import Packed
 from strop.models.model import context_length, hidden_states, load_model, logits, parameters
 from strop.models.tokens.mask_token import mask_token
+from strop.roles import Engine
 from strop.types import FloatArray, IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, NumericsError
 from strop.generate.engines.cpu.torch_engine import TorchEngine, check_request, named_dtype, read_weights
 from strop.generate.engines.paged.block_manager import Pages
@@ -33,6 +33,7 @@ from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
 from strop.models.layers.eight_bit_linear import load_held
 from strop.models.model import parameters
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from strop.weights.shared_base_weights import Loan, Shared, readable

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError, EngineError, NumericsError, StropError
 from strop.generate.engines.cpu.torch_engine import check_fits, check_request, named_dtype, read_weights
 from strop.generate.engines.stops import StopStrings, end_tokens
@@ -30,6 +30,7 @@ from strop.generate.engines.yield_to_loop import PASSES, let_others_run
 from strop.models.loading.load_weights import skeleton
 from strop.models.model import context_length, parameters
 from strop.models.tokens.mask_token import refuse_masks
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.weights.mapped_memory import Alternating, SharedWeights
 

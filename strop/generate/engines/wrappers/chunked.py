@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.backends import EXPERTS, Completion, Engine, Stop, WeightVersion
+from strop.backends import EXPERTS, Completion, Stop, WeightVersion
 from strop.capabilities import inside
 from strop.errors import ConfigurationError
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 
 # Engines that ask another one for a completion piece by piece.

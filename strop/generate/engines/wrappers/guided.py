@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import copy_weights, read_weights
 from strop.generate.engines.sampling import draw
-from strop.generate.guided_decoding import Guidance
 from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.models.layers.scalar_head import Headed
 from strop.models.loading.load_weights import read_model
 from strop.models.model import parameters
+from strop.roles import Engine, Guidance
 from strop.types import FilePath, IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 

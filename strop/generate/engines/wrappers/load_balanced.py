@@ -16,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.backends import Completion, Stop, WeightVersion
 from strop.capabilities import Closes, Hurries, TellsStacks, generated, outermost
 from strop.errors import ConfigurationError, EngineError
 from strop.generate.engines.wrappers.chunked import joined
 from strop.generate.engines.wrappers.prefix_affinity import KnownContexts
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.weights.delivery import check
 

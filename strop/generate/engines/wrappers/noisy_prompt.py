@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.errors import ConfigurationError
 from strop.generate.rollout_limits import NOISE
 from strop.kernels.sampling.counter_random import as_key, uniforms
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 
 

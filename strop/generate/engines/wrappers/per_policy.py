@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.capabilities import Borrows, Refuses
 from strop.errors import DeliveryError
+from strop.roles import Engine
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.fingerprint import fingerprint

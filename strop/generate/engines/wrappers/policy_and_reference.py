@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.backends import Completion, Engine, WeightVersion
+from strop.backends import Completion, WeightVersion
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.turn_ops import NOBODY
+from strop.roles import Engine
 from strop.training.machine.tokenizers import check_same_words
 from strop.types import FilePath, IntArray, Sampling
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.errors import LLMClientError
-from strop.generate.interfaces import Dialogue
 from strop.generate.policy import Policy
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Origin, Sampling, Task
 
 # One completion and no environment: the policy is asked something (to reflect, to extract, to judge), and nobody checks

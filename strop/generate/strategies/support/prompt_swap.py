@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from strop.generate.interfaces import Player
 from strop.generate.turn_ops import by_nobody
+from strop.roles import Player
 from strop.types import Message, Origin, Rollout, Task
 
 # A task with a word before its question, which says how to go about it.

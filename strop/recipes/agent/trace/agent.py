@@ -14,8 +14,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.support.episode_loop import acted, payments
-from strop.generate.interfaces import Dialogue
-from strop.roles import Agent, Episode, LLMClient
+from strop.roles import Agent, Dialogue, Episode, LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Message, Origin, Sampling, Task
 

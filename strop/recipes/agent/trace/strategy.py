@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
-from strop.roles import Gate, Strategy
+from strop.roles import Gate, Player, Strategy
 from strop.types import GateResult, Group, Rollout, Start
 
 # Gate that keeps rollouts of trained policy names only (TRACE); rollouts for labels and probes are dropped.

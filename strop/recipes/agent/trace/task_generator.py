@@ -31,7 +31,7 @@ from strop.text.llm_prompt import question
 from strop.types import Group, Metrics, Rollout, Task
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 _ASKED = "Which of the requirements did the rollout have occasion for and not meet? Write their names, one per line."
 _ROUNDING = 1e-9

@@ -14,12 +14,11 @@ from typing import ClassVar
 
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Dialogue
 from strop.generate.memory.inject import fitting
 from strop.generate.memory.store import Lesson, Library
 from strop.recipes.replay.slea_rl.experiences import GOLDEN, WARNINGS
 from strop.recipes.replay.slea_rl.observed import SEPARATOR, observed
-from strop.roles import Agent, Episode
+from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Observation, Origin, Task
 
 

@@ -21,7 +21,7 @@ from strop.success import success
 from strop.types import Group, Metrics, Rollout, Start
 
 if TYPE_CHECKING:
-    from strop.generate.interfaces import Player
+    from strop.roles import Player
 
 _SUCCESS = 0.5  # above it a rollout succeeded
 # version, group, score, and the lessons of a rollout

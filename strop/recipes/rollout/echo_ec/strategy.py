@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.tree_search.parallel_decode import LivePath
-from strop.roles import Strategy
+from strop.roles import Player, Strategy
 from strop.training.top_k_stats import confidences, entropies, top
 from strop.types import Group, Rollout, Start
 

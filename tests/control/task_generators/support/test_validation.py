@@ -23,10 +23,9 @@ from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, LLMClientError
 from strop.evaluation import Evaluation
 from strop.generate.engines.scripted import Scripted
-from strop.generate.interfaces import Player
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
-from strop.roles import Environment, Sampler, TaskGenerator
+from strop.roles import Environment, Player, Sampler, TaskGenerator
 from strop.run import Run
 from strop.run_state import Flow
 from strop.stats.task_lineage import child

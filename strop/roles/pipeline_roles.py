@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from strop.control.admission.support.admission_state import Standing
     from strop.filter.paid_text import Paid
-    from strop.generate.interfaces import Dialogue, Player
+    from strop.roles.rollout_interfaces import Dialogue, Player
     from strop.training.batch import Batch, Output
     from strop.training.requirements import Need, PolicyStatistic
     from strop.types import FloatArray, GateResult, Group, Message, Metrics, Observation, Rollout, Sampling, Start, Task

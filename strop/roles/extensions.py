@@ -1,0 +1,65 @@
+"""Roles beside the pipeline: tools of environments, guidance of decoding, trackers of metrics, health rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from strop.types import Metrics, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from strop.observe.health import HealthFinding
+    from strop.observe.run_files.run_history import History
+
+
+class Instrument(Protocol):
+    """What can the policy use? A call answers, or raises `WrongCall`; whatever else it raises fails the rollout."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def description(self) -> str: ...
+        @property
+        def parameters(self) -> str: ...  # JSON schema of its arguments, as text
+
+    async def call(self, arguments: dict[str, Any]) -> str: ...
+
+    def own(self) -> Instrument:
+        """The one that a rollout uses: another one for each, where calls leave something behind."""
+        return self
+
+    def use(self, task: Task) -> dict[str, Any] | None:
+        """Arguments that help with a task, for demonstrations; None: it knows none."""
+        return None
+
+    async def release(self) -> None:
+        """The rollout that `own` was asked for has ended: leave nothing of it behind."""
+        return None
+
+
+class Guidance(Protocol):
+    """Guided logits [V] from the policy's logits `base` [V] and the values `told` [C] of its `candidates` [C], the most
+    probable tokens.
+    """
+
+    file: ClassVar[str]  # file of the value model that it expects, in the folder of saved values
+
+    def __call__(self, base: Tensor, candidates: Tensor, told: Tensor) -> Tensor: ...
+
+
+class Tracker(Protocol):
+    """Takes the metrics of each step."""
+
+    def open(self, folder: Path, settings: dict[str, Any]) -> None: ...
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...
+    def end(self) -> None: ...
+
+
+class HealthRule(Protocol):
+    """Is this wrong with the run? Reads what a run leaves on disk, and is silent where that is too little."""
+
+    def judge(self, history: History) -> HealthFinding | None: ...
