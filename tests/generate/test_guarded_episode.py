@@ -66,7 +66,7 @@ def test_steps_are_taken_one_by_one() -> None:
         first = asyncio.create_task(episode.step(RIGHT))
         await asyncio.sleep(0)
         for _ in range(3):
-            with pytest.raises(EpisodeError, match="has not answered"):
+            with pytest.raises(EpisodeError, match="has not returned"):
                 await episode.step(RIGHT)
         slow.go_on.set()
         assert (await first).reward == 1.0 and inner.calls == ["reset", "step 4"]
