@@ -118,4 +118,4 @@ def test_an_agent_that_goes_on_after_the_end_stops_the_run(tmp_path: Path) -> No
 def test_an_episode_that_ends_earlier_than_it_did_failed(tmp_path: Path, agent: Agent, given: Sequence[int]) -> None:
     turns = played(tmp_path, Echo(), [], Demonstrate()).turns
     rollout = played(tmp_path, Echo(), [], agent, Start("g-1", 9, tuple(turns[number] for number in given)))
-    assert rollout.outcome is Outcome.FAILED and "of 2 turns after which it had gone on" in rollout.error
+    assert rollout.outcome is Outcome.FAILED and "of 2 replayed turns, where it had continued" in rollout.error

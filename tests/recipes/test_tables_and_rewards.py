@@ -73,5 +73,5 @@ def test_given_pairs_are_trained_and_nothing_is_sampled(here: Path) -> None:
         said = [(rollout.completion, rollout.reward, rollout.num_sampled) for rollout in group.rollouts]
         assert said == [(columns["chosen"], 1.0, 0), (columns["rejected"], 0.0, 0)]
     assert grpo(Setting(model="runs/run")).model == "runs/run/checkpoints/step-1"
-    with pytest.raises(ConfigurationError, match="strategy: arithmetic brings no pairs: each row needs the columns"):
+    with pytest.raises(ConfigurationError, match="strategy: arithmetic has no pairs: each row needs the columns"):
         check(dpo(Setting(), pairs="given"))

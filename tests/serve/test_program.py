@@ -117,10 +117,10 @@ def test_what_it_prints_is_judged_by_the_env_and_what_it_posts_is_its_word(polic
             "in time",
         ),
         ("raise SystemExit(3)", "env", "code 3"),
-        ("print(4)", "env", "asked the policy nothing"),
+        ("print(4)", "env", "sent no request to the policy"),
         (ASKS + "print('much')", "line", "last line"),
         (ASKS + "print('{\"reward\": null}')", "line", "last line"),
-        (ASKS, "post", "without a word"),
+        (ASKS, "post", "without reporting a reward"),
     ],
 )
 def test_a_program_that_fails_is_no_reward(policy: Policy, code: str, pays: Any, told: str) -> None:

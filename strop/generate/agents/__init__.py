@@ -1,1 +1,1 @@
-"""How does one rollout unfold?"""
+"""Agents: how one rollout of a task is played."""

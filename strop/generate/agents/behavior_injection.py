@@ -1,10 +1,11 @@
-"""Behaviour injection (2505.18917): demonstrations that try something too early and go back, or gather what is known.
+"""Behaviour injection (2505.18917): demonstrations with added exploration (try a step too early and take it back) or
+exploitation (repeat known values).
 
-The working is a chain of steps `left=value`; a step stands on those before it whose value it uses. Exploring is a later
-step whose values are still unknown, written with ? and taken back; exploiting is all known values that the next step
-needs, repeated before it. Nothing wrong is claimed, and the answer stays the same.
-Reading: the spans of the paper are a model's text; these are their plainest form in the bundled environments' own
-    language.
+The chain of thought is a list of steps `left=value`; a step uses values of earlier steps. Exploration is a later step
+with unknown values written as ?, then taken back; exploitation repeats all known values that the next step needs.
+Nothing wrong is claimed, and the answer stays the same.
+Reading: the paper's spans are written by a model; these are their simplest form in the language of the bundled
+    environments.
 Papers: behavior-injection
 """
 
@@ -24,19 +25,17 @@ from strop.errors import ConfigurationError
 from strop.roles import Agent, Dialogue, Episode
 from strop.types import Group, Metrics, Origin, Task
 
-BACK = "no"  # what takes a rollout back
+BACK = "no"  # takes a step back
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Injected(Agent):
-    """`inner` shows the environment's demonstrations, before each step of which either behaviour comes with a
-    probability.
-    """
+    """`inner` on demonstrations of the environment, with each behaviour inserted before a step at random."""
 
     inner: Agent
-    explore: float = 0.25  # of trying a step too early, before each step but the last
-    exploit: float = 0.25  # of repeating what a step needs, before each step but the first
+    explore: float = 0.25  # probability of trying a step too early, before each step but the last
+    exploit: float = 0.25  # probability of repeating what a step needs, before each step but the first
     seed: int = 0
 
     origin: ClassVar[Origin] = Origin.TEACHER
@@ -52,7 +51,7 @@ class Injected(Agent):
         return await self.inner.rollout(task, dialogue, rewritten)
 
     def injected(self, completion: str, task: Task) -> str:
-        """The completion with behaviours in its working; one without working is left as it is."""
+        """The completion with behaviours in its chain of thought; unchanged if it has none."""
         before, opened, rest = completion.partition(OPEN)
         working, closed, answer = rest.partition(CLOSE)
         steps = working.split()
@@ -66,7 +65,7 @@ class Injected(Agent):
         return f"{before}{OPEN}{' '.join(told)}{CLOSE}{answer}"
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many demonstrations of the batch try something too early."""
+        """Share of demonstrations in the batch that try a step too early."""
         shown = [turn.message.content for group in groups for rollout in group.scored for turn in rollout.turns]
         return {"explored_share": sum(f" {BACK} " in completion for completion in shown) / max(len(shown), 1)}
 
@@ -90,7 +89,7 @@ def _value(step: str) -> str:
 
 
 def _unknown(step: str, unsolved: Sequence[str]) -> set[str]:
-    """Values that a step uses and that steps not yet made would give."""
+    """Values that a step uses and that later steps would compute."""
     return set(_WORD.findall(_left(step))) & {_value(other) for other in unsolved if other != step}
 
 

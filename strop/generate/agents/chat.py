@@ -1,4 +1,4 @@
-"""Talk with the environment turn by turn, tools included, until one of them ends it."""
+"""Chat: the policy and the environment take turns, tool calls included, until the episode ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class Chat(Agent):
-    """The policy completions and the environment answers, at most `max_turns` times."""
+    """The policy writes completions and the environment answers, for at most `max_turns` turns."""
 
-    max_turns: int = 8  # of one rollout
+    max_turns: int = 8  # per rollout
 
     origin: ClassVar[Origin] = Origin.POLICY
 

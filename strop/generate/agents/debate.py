@@ -1,5 +1,4 @@
-"""Two policy names of one policy talk about a task until they agree (Optima's debate, 2410.08115): one solves, one
-examines.
+"""Debate of two roles of one policy until they agree (Optima, 2410.08115): a solver and an examiner.
 
 Papers: optima
 """
@@ -17,14 +16,14 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class Debate(Agent):
-    """The solver answers, the examiner reads it beside the question and answers too, and the solver hears of it.
+    """The solver answers, the examiner reads question and answer and answers too, and the solver reads that.
 
-    Each has a context of its own. It ends when both give the same answer, when one is cut, or after `rounds`; the
-    solver's last word goes to the environment, which hears nothing else.
+    Each role has its own context. The debate ends when both give the same answer, when one is cut, or after `rounds`;
+    only the solver's last message goes to the environment.
     """
 
-    rounds: int = 2  # how often the solver may hear of the examiner
-    asks: str = "{question} hint: {said}"  # what one reads of the other
+    rounds: int = 2  # how often the solver may read the examiner's answer
+    asks: str = "{question} hint: {said}"  # how a role is shown the other's message
 
     policy_names: ClassVar[tuple[str, str]] = ("solver", "examiner")
     origin: ClassVar[Origin] = Origin.POLICY
@@ -35,7 +34,7 @@ class Debate(Agent):
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("Debate begins at the beginning: use a strategy that does not go on from a middle")
+            raise ConfigurationError("Debate starts at the prompt: use a strategy without rollouts continued midway")
         await episode.reset(task)
         dialogue.restart(task.messages, self.policy_names[0])
         answer = await self._talk(task, dialogue)
@@ -43,7 +42,7 @@ class Debate(Agent):
         return () if paid is None else (*[0.0] * (len(dialogue.turns) - 1), paid)
 
     async def _talk(self, task: Task, solver: Dialogue) -> Message:
-        """The solver's last word."""
+        """The solver's final message."""
         answer = await solver.completion()
         examiner = solver.aside(self._told(task, answer), self.policy_names[1])
         for _ in range(self.rounds):
@@ -60,7 +59,7 @@ class Debate(Agent):
         return answer
 
     def _told(self, task: Task, said: Message) -> tuple[Message, ...]:
-        """The task with what the other said behind its question."""
+        """The task with the other role's message after its question."""
         *before, question = task.messages
         words = said.content.replace(OPEN, " ").replace(CLOSE, " ").strip()
         return (*before, replace(question, content=self.asks.format(question=question.content, said=words)))

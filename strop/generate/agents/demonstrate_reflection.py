@@ -1,8 +1,6 @@
-"""Satori's format (2502.02508), shown: the environment's own completion, with a marker in its middle that asks to look
-it over.
+"""Demonstrations of Satori's format (2502.02508): the environment's completion with a reflection marker in its middle.
 
-Reading: of the paper's three meta actions only the one that restarts use; what follows is the right completion going
-    on.
+Reading: of the paper's three meta actions, only the one that restarts use; the correct completion continues after it.
 Papers: satori
 """
 
@@ -21,13 +19,11 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class DemonstrateReflection(Agent):
-    """`inner` shows what the environment demonstrates, with `reflect` before one of its steps, which is left to
-    probability.
-    """
+    """`inner` on the environment's demonstration, with `reflect` inserted before a randomly chosen step."""
 
     inner: Agent
     reflect: str = "?"
-    separator: str = " "  # between two steps
+    separator: str = " "  # between steps
 
     origin: ClassVar[Origin] = Origin.TEACHER
 

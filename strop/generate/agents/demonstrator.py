@@ -1,4 +1,4 @@
-"""Let the environment itself write every completion, for supervised training on environments that know a right one."""
+"""Demonstrator: the environment's reference solutions as completions, for supervised training."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class Demonstrate(Agent):
-    """The environment's demonstration is said and the environment answers it, at most `max_turns` times."""
+    """Each turn is the environment's demonstration, which the environment answers, for at most `max_turns` turns."""
 
-    max_turns: int = 32  # of one rollout
-    least: float = 0.0  # that an environment which pays must pay for it; a demonstration that it rejects ends the run
+    max_turns: int = 32  # per rollout
+    least: float = 0.0  # least reward of a demonstration in an environment that pays; a lower one ends the run
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
@@ -35,8 +35,7 @@ class Demonstrate(Agent):
         told = tuple(reward or 0.0 for reward in paid) if any(reward is not None for reward in paid) else ()
         if told and sum(told) < self.least:
             raise ConfigurationError(
-                f"task {task.id} of {task.source}:{task.level}: its environment pays its own demonstration "
-                f"{sum(told):g}, "
-                f"need at least {self.least:g}; mend it, or raise context if it was cut off"
+                f"task {task.id} of {task.source}:{task.level}: the environment's own demonstration earns only "
+                f"{sum(told):g}, need at least {self.least:g}; correct it, or increase context if it was cut off"
             )
         return told

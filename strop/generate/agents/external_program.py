@@ -1,12 +1,11 @@
-"""Any program that talks to a model: it is given an address and a key, and what it asks are the rollout's turns.
+"""External program as an agent: it receives an address and a key, and its requests become the rollout's turns.
 
-It finds OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and its task on the standard
-input: JSON with `messages`, `tools` and `episode_key`. It may play in the task's environment (`POST
-$STROP_URL/rollout/step` with that key) until the environment is done, say once what it earned (`POST
-$STROP_URL/rollout/reward`, or a last line {"reward": 0.5}), or print its answer for the environment to judge. What a
-program says of itself is believed: where it runs what the policy writes, let the environment judge. The key that acts
-is another
-one than that which asks the policy, and stands in no variable, since what a program starts inherits its variables.
+OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY are set. The task is on standard input: JSON
+with `messages`, `tools` and `episode_key`. The program may act in the task's environment (`POST
+$STROP_URL/rollout/step` with that key) until the environment is done, report its reward once (`POST
+$STROP_URL/rollout/reward`, or a last line {"reward": 0.5}), or print its answer for the environment to score.
+A reported reward is trusted: where the program runs what the policy writes, let the environment score it.
+The key that acts is not the key that asks the policy, and is in no variable, since child processes inherit variables.
 """
 
 from __future__ import annotations
@@ -41,26 +40,26 @@ if TYPE_CHECKING:
 
 _PROGRAMS = str(Path(__file__).parent.parent / "serve" / "example_clients")
 _CARRIER = str(Path(__file__).parent.parent / "serve" / "sandbox_proxy.py")
-_PORT = 8000  # within walls, where no other program is
-_SHOWN = 300  # characters of what a program complained
+_PORT = 8000  # within the sandbox, where no other program runs
+_SHOWN = 300  # characters of standard error in a message
 
 
 @dataclass(eq=False)
 class OutsideProgram(Agent, Closes, Learns, Refuses):
-    """Runs `command` for each rollout; what ends late, or with an error, fails the rollout and is never a reward."""
+    """Runs `command` for each rollout; a timeout or an error fails the rollout and never becomes a reward."""
 
-    command: str  # as a shell splits it; no shell runs it
-    pays: Literal["env", "line", "post"] = "env"  # who says what was earned
+    command: str  # split as by a shell; no shell runs it
+    pays: Literal["env", "line", "post"] = "env"  # source of the reward
     seconds: float = 300.0  # of one rollout
     memory: int = 2 << 30  # bytes
-    isolation: Literal["sandbox", "process"] = "sandbox"  # process: the program may do whatever the user may
-    readable: tuple[str, ...] = ()  # files and folders that it may read within walls, beside files that it names
-    late: Literal["fails", "judged"] = "fails"  # judged: what was asked in time counts, and silence earned nothing
+    isolation: Literal["sandbox", "process"] = "sandbox"  # process: the program has all permissions of the user
+    readable: tuple[str, ...] = ()  # further files and folders that it may read in the sandbox
+    late: Literal["fails", "judged"] = "fails"  # judged: turns before the timeout count; no reward reported earns 0
     origin: ClassVar[Origin] = Origin.POLICY
     _guests: Rollouts | None = field(default=None, init=False, repr=False)
     _door: Door | None = field(default=None, init=False, repr=False)
     _address: str = field(default="", init=False, repr=False)
-    _folder: Any = field(default=None, init=False, repr=False)  # in which its door is
+    _folder: Any = field(default=None, init=False, repr=False)  # holds the endpoint's socket
     _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +67,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             raise ConfigurationError(
                 f"OutsideProgram needs a command and seconds > 0, got {self.command!r}, {self.seconds:g}"
             )
-        if self._files:  # by their whole path, since a run may be gone on with from anywhere
+        if self._files:  # as absolute paths, since a run may be resumed from another directory
             words = [str(Path(word).absolute()) if _is_file(word) else word for word in shlex.split(self.command)]
             self.command = shlex.join(words)
 
@@ -77,12 +76,12 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             [] if find_spec("starlette") and find_spec("uvicorn") else ["OutsideProgram: pip install 'strop[serve]'"]
         )
         if self.isolation == "sandbox" and (why := problem(self._seen)):
-            found.append(f"OutsideProgram runs what a model drives: {why}, or say isolation=process")
+            found.append(f"OutsideProgram runs programs that a model controls: {why}, or set isolation=process")
         return found
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("a program cannot be taken up in the middle of a rollout")
+            raise ConfigurationError("an external program cannot continue a rollout from its middle")
         await episode.reset(task)
         guests, answers, failures = await self._opened(), list[Observation](), list[Exception]()
         key, visit = guests.admit(cast(Talk, dialogue))
@@ -91,7 +90,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             try:
                 answers.append(await episode.step(completion))
             except EpisodeError:
-                raise  # its caller's mistake: the answer is 409, and the episode stays as it is
+                raise  # an error of the caller: the response is 409, and the episode is unchanged
             except (StropError, EnvironmentFailed) as failure:
                 failures.append(failure)
                 raise
@@ -105,7 +104,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             self._count(visit)
         await visit.settled()
         if failures:
-            raise failures[0]  # whatever the program made of it
+            raise failures[0]  # even if the program ignored it
         is_late = ran.ending is Ending.TIMEOUT and self.late == "judged" and len(dialogue.turns) > 0
         if not is_late:
             _check(ran, dialogue)
@@ -113,7 +112,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         return () if earned is None else (*(0.0,) * (len(dialogue.turns) - 1), earned)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What was asked since the last step."""
+        """Counts of requests since the last step."""
         told = {f"served/{name}": float(count) for name, count in self._counts.items()}
         self._counts = {}
         return told
@@ -147,13 +146,13 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
 
     @property
     def _seen(self) -> tuple[str, ...]:
-        """What it may read within walls, beside the system and the endpoint."""
+        """Paths that it may read in the sandbox, besides the system and the endpoint."""
         named = {word for word in self._files if not word.startswith((sys.prefix, sys.base_prefix, "/usr/", "/bin/"))}
         return tuple(sorted({_CARRIER, _PROGRAMS, sys.prefix, sys.base_prefix, *named, *self.readable}))
 
     @property
     def _files(self) -> list[str]:
-        """Files that the command names: a program, its settings."""
+        """Files named in the command: a program, its settings."""
         return [word for word in shlex.split(self.command) if _is_file(word)]
 
     @property
@@ -170,7 +169,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             case "post" | "line" if is_late:
                 return 0.0
             case "post":
-                raise EnvironmentFailed("the program ended without a word of what it earned")
+                raise EnvironmentFailed("the program ended without reporting a reward")
             case "line":
                 return _line(ran.stdout)
         if not answers and not is_late:
@@ -186,17 +185,17 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
 def _is_file(word: str) -> bool:
     try:
         return Path(word).is_file()
-    except (OSError, ValueError):  # text of a program, say
+    except (OSError, ValueError):  # e.g. program text
         return False
 
 
 def _check(ran: Ran, dialogue: Dialogue) -> None:
-    """A program that could not do its work says nothing about the policy."""
+    """Raise for a program that failed: its rollout does not measure the policy."""
     if not ran.is_well:
         why = {Ending.TIMEOUT: "did not end in time"}.get(ran.ending, f"ended with {ran.ending.value}, code {ran.code}")
         raise EnvironmentFailed(f"the program {why}: {ran.stderr[-_SHOWN:]}")
     if not dialogue.turns:
-        raise EnvironmentFailed("the program asked the policy nothing")
+        raise EnvironmentFailed("the program sent no request to the policy")
 
 
 def _line(printed: str) -> float:

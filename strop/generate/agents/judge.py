@@ -1,6 +1,4 @@
-"""A completion that a task shows is read as it was said, thoughts included, before the policy says what it thinks of
-it.
-"""
+"""Judge of a completion shown by the task: the policy reads it whole, thoughts included, and gives a verdict."""
 
 from __future__ import annotations
 
@@ -15,10 +13,9 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class JudgeShown(Agent):
-    """For tasks of `Preferences`: the completion is a turn of its own, as where verdicts are learned and asked for.
+    """For tasks of `Preferences`: the completion is a turn of its own, as in training and use of reward models.
 
-    Many templates show of earlier completions only what stands behind their thoughts: the task's own messages would
-    hide what there is to judge.
+    Within the task's messages, many templates would drop the thoughts of the completion to be judged.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY

@@ -1,5 +1,4 @@
-"""Let an LLM client write every completion in the policy's place: a larger model, or a rule; a teacher of any
-vocabulary.
+"""LLM client as an agent that writes every completion in the policy's place: a teacher of any vocabulary.
 
 Papers: ampo
 """
@@ -15,14 +14,14 @@ from strop.types import Message, Origin, Sampling, Task
 
 @dataclass(frozen=True)
 class Advised(Agent):
-    """The LLM client reads what the policy would and its answer is said, at most `max_turns` times.
+    """The LLM client reads the conversation and its answer becomes the completion, for at most `max_turns` turns.
 
-    An LLM client that does not answer raises `LLMClientError`: whoever asked for the rollout goes on without it.
+    If it does not answer, `LLMClientError` is raised, and the strategy continues without the rollout.
     """
 
     llm_client: LLMClient
     sampling: Sampling = field(default_factory=lambda: Sampling(max_tokens=1024))  # of its answers
-    max_turns: int = 8  # of one rollout
+    max_turns: int = 8  # per rollout
 
     origin: ClassVar[Origin] = Origin.TEACHER
 

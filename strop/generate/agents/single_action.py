@@ -1,4 +1,4 @@
-"""Mobile-R1's single steps (2506.20332): one completion from where the rollout stands, paid by what an expert would do.
+"""Single actions of Mobile-R1 (2506.20332): one completion from a given state, rewarded by the expert's action.
 
 Papers: mobile-r1
 """
@@ -17,9 +17,9 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class OneAction(Agent):
-    """1 for the kind of action that the environment's own demonstration takes here, and 1 more for its arguments.
+    """Reward 1 for the kind of action that the environment demonstrates here, and 1 more for its arguments.
 
-    Turns that are there already bring the environment to where it is asked, and are paid nothing.
+    Earlier turns bring the environment to the given state and earn nothing.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY
@@ -36,6 +36,6 @@ class OneAction(Agent):
 
 
 def paid(completion: Message, wanted: Message) -> float:
-    """0, 1 for the kind, 2 for the whole action."""
+    """0, 1 for the kind alone, 2 for the whole action."""
     own, right = action_in(completion), action_in(wanted)
     return float(own.kind == right.kind) + float(own == right)

@@ -1,6 +1,4 @@
-"""Several roles in one rollout: some speak once to each other, the last one acts in the environment with what they
-said.
-"""
+"""Team of roles in one rollout: some exchange one message each, the last one acts in the environment."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class Team(Agent):
-    """Each role speaks in its own policy name and context, and reads the question behind what all before it said.
+    """Each role has its own policy name and context, and reads the question with all earlier messages of the others.
 
     With one model the roles are policy names of one policy; with `EnginePerPolicy` and `TrainerPerPolicy` each role has
-    weights of its own. What the environment pays is paid to the team: it stands at the last role's turns.
+    its own weights. The environment's reward goes to the team: it is recorded at the last role's turns.
     """
 
-    roles: tuple[str, ...] = ("planner", "critic", "actor")  # their policy names, in the order in which they speak
-    asks: str = "{question} hint: {said}"  # what a role reads once another has spoken
+    roles: tuple[str, ...] = ("planner", "critic", "actor")  # their policy names, in speaking order
+    asks: str = "{question} hint: {said}"  # prompt of a role after another one has spoken
     max_turns: int = 8  # of the last role, with the environment
 
     origin: ClassVar[Origin] = Origin.POLICY
@@ -36,7 +34,7 @@ class Team(Agent):
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
-            raise ConfigurationError("Team begins at the beginning: use a strategy that does not go on from a middle")
+            raise ConfigurationError("Team starts at the prompt: use a strategy without rollouts continued midway")
         await episode.reset(task)
         said: list[str] = []
         for role in self.roles[:-1]:

@@ -1,4 +1,4 @@
-"""Show a right completion to another task: what demonstrations are worth without their task, for negative controls."""
+"""Negative control of demonstrations: the correct completion of another task."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class DemonstrateAnother(Agent):
-    """The environment's first completion to another of its train tasks, the same one for a task every time; nobody pays
-    it.
-    """
+    """The environment's first completion of another train task, fixed per task; it earns no reward."""
 
     envs: tuple[Environment, ...]
 

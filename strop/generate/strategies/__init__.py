@@ -1,1 +1,1 @@
-"""Which rollouts are made?"""
+"""Strategies: which rollouts of a group are made."""

@@ -1,4 +1,4 @@
-"""The best of several rollouts in place of each: to measure pass@k by `Evaluation.strategy`."""
+"""Best-of-n: the rollout of highest reward in place of each; measures pass@k with `Evaluation.strategy`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class BestOf(Strategy):
-    """For each start `count` independent rollouts are made, and the one of the highest reward is brought.
+    """For each start, sample `count` independent rollouts and return the one of highest reward.
 
-    Of equals the first; one that failed only where all did.
+    Ties go to the first; a failed one is returned only if all failed.
     """
 
-    count: int = 8  # rollouts, of which one is brought
+    count: int = 8  # rollouts, of which one is returned
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -1,4 +1,4 @@
-"""Make every rollout on its own, all at once: plain sampling of a group."""
+"""Independent sampling: all rollouts of a group, concurrently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class Independent(Strategy):
-    """Siblings know nothing of each other."""
+    """Siblings share nothing but the task."""
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(play(start) for start in starts)

@@ -1,5 +1,4 @@
-"""Demonstrations for models that fill masks: behind the end of a completion a canvas is full of ends (LLaDA,
-2502.09992).
+"""Demonstrations for masked diffusion models: completions padded with end tokens to a whole canvas (LLaDA, 2502.09992).
 
 Papers: d1
 """
@@ -19,9 +18,9 @@ from strop.types import Group, Rollout, Start, Turn
 
 @dataclass(frozen=True)
 class Padded(Strategy):
-    """The last token of the last completion again, up to `size` tokens: said by nobody, and learned like the rest.
+    """Repeats the last token of the last completion up to `size` tokens; the padding is trained on like the rest.
 
-    Completions before it stay as they are: what comes behind them is read with no more ends than the policy's own have.
+    Earlier completions stay as they are: a prompt has no more end tokens than the policy's own completions.
     """
 
     inner: Strategy

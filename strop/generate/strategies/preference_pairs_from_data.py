@@ -1,6 +1,4 @@
-"""A pair of completions that a table brings, recited: preferences that were collected before, and nothing is
-sampled.
-"""
+"""Preference pairs from a table: recorded completions, nothing is sampled."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecitedPair(Strategy):
-    """The chosen completion of a row is paid 1, the rejected one 0; a pair too long for the context brings none."""
+    """Reward 1 for a row's chosen completion, 0 for the rejected one; a pair that exceeds the context is dropped."""
 
     def problems(self, run: Run) -> list[str]:
         return [
-            f"{env.name} brings no pairs: each row needs the columns `chosen` and `rejected`; without them, "
-            "pairs=sampled makes pairs of the policy's own rollouts"
+            f"{env.name} has no pairs: each row needs the columns `chosen` and `rejected`; otherwise set pairs=sampled "
+            "to form pairs of the policy's own rollouts"
             for env in run.envs
             if not {CHOSEN, REJECTED} <= columns_of(env.task(0)).keys()
         ]

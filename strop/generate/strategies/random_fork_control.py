@@ -1,4 +1,4 @@
-"""Rollouts that branch off anywhere: what forks where the policy is uncertain are compared with."""
+"""Random forks: negative control of strategies that branch where the policy is uncertain."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class RandomForks(Strategy):
-    """Each start is a root; from `positions` of its tokens, drawn evenly, `branches` rollouts each go on otherwise."""
+    """Each start is a root; from `positions` of its tokens, chosen uniformly, `branches` rollouts each branch off."""
 
-    positions: int = 2  # of a rollout, from which others branch off
+    positions: int = 2  # of a rollout, where others branch off
     branches: int = 2  # from each position
 
     def __post_init__(self) -> None:

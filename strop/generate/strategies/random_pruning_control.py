@@ -1,4 +1,4 @@
-"""The negative control of whoever prunes midway: as many are given up at the same length, and probability says who."""
+"""Random pruning: negative control of strategies that prune rollouts midway; as many are dropped, but at random."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from strop.types import Group, Outcome, Rollout, Start
 
 @dataclass(frozen=True)
 class PrunedAtRandom(Strategy):
-    """Of the rollouts that are unfinished after `at` written tokens a share goes on; the others are given up."""
+    """Of the rollouts unfinished after `at` written tokens, a random share continues; the others are pruned."""
 
     at: int = 16  # written tokens after which all pause
-    keep: float = 0.5  # share of the paused ones that goes on, whoever they are
+    keep: float = 0.5  # share of the paused ones that continues
 
     def __post_init__(self) -> None:
         if self.at < 1 or not 0 < self.keep <= 1:
@@ -42,7 +42,7 @@ class PrunedAtRandom(Strategy):
 
 
 def survivors(count: int, keep: float, key: int) -> list[int]:
-    """Each of `count` with probability `keep`, and always keep * count of them, but for the fraction."""
+    """Random choice: each of `count` with probability `keep`, always keep * count of them up to the fraction."""
     random = np.random.default_rng(key)
     number = int(keep * count + random.random())
     return sorted(random.permutation(count)[:number].tolist())

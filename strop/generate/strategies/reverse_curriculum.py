@@ -1,8 +1,9 @@
-"""R3's starts (2402.05808): rollouts begin within a demonstration, near its end, in its middle, at the prompt.
+"""Reverse curriculum of R3 (2402.05808): rollouts start within a demonstration: near its end, in its middle, at the
+prompt.
 
-Readings: places are evenly spaced over the demonstration's tokens, which needs no line breaks. What is given is read
-and never trained. Mixed, as the paper has it in the end, all places and the bare prompt take turns over the rollouts of
-a run; staged, weights decide: the last place first, the prompt from version `places * every` on.
+Readings: cuts are evenly spaced over the demonstration's tokens, which needs no line breaks. The prefix is not trained
+on. Mixed, as in the paper's final form, all cuts and the bare prompt alternate over the rollouts of a run; staged, the
+weight version decides: the last cut first, the prompt from version `places * every` on.
 Papers: r3
 """
 
@@ -20,14 +21,14 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class ReverseCurriculum(Strategy):
-    """Each start goes on from one of `places` cuts of what `expert` does, or from the prompt; see the fact `shared`.
+    """Each start continues from one of `places` cuts of the expert's rollout, or from the prompt; see fact `shared`.
 
-    The demonstration itself is not brought. Where the environment fails it, all rollouts begin at the prompt.
+    The demonstration itself is not returned. If the environment fails it, all rollouts start at the prompt.
     """
 
     expert: Agent
-    places: int = 5  # at which a demonstration is cut, beside the prompt
-    every: int = 0  # versions for which each place is the only start, the last one first; 0: all take turns
+    places: int = 5  # cuts of a demonstration, besides the prompt
+    every: int = 0  # versions for which each cut is the only start, the last one first; 0: all alternate
 
     def __post_init__(self) -> None:
         if self.places < 1 or self.every < 0:

@@ -1,4 +1,4 @@
-"""Verdicts on known completions, recited: the rollouts from which a language model learns to be a reward model.
+"""Verdicts on recorded completions: rollouts that train a language model as a reward model.
 
 Papers: axiomatic-preference, principled-rlhf, secrets-of-rlhf-ii, goal-conditioned-rm
 """
@@ -21,12 +21,11 @@ from strop.types import Group, IntArray, Rollout, Start
 
 @dataclass
 class RecitedVerdicts(Strategy):
-    """One rollout per completion of a task of `Preferences`, each behind its own completion, one token long.
+    """One rollout per completion of a task of `Preferences`: the verdict after that completion, one token long.
 
-    The best completion is paid 1, the worst 0, those between them in equal steps: who is better is all that losses
-    read.
-    The ids of both verdicts stand in `Turn.aux["verdicts"]`. With `says_completions` the completion is a turn of the
-    rollout, too, for losses that look at the states in which it was written.
+    The best completion has reward 1, the worst 0, those between them equally spaced: losses use only their order.
+    The ids of both verdict words are in `Turn.aux["verdicts"]`. With `says_completions` the completion is a turn of the
+    rollout too, for losses that use its hidden states.
     """
 
     says_completions: bool = False
@@ -52,8 +51,7 @@ class RecitedVerdicts(Strategy):
         if not all(map(has_verdict, said)):
             most = max(len(completion) for completion in completions)
             raise ConfigurationError(
-                f"task {group.task.id}: behind a completion of {most} characters the context has no room for a "
-                f"verdict: set "
-                "a larger context"
+                f"task {group.task.id}: after a completion of {most} characters the context has no room for a "
+                "verdict: set a larger context"
             )
         return [as_verdict(rollout, self._ids, self.says_completions) for rollout in said]

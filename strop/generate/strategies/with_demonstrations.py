@@ -1,4 +1,4 @@
-"""A group with an expert in it: some rollouts are another agent's, beside the policy's own (RL-PLUS, CalibRL, DNO)."""
+"""Groups with demonstrations: some rollouts are an expert's, besides the policy's own (RL-PLUS, CalibRL, DNO)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class Demonstrated(Strategy):
-    """The last `count` rollouts of each group are played by `expert`; all others by the run's own agent."""
+    """`expert` plays the last `count` rollouts of each group; the run's agent plays all others."""
 
     expert: Agent
     count: int = 1  # demonstrations in a group
@@ -22,7 +22,7 @@ class Demonstrated(Strategy):
         own = len(starts) - self.count
         if own < 1:
             raise ConfigurationError(
-                f"{self.count} of {len(starts)} rollouts are the expert's, need at least 1 more (set group_size)"
+                f"{self.count} of {len(starts)} rollouts are the expert's, need at least 1 more: set group_size"
             )
         agents = [None] * own + [self.expert] * self.count
         return await together(play(start, agent) for start, agent in zip(starts, agents, strict=True))

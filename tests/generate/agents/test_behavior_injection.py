@@ -67,7 +67,7 @@ def test_the_env_accepts_what_is_shown_and_a_rejected_one_is_refused(tmp_path: P
         assert paid == (1.0,) and " no " in dialogue.turns[-1].message.content
     wrong = Wrong(2)
     dialogue = policy_of(folder, Recording([])).dialogue(wrong.task(0), Start("0/0", 1))
-    with pytest.raises(ConfigurationError, match="pays its own demonstration 0, need at least 1"):
+    with pytest.raises(ConfigurationError, match="own demonstration earns only 0, need at least 1"):
         run_virtually(agent.rollout(wrong.task(0), dialogue, wrong.episode()))
     with pytest.raises(ConfigurationError, match=r"explore 1\.5 and exploit 0\.25"):
         Injected(Demonstrate(), 1.5)

@@ -140,7 +140,7 @@ def test_a_context_without_room_ends_the_talk(tmp_path: Path) -> None:
 def test_it_does_not_go_on_from_the_middle_and_refuses_what_cannot_be(tmp_path: Path) -> None:
     rollout, _, _ = debated(tmp_path, ["4|", "4|"])
     policy = policy_of(tmp_path, Recording(["4|"]))
-    with pytest.raises(ConfigurationError, match="begins at the beginning"):
+    with pytest.raises(ConfigurationError, match="starts at the prompt"):
         run(play(Debate(), Sums(), policy.dialogue(TASK, replace(START, turns=rollout.turns))))
     with pytest.raises(ConfigurationError, match="rounds >= 1"):
         Debate(rounds=0)

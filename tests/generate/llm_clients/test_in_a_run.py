@@ -132,13 +132,13 @@ def test_the_policy_is_asked_as_it_stands_and_as_it_began(tmp_path: Path) -> Non
     def heard(llm_client: LLMClient, text: str = "1+1=?") -> str:
         return asyncio.run(llm_client.ask([Message("user", text)], sampling, 3))
 
-    with pytest.raises(LLMClientError, match="before it was met"):
+    with pytest.raises(LLMClientError, match="not connected yet"):
         heard(itself)
     for each in inside((itself, beginning), Meets):
         each.meet(policy)
     assert [heard(itself), heard(beginning), heard(itself)] == ["0", "then", "1"]
     assert "1+1=?" in now.prompts[0] and itself.num_generated == 4 and beginning.num_generated == 5
-    with pytest.raises(LLMClientError, match=rf"a question of \d+ tokens, and context={policy.context}: set it higher"):
+    with pytest.raises(LLMClientError, match=rf"a question of \d+ tokens exceeds context={policy.context}: increase"):
         heard(itself, "1+1=?" * policy.context)
 
 

@@ -102,7 +102,7 @@ def test_bad_input_is_told(tmp_path: Path) -> None:
         ReverseCurriculum(Demonstrate(), every=-1)
     with pytest.raises(ConfigurationError, match=r"Completions has no demonstrate\(\), so nothing can be shown"):
         played(tmp_path, ReverseCurriculum(Demonstrate(), 3), 4, env=Completions(1))
-    with pytest.raises(ConfigurationError, match="pays its own demonstration 0, need at least 1"):
+    with pytest.raises(ConfigurationError, match="own demonstration earns only 0, need at least 1"):
         played(tmp_path, ReverseCurriculum(Demonstrate(least=1.0), 3), 4)
     with pytest.raises(ValueError, match="after 4 written tokens of a rollout that has 3"):
         cut([turn(2), turn(1)], 4)
@@ -126,6 +126,6 @@ def test_in_a_run_given_tokens_are_heard_once_and_never_trained(tmp_path: Path) 
         assert begun == [shown.turns[0].tokens[:at].tolist() for at in cuts]
     assert sorted(found.heard) == sorted(each.completion for each in found.rollouts.values())
     assert found.row["share/branched"] == pytest.approx(2 / 3) and 0 < found.row["fact/shared"] < 1
-    with pytest.raises(ConfigurationError, match="pays its own demonstration 0, need at least 1"):
+    with pytest.raises(ConfigurationError, match="own demonstration earns only 0, need at least 1"):
         wrong = (Hearing(Arithmetic(2), is_right=False),)
         flown(model, tmp_path / "other.db", strategy, Counting(lambda prompt, key: "7"), envs=wrong)

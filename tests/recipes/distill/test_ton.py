@@ -81,7 +81,7 @@ class Wrong(Arithmetic):
 def test_a_demonstration_that_the_env_rejects_is_refused(folder: Path) -> None:
     for share in (0.0, 1.0):
         with pytest.raises(
-            ConfigurationError, match=r"of arithmetic:2: its environment pays its own demonstration 0, need at"
+            ConfigurationError, match=r"of arithmetic:2: the environment.s own demonstration earns only 0, need at"
         ):
             shown(folder, ThoughtDropout(Demonstrate(least=1.0), share), ENV.task(0), Wrong(2))
 

@@ -1,4 +1,4 @@
-"""Loop of an agent over the turns of an episode: from its start, after a replay, with messages of peers."""
+"""Loop of an agent over the turns of an episode: from the start, after a replay, or after messages of other roles."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from strop.roles import Dialogue, Episode
 from strop.text.sanitize import quoted
 from strop.types import Message, Observation, Task
 
-# A talk with an environment, turn by turn: what agents do once they have said what they say before.
-
 
 async def acted(
     dialogue: Dialogue, episode: Episode, max_turns: int, before: Sequence[Observation] = ()
 ) -> list[Observation]:
-    """Completion and hear until the environment ends it, the context is full, or `max_turns` are over, `before` among
-    them.
+    """Alternate completions and answers until the environment ends the episode, the context is full, or there were
+    `max_turns` turns, those of `before` included.
     """
     answers = list(before)
 
@@ -33,22 +31,21 @@ async def acted(
 
 
 def payments(answers: Sequence[Observation], num_asides: int = 0) -> tuple[float, ...]:
-    """What the environment paid for each turn, nothing for what was said aside before; empty where it never pays."""
+    """Reward of each turn, with 0 for side conversations before; empty if the environment never pays."""
     if all(answer.reward is None for answer in answers):
         return ()
     return (*[0.0] * num_asides, *(answer.reward or 0.0 for answer in answers))
 
 
-# Rollouts that were begun: how a new episode comes to where they stand.
+# Rollouts with earlier turns: replay of these turns in a new episode.
 
 
 async def where_it_stands(
     task: Task, dialogue: Dialogue, episode: Episode, must_go_on: bool = False
 ) -> list[Observation]:
-    """Takes the turns that are there already, and lets the dialogue hear what the environment says to the last of them.
+    """Replay the turns that exist already; the dialogue then reads the environment's answer to the last of them.
 
-    An environment that ends before that, or there though it `must_go_on`, is not the one in which these turns were
-    taken.
+    An environment that ends earlier, or at the last turn with `must_go_on`, is not the one of these turns: an error.
     """
     await episode.reset(task)
     answers, turns = list[Observation](), dialogue.turns
@@ -56,18 +53,18 @@ async def where_it_stands(
         answers.append(await episode.step(turn.message))
         if answers[-1].done and (must_go_on or len(answers) < len(turns)):
             raise EnvironmentFailed(
-                f"it ended after {len(answers)} of {len(turns)} turns after which it had gone on before"
+                f"it ended after {len(answers)} of {len(turns)} replayed turns, where it had continued before"
             )
     if answers and not answers[-1].done:
         dialogue.hear(answers[-1].messages)
     return answers
 
 
-# A question with what others said about it behind: how roles of one rollout hear of each other.
+# Messages of other roles after the question.
 
 
 def told_by_others(task: Task, said: Sequence[str], asks: str = "{question} hint: {said}") -> tuple[Message, ...]:
-    """The task's messages; the last one is asked as `asks` says, where anything was said."""
+    """The task's messages; if others have spoken, the last one is formatted by `asks`."""
     words = " ".join(quoted(each.replace(OPEN, " ").replace(CLOSE, " ")).strip() for each in said)
     if not words:
         return task.messages

@@ -1,4 +1,4 @@
-"""Questions to the policy outside of its task."""
+"""Questions to the policy outside of its task, e.g. to reflect, to extract or to judge."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from strop.generate.policy import Policy
 from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Origin, Sampling, Task
 
-# One completion and no environment: the policy is asked something (to reflect, to extract, to judge), and nobody checks
-# it.
+# As a rollout: one completion without an environment.
 
 
 @dataclass(frozen=True)
 class OneCompletion(Agent):
-    """Reads what its start says in place of the task, and completions once.
+    """One completion of the start's messages, in place of the task's.
 
-    Its rollouts are GUIDED: they say nothing about how hard the task is.
+    Its rollouts are GUIDED: they do not count for the task's pass rate.
     """
 
     origin: ClassVar[Origin] = Origin.GUIDED
@@ -30,19 +29,19 @@ class OneCompletion(Agent):
         return ()
 
 
-# A policy that is asked a question outside of any rollout: nothing of what it says is trained on.
+# As an engine request outside of any rollout: nothing is trained on.
 
 
 async def answer_of(
     policy: Policy | None, messages: Sequence[Message], sampling: Sampling, key: int
 ) -> tuple[str, int]:
-    """What its engine answers, and in how many tokens; within the room that its context leaves."""
+    """The engine's answer and its number of tokens, within the context's limit."""
     if policy is None:
-        raise LLMClientError("the policy is asked before it was met: it answers only where the run's engine is")
+        raise LLMClientError("the policy is not connected yet: it answers only within a run")
     prompt = policy.template.opening(messages)
     room = policy.context - len(prompt)
     if room < 1:
-        raise LLMClientError(f"a question of {len(prompt)} tokens, and context={policy.context}: set it higher")
+        raise LLMClientError(f"a question of {len(prompt)} tokens exceeds context={policy.context}: increase context")
     with policy.busy:
         written = await policy.engine.sample(prompt, replace(sampling, max_tokens=min(sampling.max_tokens, room)), key)
     return policy.template.text(written.tokens), len(written.tokens)

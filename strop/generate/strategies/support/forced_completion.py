@@ -1,4 +1,4 @@
-"""One word said in place of the policy, by whoever knows what it ought to say."""
+"""Forced completion: one known word in place of the policy's."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class Saying(Agent):
-    """Says `word` and is paid what its speaker knows; the environment is not asked.
+    """Completes with `word` and the reward `paid`; the environment is not used.
 
-    Where it says `before` first, be it nothing, it is asked for the word afterwards, as
-    `environments/judging/verdict_questions.py` has it.
+    If `before` is set, even to an empty string, that text is said first and the question for the word follows, as in
+    `environments/judging/verdict_questions.py`.
     """
 
     word: str

@@ -9,23 +9,23 @@ from strop.generate.turn_ops import by_nobody
 from strop.roles import Player
 from strop.types import Message, Origin, Rollout, Task
 
-# A task with a word before its question, which says how to go about it.
+# Task with an instruction word before its question.
 
 
 def worded(task: Task, word: str) -> tuple[Message, ...]:
-    """Its messages, as the bundled model has seen such words."""
+    """Its messages with the word in the format known to the bundled model."""
     *before, last = task.messages
     return (*before, replace(last, content=f"{word}: {last.content}"))
 
 
-# A rollout told again: the same completions behind other messages, for losses that read them both ways.
+# Twin of a rollout: the same completions after another prompt, for losses that use both.
 
 
 def twin(rollout: Rollout, messages: Sequence[Message], play: Player) -> Rollout:
-    """A copy behind these messages, REPLAYED, with an id of its own and the rollout as its parent.
+    """Copy of a rollout after these messages: REPLAYED, with its own id and the rollout as its parent.
 
-    Its tokens were sampled in the rollout and are counted there: here no weights wrote them. The order of calls decides
-    its id, so make twins when all rollouts are played.
+    Its tokens were sampled in the rollout and are counted there: here they have no version. Ids depend on the order of
+    calls, so make twins after all rollouts are done.
     """
     told = play.retold(rollout, messages)
     turns = tuple(by_nobody(turn) for turn in told.turns)
