@@ -40,7 +40,7 @@ FIX = {
     "observe/examine.py": "observe/examine.py",  # every module of health/ is a rule
     "generate/guided_decoding.py": "generate/guided_decoding.py",
     "generate/llm_clients/openai_endpoint.py": "generate/llm_clients/openai_endpoint.py",
-    "generate/llm_clients/scripted.py": "generate/llm_clients/scripted.py",
+    "generate/llm_clients/without_model.py": "generate/llm_clients/without_model.py",
     "generate/llm_clients/support/http_post.py": "generate/llm_clients/support/http_post.py",
     "generate/serve/ask_requests.py": "generate/serve/ask_requests.py",
     "generate/serve/rollout_access.py": "generate/serve/rollout_access.py",

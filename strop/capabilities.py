@@ -1,6 +1,6 @@
-"""What only some parts can do: protocols that are asked for by `isinstance`, and how to look through wrappers.
+"""Capabilities of parts: optional protocols checked by `isinstance`, and the traversal of nested parts.
 
-A part inside another one keeps its abilities and facts: nothing has to be forwarded, so nothing can be forgotten.
+A wrapper keeps the capabilities of the part inside it without forwarding them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kind = TypeVar("Kind")
 
 @runtime_checkable
 class Remembers(Protocol):
-    """Its memory belongs in a checkpoint; the state is plain JSON data."""
+    """Part with state that belongs in a checkpoint, as plain JSON data."""
 
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
@@ -33,7 +33,7 @@ class Remembers(Protocol):
 
 @runtime_checkable
 class Stores(Protocol):
-    """Too large for JSON: it writes and reads a folder of its own."""
+    """Part with state too large for JSON: it saves and restores a folder of its own."""
 
     def save(self, folder: Path) -> None: ...
     def resume(self, folder: Path) -> None: ...
@@ -41,98 +41,98 @@ class Stores(Protocol):
 
 @runtime_checkable
 class Observes(Protocol):
-    """Shown every scored group once, kept or not."""
+    """Part that is shown every scored group once, kept or not."""
 
     def observe(self, group: Group) -> None: ...
 
 
 @runtime_checkable
 class Learns(Protocol):
-    """Taught once per step with the groups of the batch, after advantage was given and weights moved."""
+    """Part that learns once per step from the groups of the batch, after advantages and optimizer steps."""
 
     def learn(self, groups: Sequence[Group]) -> Metrics: ...
 
 
 @runtime_checkable
 class Teaches(Protocol):
-    """Lets what it holds learn itself, from other groups or at another time; anything else learns by itself."""
+    """Part that trains the learners inside it itself; without this, every learner is trained by the run."""
 
     teaches: ClassVar[bool]
 
 
 @runtime_checkable
 class Meets(Protocol):
-    """Is introduced to the policy before the first rollout."""
+    """Part that receives the policy before the first rollout."""
 
     def meet(self, policy: Policy) -> None: ...
 
 
 @runtime_checkable
 class Keeps(Protocol):
-    """Keeps a file of its own in the run's folder, from the first step to the last and through every resume."""
+    """Part that keeps a file in the run folder, from the first step to the last and across resumes."""
 
     def keep_in(self, folder: Path) -> None: ...
 
 
 @runtime_checkable
 class TakesOffers(Protocol):
-    """A sampler that takes tasks which were written during the run."""
+    """Sampler that accepts tasks generated during the run."""
 
     def offer(self, task: Task) -> None: ...
 
 
 @runtime_checkable
 class Repeats(Protocol):
-    """A sampler that tries a task again on purpose, perhaps several times at once."""
+    """Sampler that repeats tasks on purpose, possibly several times at once."""
 
     repeats: ClassVar[bool]
 
 
 @runtime_checkable
 class Refuses(Protocol):
-    """Says what of a run it cannot work with."""
+    """Part that lists what it cannot work with in a run."""
 
     def problems(self, run: Run) -> list[str]: ...
 
 
 @runtime_checkable
 class Closes(Protocol):
-    """Holds more than memory."""
+    """Part with resources to release."""
 
     async def close(self) -> None: ...
 
 
 @runtime_checkable
 class Multiplies(Protocol):
-    """Says what kind of numbers its model's layers multiply."""
+    """Part that declares the number format of its model's matrix products."""
 
     products: str
 
 
 @runtime_checkable
 class Typed(Protocol):
-    """Holds weights in one type."""
+    """Part whose weights have one dtype."""
 
     dtype: str
 
 
 @runtime_checkable
 class OnDevice(Protocol):
-    """Holds tensors on one device."""
+    """Part whose tensors are on one device."""
 
     device: str
 
 
 @runtime_checkable
 class Hurries(Protocol):
-    """An engine that can decode the requests of these keys alone until they are done."""
+    """Engine that can decode only the requests of given keys until they are done."""
 
     def hurry(self, keys: Sequence[int]) -> None: ...
 
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """Says how many tokens it sampled, as far as it knows: an engine, or an LLM client that asks a model."""
+    """Engine or LLM client that counts the tokens it sampled; None where the count is unknown."""
 
     @property
     def num_generated(self) -> int | None: ...
@@ -140,35 +140,37 @@ class CountsTokens(Protocol):
 
 @runtime_checkable
 class TellsStacks(Protocol):
-    """Has processes of its own and can say what they are doing."""
+    """Part with processes of its own that can report their stacks."""
 
     def stacks(self) -> str: ...
 
 
 @runtime_checkable
 class Settles(Protocol):
-    """Plans its memory after all other parts have allocated theirs."""
+    """Part that plans its memory after all other parts have allocated theirs."""
 
     def settle(self) -> None: ...
 
 
 @runtime_checkable
 class Lends(Protocol):
-    """A trainer whose weights may be read in place, for only adapters beside them learn; None where that cannot be."""
+    """Trainer whose weights can be read in place because only adapters are trained; `lend` returns None where it
+    cannot.
+    """
 
     def lend(self) -> Loan | None: ...
 
 
 @runtime_checkable
 class Borrows(Protocol):
-    """Can read a trainer's weights in place, an engine or another trainer; answers whether it will, once opened."""
+    """Engine or trainer that can read another trainer's weights in place; `borrow` returns whether it will once opened."""
 
     def borrow(self, lent: Loan | None) -> bool: ...
 
 
 @runtime_checkable
 class Streams(Protocol):
-    """A trainer that takes a batch in parts."""
+    """Trainer that takes a batch in parts."""
 
     def accumulate(self, batches: Sequence[Batch], objective: Objective, mass: float = 1.0) -> None: ...
     def finish(self, mass: float = 1.0) -> Metrics: ...
@@ -176,72 +178,72 @@ class Streams(Protocol):
 
 @runtime_checkable
 class Weighs(Protocol):
-    """A reduction that says what a part of a batch weighs in the whole."""
+    """Reduction that knows the share of a part of a batch in the whole."""
 
     def mass(self, groups: Sequence[Group]) -> float: ...
 
 
 @runtime_checkable
 class Demonstrates(Protocol):
-    """An episode that also knows the right next completion, for supervised training."""
+    """Episode that knows the correct next completion, for supervised training."""
 
     def demonstrate(self) -> Message: ...
 
 
 @runtime_checkable
 class Hints(Protocol):
-    """An environment that can say how the working of a task begins."""
+    """Environment that can give the first steps of a task's solution."""
 
     def hint(self, task: Task, steps: int = 1) -> str: ...
 
 
 @runtime_checkable
 class Relates(Protocol):
-    """An environment that can make another task of the same scenario, on the same side of the split."""
+    """Environment that can make another task of the same scenario, on the same side of the train/held-out split."""
 
     def relative(self, task: Task, key: int) -> Task: ...
 
 
 @runtime_checkable
 class ReadsCalls(Protocol):
-    """An environment that finds calls in completions by itself, beside those of tools that somebody else put there."""
+    """Environment that parses tool calls in completions itself, besides those of added tools."""
 
     reads_calls: ClassVar[bool]
 
 
 @runtime_checkable
 class Dated(Protocol):
-    """An environment that changes while the policy learns: what a rollout finds depends on where it starts."""
+    """Environment that changes during training: the episode depends on the version at which the rollout starts."""
 
     def at(self, start: Start) -> Episode: ...
 
 
 @runtime_checkable
 class Opens(Protocol):
-    """A reward that loads something before the first rollout's clock runs."""
+    """Reward that loads resources before the first rollout's deadline starts."""
 
-    def open(self) -> None: ...
+    def open_resources(self) -> None: ...
 
 
 @runtime_checkable
 class Sends(Protocol):
-    """What it holds works in another process: it is described here, and can be asked nothing."""
+    """Part whose contents run in another process: this object only describes them and cannot be called."""
 
     sends: ClassVar[bool]
 
 
 @runtime_checkable
 class Loads(Protocol):
-    """Holds a network of its own that begins as the run's model: a pass-rate estimator, a sampler, a strategy."""
+    """Part with a network that starts from the run's model: a pass-rate estimator, sampler, strategy or agent."""
 
-    def open(self, model: Path, seed: int) -> None: ...
+    def load_model(self, model: Path, seed: int) -> None: ...
 
 
-# ---- looking through wrappers
+# ---- traversal of nested parts
 
 
 def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every mechanism within a value, itself first, with the path that leads to it."""
+    """Every dataclass within a value with its path, the value itself first."""
     if isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from parts(item, f"{path}.{index}")
@@ -253,12 +255,12 @@ def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def inside(value: Any, kind: type[Kind]) -> list[Kind]:
-    """Every part of this role or ability within a value, itself first, each once."""
+    """All parts of this role or capability within a value, itself first, each once."""
     return list({id(part): part for _, part in parts(value) if plays(part, kind)}.values())
 
 
 def outermost(value: Any, kind: type[Kind]) -> list[tuple[str, Kind]]:
-    """Those that stand in no other of the same ability, nor in one that sends: what it holds is then its own affair."""
+    """Parts with this role or capability that are not inside another such part, nor inside one that `Sends`."""
     found: list[tuple[str, Kind]] = []
     closed: list[str] = []
     for path, part in parts(value):
@@ -272,7 +274,7 @@ def outermost(value: Any, kind: type[Kind]) -> list[tuple[str, Kind]]:
 
 
 def learners_in(value: Any) -> list[Learns]:
-    """Those within a value, inside others too, but for what a part teaches itself or has sent away."""
+    """All learners within a value, except those inside a part that `Teaches` or `Sends`."""
     found: dict[int, Learns] = {}
     closed: list[str] = []
     for path, part in parts(value):
@@ -286,12 +288,12 @@ def learners_in(value: Any) -> list[Learns]:
 
 
 def plays(part: Any, kind: type) -> bool:
-    """Whether a part names this role as its base, or has this ability."""
+    """Whether a part has this role as a base class, or this capability."""
     return isinstance(part, kind) if kind.__module__ == __name__ else kind in type(part).__mro__
 
 
 def generated(engine: Any) -> int | None:
-    """Tokens sampled, by all engines that say how many."""
+    """Number of sampled tokens, summed over all engines that count them; None where none does."""
     told = [part.num_generated for _, part in outermost(engine, CountsTokens)]
     return sum(count or 0 for count in told) if told else None
 

@@ -1,4 +1,4 @@
-"""Errors a user can act on: each says what is wrong, with the numbers, and what would be right."""
+"""Exceptions of strop: each message says what is wrong, with the numbers, and what to change."""
 
 from __future__ import annotations
 
@@ -7,74 +7,74 @@ from collections.abc import Iterable
 
 
 class StropError(Exception):
-    """Shown without a traceback."""
+    """Error that is shown without a traceback."""
 
 
 class ConfigurationError(StropError):
-    """A run that cannot work, refused before anything starts."""
+    """Run that cannot work, refused before it starts."""
 
 
 class ModelError(StropError):
-    """A model folder that cannot be used."""
+    """Unusable model folder."""
 
 
 class DataError(StropError):
-    """A task file that cannot be read, with file and line."""
+    """Unreadable task file, with file and line."""
 
 
 class RewardError(StropError):
-    """A reward that broke its contract."""
+    """Reward that returned something invalid."""
 
 
 class EpisodeError(StropError):
-    """A step or reset that the state of its episode does not allow; nothing is paid for it."""
+    """Step or reset that the episode's state does not allow; no reward is paid for it."""
 
 
 class LLMClientError(StropError):
-    """Somebody who was asked for advice did not answer; whatever asked goes without."""
+    """LLM client that did not answer; the caller continues without the answer."""
 
 
 class UnreadVerdictError(LLMClientError):
-    """A judge's answer in which nothing is certainly its own verdict."""
+    """Judge answer without a recognizable verdict."""
 
 
 class StarvationError(StropError):
-    """No batch can be filled; says which gate dropped what."""
+    """No batch can be filled; the message lists what each gate dropped."""
 
 
 class CheckpointError(StropError):
-    """A checkpoint that is cut short or changed."""
+    """Truncated or modified checkpoint."""
 
 
 class DeliveryError(StropError):
-    """An engine samples from other weights than the published ones."""
+    """Engine that samples from other weights than the published ones."""
 
 
 class EngineError(StropError):
-    """An engine is lost for good; says how often it was started again and what it said last."""
+    """Engine that is permanently lost; the message has the number of restarts and its last error."""
 
 
 class RankError(StropError):
-    """A rank of the trainer died or hung; says which, with its last words."""
+    """Trainer rank that died or hung; the message has its number and its last output."""
 
 
 class NumericsError(StropError):
-    """The loss or a gradient is not finite; the weights were not touched."""
+    """Loss or gradient that is not finite; the weights were not changed."""
 
 
 class BusyError(StropError):
-    """Another process uses this run folder."""
+    """Run folder that another process uses."""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint for a mistyped name."""
+    """Hint for a mistyped name."""
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
     return f"did you mean {' or '.join(close)}?" if close else f"valid: {', '.join(names)}"
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error within a group of them."""
+    """First exception within nested exception groups."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -50,7 +50,7 @@ def test_trains_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "grpo step 2/2" in capsys.readouterr().out
     assert train(summary["folder"], quiet=True)["steps"] == 2
     assert capsys.readouterr().out == ""
-    with pytest.raises(ConfigurationError, match="is no run folder"):
+    with pytest.raises(ConfigurationError, match="is not a run folder"):
         train(tmp_path / "nothing")
 
 

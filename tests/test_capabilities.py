@@ -1,10 +1,12 @@
-"""Looking through wrappers: abilities are found within, but not where a part works in another process."""
+"""Traversal of nested parts: capabilities are found inside wrappers, but not in parts that run in another process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
+from strop import capabilities
 from strop.capabilities import Closes, Settles, generated, learners_in, outermost
 from strop.generate.engines.scripted import Scripted
 from strop.placement.process_engine import LocalProcess
@@ -72,3 +74,14 @@ def test_whoever_learns_hides_nobody_who_does_but_those_it_teaches() -> None:
     assert learners_in(outer) == [outer, inner] and learners_in((inner, outer)) == [inner, outer]
     assert learners_in(Plain(teacher)) == [teacher]
     assert learners_in((RayActor(inner), outer)) == [outer, inner], "what is sent away learns there"  # type: ignore[arg-type]
+
+
+def test_no_two_capabilities_are_matched_by_the_same_methods() -> None:
+    """`isinstance` compares names of members alone, so equal names would make one protocol match the other's parts."""
+    protocols = {
+        name: frozenset(each for each in {**vars(kind), **kind.__annotations__} if not each.startswith("_"))
+        for name, kind in vars(capabilities).items()
+        if getattr(kind, "_is_runtime_protocol", False) and kind.__module__ == capabilities.__name__
+    }
+    assert len(protocols) > 25 and all(protocols.values())
+    assert not [pair for pair in combinations(protocols, 2) if protocols[pair[0]] == protocols[pair[1]]]

@@ -144,7 +144,7 @@ def test_experiments_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest
 def test_fields_of_the_setting_that_all_arms_begin_with() -> None:
     assert setting_of(["device=cuda", "threads=2"]) == Setting(device="cuda", threads=2)
     for word in ("devise=cuda", "seed=3", "device"):
-        with pytest.raises(ConfigurationError, match="is no field of a setting"):
+        with pytest.raises(ConfigurationError, match="a setting has no field"):
             setting_of([word])
 
 
@@ -248,7 +248,7 @@ def test_a_whole_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert kept is not None
     words: tuple[Any, ...] = (str(plan.experiment.path), [], 2, 0, None, plan.runs, 2)
     run_effect(*words, False)  # all runs are there: nothing is run again
-    assert "replaced by this one only with --overwrite" in capsys.readouterr().out
+    assert "--overwrite replaces it" in capsys.readouterr().out
     assert json.loads(kept.read_text())["tokens"] == 61
     assert json.loads((plan.root / "alpha.json").read_text())["means"] == result["means"]
     run_effect(*words, True)

@@ -23,7 +23,7 @@ from strop.generate.policy import rollout_key
 from strop.generate.turn_ops import as_prefix, cut
 from strop.pipeline import train
 from strop.roles import Budget, Gate, PassRateEstimator, Player, Reward, Sampler, Strategy, TaskGenerator
-from strop.training.comparison_groups import families, optimizer_steps
+from strop.training.comparison_groups import comparison_groups, optimizer_steps
 from strop.types import GateResult, Group, Origin, Outcome, Rollout, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually
@@ -228,8 +228,8 @@ def test_counts_do_not_depend_on_order_and_count_only_own_rollouts() -> None:
 def test_families_are_compared_among_themselves() -> None:
     group = make_group([1.0, 0.0, 1.0, 1.0])
     for rollout, family in zip(group.rollouts, ("", "hinted", "hinted", ""), strict=True):
-        rollout.family = family
-    found = families([group, make_group([1.0], number=1)])
+        rollout.comparison_group = family
+    found = comparison_groups([group, make_group([1.0], number=1)])
     assert [(each.number, [t.reward for t in each.rollouts]) for each in found] == [
         (0, [1.0, 1.0]),
         (0, [0.0, 1.0]),
@@ -240,8 +240,8 @@ def test_families_are_compared_among_themselves() -> None:
 def test_a_family_of_which_nothing_counts_is_no_step() -> None:
     group = make_group([1.0, 0.0, 0.0, 0.0], failed=[2], pruned=[3])
     for rollout in group.rollouts[2:]:
-        rollout.family = "hinted"
-    found = families([group, make_group([1.0], number=1)])
+        rollout.comparison_group = "hinted"
+    found = comparison_groups([group, make_group([1.0], number=1)])
     assert [(each.number, [t.id for t in each.rollouts]) for each in found] == [(0, ["0-0", "0-1"]), (1, ["1-0"])]
     assert [[each.number for each in part] for part in optimizer_steps(found, 2)] == [[0], [1]]
 

@@ -58,7 +58,7 @@ class ConstantPay:
         is_partly = self.mean >= _PARTLY and self.tasks >= least and not self.is_prompt
         # of few tasks a few may be luck: no run is refused because the machine was busy
         is_sure = not self.is_cut or wilson_low(self.paid, self.probed) > slack
-        return self.tasks > 0 and (self.paid >= least and is_sure or is_partly)
+        return self.tasks > 0 and ((self.paid >= least and is_sure) or is_partly)
 
     def told(self) -> str:
         if self.paid:

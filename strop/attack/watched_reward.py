@@ -37,11 +37,11 @@ class WatchedReward(Reward):
     def weight(self) -> float:
         return self.inner.weight
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Watch from before anything of the reward is loaded."""
         _watch(self.journal)
         for _, part in outermost(self.inner, Opens):
-            part.open()
+            part.open_resources()
 
     def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
         return self.inner(group)

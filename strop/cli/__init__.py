@@ -1,6 +1,6 @@
-"""The command `strop`: what can be asked, and how errors are told. The work stands in one file per subcommand.
+"""Command line `strop`: subcommands, their options, and error output. Each subcommand has a file of its own.
 
-Nothing heavy is imported before a subcommand needs it, so that `strop --help` answers at once.
+Heavy modules are imported inside the subcommands, so that `strop --help` answers at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strop.errors import BusyError, ConfigurationError, DataError, ModelError, S
 _REFUSALS = (ConfigurationError, ModelError, DataError, BusyError)  # nothing was started
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
@@ -28,16 +28,16 @@ def _say_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is.")]
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")]
 
 
 @app.callback()
 def _strop(version: Version = False) -> None:
-    """What can be asked before any command."""
+    """Options before any command."""
 
 
 def _completed(incomplete: str) -> list[str]:
-    """Recipes that begin so."""
+    """Recipe names with this prefix, for shell completion."""
     from strop.catalogue.record import recipe_files
 
     return sorted(name for name in recipe_files() if name.startswith(incomplete))
@@ -48,41 +48,45 @@ def train(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[RECIPE] [FIELD=VALUE ...]", autocompletion=_completed)
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="Of the run folder.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the run folder.")] = "",
     runs: Runs = Path("runs"),
-    resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Resume a run.")] = None,
     changed_anyway: Annotated[
-        bool, typer.Option("--changed-anyway", help="With --resume: although its data, code or model changed.")
+        bool, typer.Option("--changed-anyway", help="With --resume: resume even if data, code or model changed.")
     ] = False,
     trust: Trust = False,
-    track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; several joined by ,")] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
-    place: Annotated[str, typer.Option("--place", help="Where engines compute: inline, process or ray.")] = "inline",
-    engines: Annotated[int, typer.Option("--engines", min=1, help="How many, where they are placed.")] = 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, show the run, start nothing.")] = False,
+    track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; comma-separated.")] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False,
+    place: Annotated[str, typer.Option("--place", help="Where engines run: inline, process or ray.")] = "inline",
+    engines: Annotated[
+        int, typer.Option("--engines", min=1, help="Number of engines with --place process or ray.")
+    ] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything and print the run; start nothing.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
-    """Train a model: `strop train grpo steps=50 env=compose:1`. Lists recipes and their fields with --help."""
+    """Train a model: `strop train grpo steps=50 env=compose:1`. --help lists recipes and their fields."""
     from strop.cli.fields.arguments import parse_words, refuse_mistyped
 
-    wish = parse_words(words or [])
-    if wish.wants_help:
-        _show_help(wish.recipe if wish.names_recipe else "")
+    typed = parse_words(words or [])
+    if typed.wants_help:
+        _show_help(typed.recipe if typed.names_recipe else "")
         return
     if resume is None:
-        refuse_mistyped(wish)
-    from strop.cli.commands.train import StartedAs, resume_run, start_run
+        refuse_mistyped(typed)
+    from strop.cli.commands.train import StartOptions, resume_run, start_run
 
     if resume is not None:
-        moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
-        code = resume_run(resume, [*(words or []), *moved], quiet, changed_anyway, trust, dry_run)
+        placed = [f"--place {place}"] if place != "inline" or engines > 1 else []
+        code = resume_run(resume, [*(words or []), *placed], quiet, changed_anyway, trust, dry_run)
     else:
-        code = start_run(wish, StartedAs(name, runs, track, place, engines, dry_run, trust), quiet)
+        code = start_run(typed, StartOptions(name, runs, track, place, engines, dry_run, trust), quiet)
     raise typer.Exit(code)
 
 
 def _show_help(recipe: str) -> None:
-    """Of `strop train`: the fields of a recipe, or the recipes."""
+    """Print the help of `strop train`: the fields of a recipe, or the list of recipes."""
     if recipe:
         from strop.cli.fields.field_help import show_fields
 
@@ -98,22 +102,25 @@ def evaluate(
     model: Model = "pocket",
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", "-w", help="`arithmetic:3`; several joined by + or repeated. Default: those of the run."),
+        typer.Option("--env", "-w", help="`arithmetic:3`; join several with + or repeat. Default: those of the run."),
     ] = None,
-    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks of each environment.")] = 64,
-    rollouts: Annotated[int, typer.Option("--rollouts", min=0, help="Per task; 0: as many as the largest k.")] = 0,
-    k: Annotated[str, typer.Option("--k", help="Which pass@k, joined by commas.")] = "1,4",
+    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks per environment.")] = 64,
+    rollouts: Annotated[int, typer.Option("--rollouts", min=0, help="Rollouts per task; 0: the largest k.")] = 0,
+    k: Annotated[str, typer.Option("--k", help="Values of k for pass@k, comma-separated.")] = "1,4",
     temperature: Annotated[
-        float | None, typer.Option("--temperature", min=0.0, help="Default: that of the run, or 1.")
+        float | None, typer.Option("--temperature", min=0.0, help="Default: the run's, or 1.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Of one completion. Default: that of the run, or 64.")
+        int | None, typer.Option("--max-tokens", min=1, help="Limit per completion. Default: the run's, or 64.")
     ] = None,
-    against: Annotated[str, typer.Option("--against", metavar="MODEL", help="Another one, on the same tasks.")] = "",
+    against: Annotated[
+        str, typer.Option("--against", metavar="MODEL", help="Second model, compared on the same tasks.")
+    ] = "",
     plan: Annotated[
-        float, typer.Option("--plan", min=0.0, max=100.0, help="Points: how many tasks show such a difference.")
+        float,
+        typer.Option("--plan", min=0.0, max=100.0, help="Points; prints how many tasks detect such a difference."),
     ] = 0.0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Held-out tasks that the run never measured.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Use held-out tasks that the run never measured.")] = False,
     trust: Trust = False,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -122,22 +129,22 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """avg@k, maj@k and pass@k with 95% intervals on held-out tasks, by environment and level."""
-    from strop.cli.commands.evaluate import Question, evaluate_model
+    from strop.cli.commands.evaluate import EvaluationRequest, evaluate_model
 
     how = (temperature, max_tokens, seed, threads, device, against, plan, fresh, trust)
-    evaluate_model(Question(model, tuple(env or ()), tasks, rollouts, k, *how), as_json)
+    evaluate_model(EvaluationRequest(model, tuple(env or ()), tasks, rollouts, k, *how), as_json)
 
 
 @app.command()
 def chat(
     model: Model = "pocket",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 0.7,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one completion.")] = 128,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Limit per completion.")] = 128,
     seed: Seed = 0,
     device: Device = "cpu",
     debug: Debug = False,
 ) -> None:
-    """Talk to a model."""
+    """Chat with a model in the terminal."""
     from strop.cli.commands.chat import talk
 
     talk(model, temperature, max_tokens, seed, device)
@@ -147,14 +154,14 @@ def chat(
 def serve(
     model: Model = "pocket",
     host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8000,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one completion, at most.")] = 1024,
-    is_open: Annotated[bool, typer.Option("--open", help="Let other machines in.")] = False,
-    names: Annotated[list[str] | None, typer.Option("--name", help="Host name by which clients ask it, too.")] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 8000,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Limit per completion.")] = 1024,
+    is_open: Annotated[bool, typer.Option("--open", help="Accept connections from other machines.")] = False,
+    names: Annotated[list[str] | None, typer.Option("--name", help="Further host name that clients may use.")] = None,
     device: Device = "cpu",
     debug: Debug = False,
 ) -> None:
-    """Answer programs: chat completions, responses and messages; the key is STROP_TOKEN, or one that is printed."""
+    """Serve a model by HTTP: chat completions, responses, messages. API key: STROP_TOKEN, else one is printed."""
     from strop.cli.commands.serve import Serving
     from strop.cli.commands.serve import serve as serve_model
 
@@ -165,7 +172,7 @@ def serve(
 def list_runs(
     root: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("runs"), as_json: AsJson = False, debug: Debug = False
 ) -> None:
-    """List runs: what they were and what came of them."""
+    """List runs with their recipe, steps, held-out accuracy, time and state."""
     from strop.cli.commands.runs import show_runs
 
     show_runs(root, as_json)
@@ -173,7 +180,7 @@ def list_runs(
 
 @app.command()
 def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = False) -> None:
-    """Write a run's report.html again."""
+    """Write the report.html of a run again."""
     from strop.cli.commands.runs import rewrite_report
 
     rewrite_report(run)
@@ -182,10 +189,10 @@ def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = F
 @app.command()
 def watch(
     root: Annotated[Path, typer.Argument(metavar="[RUN|FOLDER]")] = Path("runs"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8100,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 8100,
     debug: Debug = False,
 ) -> None:
-    """A live page of a run, or of a folder of runs: what it does, curves, rollouts to read, comparisons."""
+    """Live dashboard of a run or a folder of runs: current activity, curves, rollouts, comparisons."""
     from strop.cli.commands.watch import watch_runs
 
     watch_runs(root, port)
@@ -194,14 +201,14 @@ def watch(
 @app.command()
 def show(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
-    rollout: Annotated[str, typer.Argument(metavar="[ROLLOUT]", help="Its id, such as 12/0.")] = "",
-    step: Annotated[int, typer.Option("--step", help="Whose rollouts; the last where none is named.")] = 0,
+    rollout: Annotated[str, typer.Argument(metavar="[ROLLOUT]", help="Rollout id, such as 12/0.")] = "",
+    step: Annotated[int, typer.Option("--step", help="Step of the rollouts; default: the last one.")] = 0,
     by: Annotated[
         str, typer.Option("--by", help="Colour tokens by advantage, probability, ratio, version or none.")
     ] = "advantage",
     debug: Debug = False,
 ) -> None:
-    """Read rollouts as conversations: one, or the best and the worst of a step."""
+    """Show rollouts as conversations: one by its id, or the best and the worst of a step."""
     from strop.cli.commands.show import show_rollouts
 
     show_rollouts(run, rollout, step, by)
@@ -210,11 +217,11 @@ def show(
 @app.command()
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False,
     trust: Trust = False,
     debug: Debug = False,
 ) -> None:
-    """Train a run again from its ledger alone and compare the bits: no engine, no environment, no rewards."""
+    """Retrain a run from its ledger and compare the weights bit by bit; uses no engine, environment or reward."""
     from strop.cli.commands.replay import replay_run
 
     raise typer.Exit(replay_run(run, quiet, trust))
@@ -223,11 +230,13 @@ def replay(
 @app.command()
 def why(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
-    stacks: Annotated[bool, typer.Option("--stacks/--no-stacks", help="What every thread and task does.")] = True,
+    stacks: Annotated[
+        bool, typer.Option("--stacks/--no-stacks", help="Print the stack of every thread and task.")
+    ] = True,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Why does nothing happen? Who waits for whom, for how long, and where everything stands."""
+    """Explain why a run makes no progress: which part waits for which, for how long, with stacks."""
     from strop.cli.commands.why import explain
 
     explain(run, stacks, as_json)
@@ -238,7 +247,7 @@ def recipes(
     asked: Annotated[str, typer.Argument(metavar="[CLASS|WORD]")] = "",
     debug: Debug = False,
 ) -> None:
-    """List recipes: all, those of a class, or those in whose description a word stands."""
+    """List recipes: all, those of a class, or those whose description contains a word."""
     from strop.cli.fields.recipe_help import list_recipes
 
     list_recipes(asked)
@@ -248,17 +257,17 @@ def recipes(
 def papers(
     key: Annotated[str, typer.Argument(metavar="[KEY]")] = "", as_json: AsJson = False, debug: Debug = False
 ) -> None:
-    """Which papers are here; of one its claim, our reading of it, mechanisms, fields, tests and effect."""
+    """List the implemented papers; with KEY: claim, interpretation, mechanisms, fields, tests, measured effect."""
     from strop.cli.commands.papers import show_papers
 
     show_papers(key, as_json)
 
 
-from strop.cli import experiments, run_outputs  # noqa: E402, F401 (help shows commands in the order in which they are made)
+from strop.cli import experiments, run_outputs  # noqa: E402, F401 (help lists commands in the order of their definition)
 
 
 def main() -> None:
-    """The entry point: 0 done, 1 the run failed, 2 wrong usage or configuration, 130 interrupted."""
+    """Entry point. Exit codes: 0 done, 1 the run failed, 2 wrong usage or configuration, 130 interrupted."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -270,16 +279,16 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, _REFUSALS) else 1)
     except (sqlite3.Error, OSError) as error:
-        if "--debug" in sys.argv or not (said := _told(error)):
+        if "--debug" in sys.argv or not (message := _message(error)):
             raise
-        print(f"error: {said}", file=sys.stderr)
+        print(f"error: {message}", file=sys.stderr)
         sys.exit(1)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
 
 
-def _told(error: sqlite3.Error | OSError) -> str:
-    """Of a file that cannot be read or written, which one; nothing of any other error."""
+def _message(error: sqlite3.Error | OSError) -> str:
+    """The file that cannot be read or written, and why; empty for any other error."""
     if isinstance(error, sqlite3.Error):
         return f"the ledger cannot be read: {error}"
     return f"{error.strerror}: {error.filename}" if error.filename else ""

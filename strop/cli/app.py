@@ -1,4 +1,4 @@
-"""What several commands have in common: the application they are commands of, and options."""
+"""Typer application and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ app = typer.Typer(
 )
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Model = Annotated[str, typer.Argument(help="A model folder, a run folder (its newest checkpoint), or `pocket`.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of tasks and sampling.")]
-Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder of all run folders.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of tasks and sampling.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, or cuda for the GPU.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Execute a recipe.py that you did not write here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

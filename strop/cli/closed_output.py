@@ -1,4 +1,4 @@
-"""Output that nobody reads any more ends no run: a closed pipe or terminal is forgotten, and training goes on."""
+"""Output streams that survive a closed pipe or terminal: further output is discarded and training continues."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Forgiving:
-    """A stream that turns into nothing once it cannot be written."""
+class ClosableStream:
+    """Stream that discards its output once it cannot be written."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -19,16 +19,16 @@ class Forgiving:
         try:
             self._inner.write(text)
         except OSError:
-            self._forget()
+            self._discard()
         return len(text)
 
     def flush(self) -> None:
         try:
             self._inner.flush()
         except OSError:
-            self._forget()
+            self._discard()
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, self._inner.fileno())
         os.close(nothing)
@@ -38,10 +38,10 @@ class Forgiving:
 
 
 @contextmanager
-def forgiving_output() -> Iterator[None]:
-    """Within it, neither stdout nor stderr can fail."""
+def closable_output() -> Iterator[None]:
+    """Context in which neither stdout nor stderr can fail."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Forgiving(sys.stdout), Forgiving(sys.stderr)
+    sys.stdout, sys.stderr = ClosableStream(sys.stdout), ClosableStream(sys.stderr)
     try:
         yield
     finally:

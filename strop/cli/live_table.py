@@ -1,4 +1,4 @@
-"""A table of many runs while they go on: live on a terminal, now and then a line elsewhere."""
+"""Live table of many runs on a terminal; elsewhere a progress line every 20 seconds."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rich.live import Live
 
 from strop.observe.report.compare_runs import Arms, live_table, progress_line
 
-_SECONDS = 20.0  # between two lines where there is no terminal
+_SECONDS = 20.0  # between progress lines without a terminal
 
 
 @contextmanager
 def shown(console: Console, arms: Arms, tokens: int) -> Iterator[Callable[[], None]]:
-    """Gives what is to be called when somebody should look again."""
+    """Context that yields a function which refreshes the table."""
     if console.is_terminal:
         with Live(live_table(arms, tokens), console=console, auto_refresh=False) as live:
             yield lambda: live.update(live_table(arms, tokens), refresh=True)
         return
-    began = told = time.monotonic()
+    began = printed = time.monotonic()
 
-    def look() -> None:
-        nonlocal told
-        if time.monotonic() - told >= _SECONDS:
-            told = time.monotonic()
-            console.print(f"{told - began:.0f} s: {progress_line(arms, tokens)}", soft_wrap=True)
+    def refresh() -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= _SECONDS:
+            printed = time.monotonic()
+            console.print(f"{printed - began:.0f} s: {progress_line(arms, tokens)}", soft_wrap=True)
 
-    yield look
+    yield refresh
     console.print(live_table(arms, tokens))

@@ -1,4 +1,4 @@
-"""Models by name: `pocket`, a Hugging Face folder or id, or a run folder."""
+"""Models by name: `pocket`, a Hugging Face folder or id, or a run folder (its newest complete checkpoint)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONTEXT = 8192
 
 
 def find_model(name: str) -> Path:
-    """The folder that a name means; of a run, its newest whole checkpoint."""
+    """Folder of a named model; for a run, its newest complete checkpoint."""
     path = model_folder(chosen_model(name))
     if not path.exists():
         others = ["pocket", *(p.name for p in path.parent.iterdir() if p.is_dir())] if path.parent.is_dir() else []
@@ -29,9 +29,9 @@ def find_model(name: str) -> Path:
 
 
 def open_policy(folder: Path, sampling: Sampling, device: str = "cpu") -> Policy:
-    """The model in an engine, with as much context as it has positions, within reason."""
+    """Policy with the model loaded into an engine; context: the model's positions, at most 8,192."""
     engine = DiffusionEngine(device=device) if fills_masks(folder) else engine_on(device)
     engine.open(folder)
-    if places := canvas_places(folder):  # in a larger one such a model is lost
+    if places := canvas_places(folder):  # a diffusion model was not trained on larger canvases
         sampling = replace(sampling, max_tokens=min(sampling.max_tokens, places))
     return Policy.load(folder, engine, sampling, min(longest_sequence(read_config(folder)) or _CONTEXT, _CONTEXT))

@@ -1,4 +1,4 @@
-"""What `strop eval` says beside scores: how two models differ task by task, and how many tasks show a difference."""
+"""Tables of `strop eval`: difference of two models over the same tasks, and tasks needed to detect a difference."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from strop.stats.intervals import Difference, over_tasks
 from strop.stats.sample_size import Kind, TaskSpread, spread_of
 
 if TYPE_CHECKING:
-    from strop.cli.commands.evaluate import Question
+    from strop.cli.commands.evaluate import EvaluationRequest
 
 _ROLLOUTS = (1, 2, 4, 8, 16, 32)
 _MEANT: dict[Kind, str] = {
-    "even": "same tasks, the gain the same in all",
-    "uneven": "same tasks, the gain in as few as can be",
-    "different": "different tasks for each",
+    "even": "same tasks, equal gain on every task",
+    "uneven": "same tasks, gain on as few as possible",
+    "different": "different tasks for each model",
 }
 
 
 def differences(scores: list[Score], others: list[Score]) -> dict[str, Difference]:
-    """Of each environment and of all tasks together."""
+    """Difference per environment, and over all tasks together."""
     names = [f"{score.source} level {score.level}" for score in scores]
     pairs = [(score.shares, other.shares) for score, other in zip(scores, others, strict=True)]
     found = {name: over_tasks(*pair) for name, pair in zip(names, pairs, strict=True)}
@@ -35,9 +35,9 @@ def differences(scores: list[Score], others: list[Score]) -> dict[str, Differenc
     return found
 
 
-def against_table(question: Question, scores: list[Score], others: list[Score]) -> Group:
-    """A row per environment: the difference in points with its interval."""
-    title = Text(f"{question.model} less {question.against}, task by task")
+def against_table(request: EvaluationRequest, scores: list[Score], others: list[Score]) -> Group:
+    """One row per environment: the difference in points with its interval."""
+    title = Text(f"{request.model} minus {request.against}, paired by task")
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("env", "points", "95%"):
         table.add_column(name, justify="left" if name == "env" else "right")
@@ -49,26 +49,26 @@ def against_table(question: Question, scores: list[Score], others: list[Score]) 
 
 
 def spread_over(scores: list[Score]) -> TaskSpread:
-    """Of all tasks that were tried."""
+    """Spread of pass rates over all measured tasks."""
     pairs = [pair for score in scores for pair in zip(score.right, score.counted, strict=True)]
     return spread_of([right for right, _ in pairs], [counted for _, counted in pairs])
 
 
 def planned(gain: float, spread: TaskSpread) -> dict[Kind, dict[str, int]]:
-    """Tasks by rollouts of each, for each kind of difference."""
+    """Number of tasks needed, by rollouts per task, for each kind of difference."""
     return {kind: {str(k): spread.tasks(gain, k, kind) for k in _ROLLOUTS} for kind in _MEANT}
 
 
 def plan_text(gain: float, spread: TaskSpread, tasks: int, rollouts: int) -> Group:
-    """The plan as a table, and what the tasks at hand show."""
-    head = f"tasks that show a difference of {100 * gain:g} points between two models (95% interval, 80% of trials):"
+    """The plan as a table, and the difference that the measured tasks can detect."""
+    head = f"tasks needed to detect a difference of {100 * gain:g} points (95% interval, 80% power):"
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("rollouts of each")
+    table.add_column("rollouts per task")
     for k in _ROLLOUTS:
         table.add_column(str(k), justify="right")
     for name, counts in planned(gain, spread).items():
         table.add_row(_MEANT[name], *(f"{count:,}" for count in counts.values()))
     shown = (
-        f"{tasks:,} tasks with {rollouts} rollouts each show {100 * spread.gain(tasks, rollouts):.1f} points or more"
+        f"{tasks:,} tasks with {rollouts} rollouts each detect {100 * spread.gain(tasks, rollouts):.1f} points or more"
     )
     return Group(head, table, shown)

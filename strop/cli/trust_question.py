@@ -1,4 +1,4 @@
-"""The question before somebody else's recipe.py is executed: on a terminal it is asked, elsewhere --trust answers."""
+"""Confirmation before a recipe.py that this user did not write is executed: a prompt on a terminal, else --trust."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.storage.trust import is_own, refusal
 
 
 def is_trusted(folder: RunFolder, trust: bool) -> bool:
-    """Whether the recipe of a run may be executed although this user did not write it; no answer means no."""
+    """Whether the recipe of a run may be executed although this user did not write it; without an answer: no."""
     if trust or not folder.recipe.is_file() or is_own(folder.recipe):
         return trust
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -35,7 +35,7 @@ def _loaded(setup: Frame, frames: Frames) -> list[Reward]:
         try:
             rewards.append(unpacked(setup.arrays[str(index)]))
             for _, part in outermost(rewards[-1], Opens):
-                part.open()
+                part.open_resources()
         except Exception as error:
             frames.answer(setup, {"index": index, "error": f"{type(error).__name__}: {error}"})
             return []

@@ -15,7 +15,7 @@ from strop.training.advantages.constant import Constant
 from strop.training.corrections.importance_weights import Clamped
 from strop.training.losses.likelihood import Likelihood
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.masked_views import Corrupted
+from strop.training.views.diffusion_views import Corrupted
 
 ALL_ALIKE = Clamped(
     1.0, 1.0, target="proximal"

@@ -11,7 +11,7 @@ from strop.errors import ConfigurationError
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.own_models import Itself
-from strop.generate.llm_clients.scripted import Procedural, Rule
+from strop.generate.llm_clients.without_model import Procedural, Rule
 from strop.roles import LLMClient
 from strop.standins.lessons import lesson
 from strop.standins.rewrite.dispatch import Rewriting

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from strop.errors import BusyError, ConfigurationError, DataError
 
-FORMAT = 5  # of run folders; one of another format is refused
+FORMAT = 6  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
 _PATIENCE = 0.3  # seconds
 _ORIGIN = {"machine": dict, "files": dict, "rules": dict, "recipe.py": str}
@@ -70,13 +70,13 @@ class RunFolder:
         """Refuse a folder in which nothing can be read."""
         if not self.ledger.is_file():
             raise ConfigurationError(
-                f"{self.path} has no ledger.db: it is no run folder, or nothing was tried in it yet"
+                f"{self.path} has no ledger.db: it is not a run folder, or no rollout was recorded yet"
             )
 
     def require_recipe(self, hint: str = "") -> None:
         """Refuse a folder that is no run's; the hint stands behind it."""
         if not self.recipe.is_file():
-            raise ConfigurationError(f"{self.path} is no run folder: it has no recipe.py{hint}")
+            raise ConfigurationError(f"{self.path} is not a run folder: it has no recipe.py{hint}")
 
     @property
     def checkpoints(self) -> Path:

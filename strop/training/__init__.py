@@ -1,1 +1,1 @@
-"""From groups to new weights."""
+"""Advantages, losses, and trainers that turn groups of rollouts into new weights."""

@@ -1,4 +1,4 @@
-"""What a trainer sees: packed tensors of one forward pass, and what the policy and frozen ones say about them."""
+"""Packed tensors of one forward pass, and the outputs of the policy and of frozen policies on them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ AS_SAMPLED = -1
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """A policy that does not move, at the R trainable tokens of a batch: `head(hidden)` are its logits [R, V]."""
+    """Frozen policy at the R trainable tokens of a batch: `head(hidden)` are its logits [R, V]."""
 
-    hidden: Tensor  # [R, H], the state in which each token was chosen
+    hidden: Tensor  # [R, H], the state that predicts each token
     head: Callable[[Tensor], Tensor]
 
 
 @dataclass(eq=False)
 class Batch:
-    """Packed tensors without padding for one forward pass; T tokens of A rollouts of G groups.
+    """Packed tensors without padding for one forward pass: T tokens of A rollouts of G groups.
 
-    A per-token quantity at t belongs to token t given the tokens before it in its segment. `share` is the reduction,
-    already divided: the step's loss is the sum of `share * loss` over its batches, however they were split.
+    A per-token quantity at t belongs to token t given the tokens before it in its segment. `share` is the weight that
+    the reduction gave: the step's loss is the sum of `share * loss` over its batches, however they were split.
     """
 
     tokens: Tensor  # [T] int64
@@ -38,57 +38,61 @@ class Batch:
     segments: Tensor  # [T] int64, contiguous contexts, ascending
     rollouts: Tensor  # [T] int64, index of the rollout in this batch, ascending
     groups: Tensor  # [A] int64, index of the rollout's group in this batch, ascending
-    trainable: Tensor  # [T] bool, the tokens the policy wrote
-    behavior_logprobs: Tensor  # [T], of the policy that sampled
+    trainable: Tensor  # [T] bool, the tokens the policy sampled
+    behavior_logprobs: Tensor  # [T], of the policy that sampled the token
     advantages: Tensor  # [T]
     share: Tensor  # [T]
     temperature: Tensor  # [T]
     versions: Tensor  # [T] int64, -1 where not trainable
     rewards: Tensor  # [A]
-    origins: Tensor  # [A] int64, places in `ORIGINS`
+    origins: Tensor  # [A] int64, indices into `ORIGINS`
     group_numbers: tuple[int, ...]  # [G]
     rollout_ids: tuple[str, ...]  # [A]
     task_ids: tuple[str, ...]  # [A]
     policy_names: tuple[str, ...] = ("",)  # see `Sampling.policy_name`
-    policy_indices: Tensor | None = None  # [T] int64, places in `policy_names`, by turn; None: all have the first
+    policy_indices: Tensor | None = None  # [T] int64, indices into `policy_names`, by turn; None: all have the first
     version: int = 0  # the weights the step starts from
-    view: int = 0  # which draw of a `View` it is seen by; AS_SAMPLED: none, but as its tokens came
-    step_tokens: int = 0  # written tokens of the whole step, over all its batches
+    view: int = 0  # index of the random mask of a `View`; AS_SAMPLED: no mask, tokens in the order they were sampled
+    step_tokens: int = 0  # trainable tokens of the whole step, over all its batches
     returns: Tensor | None = None  # [T]
     values: Tensor | None = None  # [T]
     score_norms: Tensor | None = None  # [A], squared norm of the gradient of a rollout's log-probability
-    observed: Tensor | None = None  # [T] bool, what the environment said after the rollout began: read, not written
+    observed: Tensor | None = (
+        None  # [T] bool, what the environment returned after the first completion token: read, not sampled
+    )
     observed_share: Tensor | None = None  # [T], the mean over a rollout's observed tokens, then over rollouts
     aux: dict[str, Tensor] = field(default_factory=dict)  # [T, ...] from `Turn.aux`, 0 where a turn has none
-    logprobs: dict[str, Tensor] = field(default_factory=dict)  # [T], of policies that somebody needs, see `needs.py`
-    frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of policies
+    logprobs: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # [T], of policies that a loss or correction needs, see `requirements.py`
+    frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of frozen policies
 
     @property
     def num_rollouts(self) -> int:
         return len(self.rollout_ids)
 
     def logprobs_of(self, policy: str) -> Tensor:
-        """[T]; behavior is the policy that sampled, others are there if somebody needs them."""
+        """Log-probabilities [T] of a policy; "behavior" is the one that sampled, others exist if a part needs them."""
         if policy == "behavior":
             return self.behavior_logprobs
         if policy not in self.logprobs:
             raise ConfigurationError(
-                f"the batch has no logprobs of {policy}: whoever reads them needs Logprobs({policy!r})"
+                f"the batch has no logprobs of {policy}: the part that reads them must need Logprobs({policy!r})"
             )
         return self.logprobs[policy]
 
     def fill(self, policy: str, logprobs: Tensor) -> None:
-        """Add a policy's logprobs [T]; a copy made before does not see them."""
+        """Add a policy's logprobs [T]; copies made before do not contain them."""
         self.logprobs = {**self.logprobs, policy: logprobs}
 
     def read_by(self, policy: str) -> Batch:
-        """As it is shown to a policy: a reference or a teacher wrote nothing of it, and chooses experts of its own."""
+        """The batch as input of a policy: a reference or teacher routes to its own experts, not to the recorded ones."""
         if policy == "proximal" or EXPERTS not in self.aux:
             return self
         return replace(self, aux={name: each for name, each in self.aux.items() if name != EXPERTS})
 
     def changed(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
-        """A copy with `change(name, tensor)` in place of every tensor but those of frozen policies."""
+        """A copy with `change(name, tensor)` in place of every tensor except those of frozen policies."""
         found: dict[str, Any] = {}
         for name, value in ((each.name, getattr(self, each.name)) for each in fields(self)):
             if isinstance(value, dict) and name != "frozen":
@@ -114,24 +118,24 @@ class Batch:
     def log_ratio(self, new: Tensor, old: Tensor) -> Tensor:
         """log(new / old) per trainable token: [T], 0 elsewhere.
 
-        Held within +-20, so that its exponential and a sum of many stay finite; a held token has no gradient.
+        Clamped to +-20, so that its exponential and sums stay finite; a clamped token has no gradient.
         """
         difference = (new - old).nan_to_num(nan=0.0)  # -inf - -inf
         return difference.clamp(-20.0, 20.0).where(self.trainable, new.new_zeros(()))
 
     def token_mean(self, values: Tensor) -> Tensor:
-        """This batch's part of the mean over all written tokens of the step."""
+        """This batch's part of the mean over all trainable tokens of the step."""
         count = self.step_tokens or int(self.trainable.sum())
         return values.where(self.trainable, values.new_zeros(())).sum() / max(count, 1)
 
     def metric(self, values: Tensor) -> float:
-        """A number to log: the sum of `share * values` over the trainable tokens."""
+        """Metric: the sum of `share * values` over the trainable tokens."""
         kept = values.detach().where(self.trainable, values.new_zeros(()))
         return as_metric((self.share * kept).sum())
 
 
 class Output(Protocol):
-    """What the policy says about a batch, with gradient; everything is [T] and zero where not trainable."""
+    """Output of the policy on a batch, with gradient; everything is [T] and zero where not trainable."""
 
     @property
     def logprobs(self) -> Tensor: ...
@@ -139,13 +143,13 @@ class Output(Protocol):
     def entropy(self) -> Tensor: ...
     @property
     def states(self) -> Tensor:
-        """The hidden state in which each token was chosen, the last before the output layer: [T, H]."""
+        """The hidden state that predicts each token, the last before the output layer: [T, H]."""
         ...
 
     def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
         """Apply `function(logits [C, V], tokens [C]) -> [C]` in chunks, so that full logits never exist: [T].
 
-        Further [T] columns are cut alike and handed on. `where` [T] asks about other tokens than the trainable ones.
+        Further [T] columns are chunked alike and passed on. `where` [T] selects other tokens than the trainable ones.
         """
         ...
 
@@ -154,13 +158,13 @@ class Output(Protocol):
         ...
 
     def reread(self, others: Tensor, share: float) -> Output:
-        """The batch read again with embeddings (1 - share) * own + share * that of `others` [T], none of them learning.
+        """The forward pass repeated with embeddings (1 - share) * own + share * that of `others` [T], without gradient.
 
-        What the policy read and did not write stays as it is.
+        Tokens that the policy read and did not sample keep their embeddings.
         """
         ...
 
 
 def as_metric(value: Tensor) -> float:
-    """A number to log; one on a GPU stays there, a tensor still, until the trainer fetches all of a step at once."""
+    """A value to log; on a GPU it stays a tensor until the trainer fetches all values of a step at once."""
     return value.detach() if value.is_cuda else float(value)  # type: ignore[return-value]

@@ -1,6 +1,4 @@
-"""Completions as a model that fills masks wrote them: what stood before, tokens with the steps they came in, the
-rest.
-"""
+"""Completions of a masked diffusion model as canvases: prompt, tokens with their unmasking steps, and padding."""
 
 from __future__ import annotations
 
@@ -18,21 +16,21 @@ from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.training.batch import Batch
 from strop.types import IntArray
 
-NEVER = np.iinfo(np.int64).max  # the step of a place that stayed masked
+NEVER = np.iinfo(np.int64).max  # the step of a position that stayed masked
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenCanvas:
-    """A completion of N tokens on a canvas of L places."""
+    """A completion of N tokens on a canvas of L positions."""
 
-    tokens: IntArray  # [L], what was read before, the completion, and what stood behind it
-    order: IntArray  # [L], the step that each came in; 0: before the first
+    tokens: IntArray  # [L]: prompt, completion, and what followed it
+    order: IntArray  # [L], the step in which each was unmasked; 0: before the first
     start: int  # of the completion
-    stop: int  # behind it
+    stop: int  # end of the completion
     key: int  # of its random numbers
 
     def probabilities(self, stream: int = 0) -> NDArray[np.float64]:
-        """A random number in [0, 1) for each place: [L]; the same however a step is split."""
+        """A uniform random number in [0, 1) for each position: [L]; independent of how a step is split."""
         count = len(self.tokens)
         return uniforms(np.full(count, as_key(self.key)), np.arange(count) + stream * (1 << 32))
 
@@ -45,15 +43,15 @@ class WrittenCanvas:
 
 @dataclass(frozen=True, eq=False)
 class Glance:
-    """One forward pass over a canvas."""
+    """One forward pass over a partly masked canvas."""
 
-    hidden: NDArray[np.bool_]  # [L], what is masked
-    judged: NDArray[np.bool_]  # [L], tokens of the completion that are asked about, all of them hidden
+    hidden: NDArray[np.bool_]  # [L], the masked positions
+    judged: NDArray[np.bool_]  # [L], completion tokens whose logprobs are read, all of them masked
     weight: float = 1.0  # of their logprobs
 
 
 def canvases(batch: Batch, seed: int) -> Iterator[tuple[int, WrittenCanvas]]:
-    """Every completion of a batch, with the place of its first token there."""
+    """Every completion of a batch, with the index of its first token."""
     tokens, written = batch.tokens.cpu().numpy(), batch.trainable.cpu().numpy()
     segments, rollouts, versions = (x.cpu().numpy() for x in (batch.segments, batch.rollouts, batch.versions))
     notes = batch.aux[ORDER].cpu().numpy().astype(np.int64) if ORDER in batch.aux else np.zeros((len(tokens), 3), int)
@@ -68,9 +66,9 @@ def canvases(batch: Batch, seed: int) -> Iterator[tuple[int, WrittenCanvas]]:
 
 
 def _check(notes: IntArray, versions: IntArray, owner: str) -> None:
-    """Whether all tokens of a completion filled one canvas, or a model wrote none of them; [N, 3] and [N].
+    """Refuse a completion whose tokens do not all come from one canvas, unless no model sampled it; [N, 3] and [N].
 
-    A part that is gone on with later stood in the same canvas: it had room for all that came behind it.
+    A completion that was resumed later stood in the same canvas, which had room for all that followed.
     """
     behind, parts = notes[:, 1], np.flatnonzero(np.diff(notes[:, 1])) + 1
     if (notes[:, 0] > 0).all():
@@ -79,14 +77,13 @@ def _check(notes: IntArray, versions: IntArray, owner: str) -> None:
         is_one = not notes.any() and (versions < 0).all()
     if not is_one:
         raise ConfigurationError(
-            f"the completion of rollout {owner} is not one canvas as a model filled it: something cut it, put it "
-            f"together "
-            "or took the notes of its order away, so that nobody can say beside what its tokens were drawn"
+            f"the completion of rollout {owner} does not come from one canvas: it was cut, concatenated, or lost its "
+            "unmasking order, so its logprobs cannot be recomputed"
         )
 
 
 def _filled(tokens: IntArray, notes: IntArray, start: int, key: int) -> WrittenCanvas:
-    """With the places behind the completion: those of one that ended came with its last token."""
+    """The canvas with the positions after the completion; after an end-of-text token they count as unmasked with it."""
     behind, is_ended = int(notes[-1, 1]), bool(notes[-1, 2])
     order = notes[:, 0].copy()
     order[:start] = 0

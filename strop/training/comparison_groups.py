@@ -1,4 +1,4 @@
-"""How the groups of a batch are divided: siblings that are compared with each other, and optimizer steps."""
+"""Division of a step's groups: siblings that are compared with each other, and optimizer steps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def comparison_groups(groups: Sequence[Group]) -> list[Group]:
-    """Each comparison group of siblings as a group of its own, in the order in which they first appear.
+    """Each comparison group of siblings as a group of its own, in the order of first appearance.
 
-    One of which nothing counts is left out: it would be a step of nothing, and a ledger does not hold it.
+    A comparison group without scored rollouts is left out: it has no gradient, and the ledger does not hold it.
     """
     return [
         comparison_group
@@ -38,9 +38,9 @@ def _comparison_groups(group: Group) -> list[Group]:
 
 
 def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Group]]:
-    """The draw in `minibatches` parts; groups of demonstrations alone make a step of their own, the last.
+    """The training batch in `minibatches` parts; groups that are all demonstrations make a last step of their own.
 
-    Where all are demonstrations they are the batch, and divided as any other.
+    A batch of demonstrations alone is divided like any other.
     """
     taught = [group for group in groups if is_taught(group)]
     own = [group for group in groups if group not in taught] or list(groups)
@@ -50,7 +50,7 @@ def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Grou
 
 
 def packed_steps(run: Run, groups: Sequence[Group], objective: Objective, version: int) -> list[list[Batch]]:
-    """The batches of every optimizer step, one epoch after the other; each its own where a view hides by chance."""
+    """The batches of every optimizer step, epoch after epoch; each epoch has its own masks where a view is random."""
     most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
     parts = optimizer_steps(groups, run.minibatches)
     steps = [pack(part, run.reduction, version, most, scope, aux) for part in parts]
@@ -60,5 +60,5 @@ def packed_steps(run: Run, groups: Sequence[Group], objective: Objective, versio
 
 
 def is_taught(group: Group) -> bool:
-    """Whether all that counts in it are demonstrations."""
+    """Whether all scored rollouts of the group are demonstrations."""
     return all(rollout.origin is Origin.TEACHER for rollout in group.scored)

@@ -1,4 +1,4 @@
-"""Parts that learn from a batch beside the policy: critics, heads of strategies, whatever has `learn`."""
+"""Parts that learn from a batch besides the policy: critics, heads of strategies, every part with `learn`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ if TYPE_CHECKING:
 
 
 def learners_of(run: Run) -> list[Learns]:
-    """All of them, each once, wherever it stands; whoever asks does so once, because the whole run is walked."""
+    """All learners of a run, each once; call it once per run, because it walks the whole run."""
     return learners_in(run)
 
 
 def teach(learners: Sequence[Learns], groups: Sequence[Group]) -> Metrics:
-    """The last thing of a step: show them its groups, with the advantage that was given; returns what they say of
-    it.
-    """
+    """Train every learner on the step's groups, with their advantages, after the policy; returns their metrics."""
     metrics: Metrics = {}
     for part in learners:
         metrics |= part.learn(groups)
     for rollout in (rollout for group in groups for rollout in group.rollouts):
-        rollout.policy_statistics = {}  # or a buffer that keeps the group would keep them
+        rollout.policy_statistics = {}  # else a buffer that keeps the group would keep them
     return metrics

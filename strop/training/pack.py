@@ -1,4 +1,4 @@
-"""Lay credited groups end to end as packed batches without padding; how they are split never changes the gradient."""
+"""Packing of groups with advantages into batches without padding; the split never changes the gradient."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Columns: TypeAlias = dict[str, NDArray[Any]]  # one array [T] per field of `Batc
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """What the policy read and wrote in A rollouts: T tokens."""
+    """Tokens that the policy read and sampled in A rollouts: T tokens."""
 
     tokens: IntArray  # [T]
     positions: IntArray  # [T], from 0 in every segment
     segments: IntArray  # [T], ascending
     rollouts: IntArray  # [T], ascending
-    written: NDArray[np.bool_]  # [T], the tokens the policy wrote
-    observed: NDArray[np.bool_]  # [T], what the environment said in answer: neither written nor part of a first prompt
+    written: NDArray[np.bool_]  # [T], the tokens the policy sampled
+    observed: NDArray[np.bool_]  # [T], what the environment returned: neither sampled nor part of a first prompt
 
     @property
     def starts(self) -> list[int]:
-        """Where each rollout starts, and the end: [A + 1]."""
+        """Index at which each rollout starts, and the end: [A + 1]."""
         sizes = np.bincount(self.rollouts)
         return [0, *np.cumsum(sizes).tolist()]
 
@@ -47,9 +47,9 @@ def pack(
     scope: str = "rollout",
     aux: frozenset[str] = frozenset(),
 ) -> list[Batch]:
-    """Batches of at most `max_tokens` tokens, or of one rollout (one group where `scope` says so) that is longer.
+    """Batches of at most `max_tokens` tokens, or of one longer rollout (one group where `scope` is "group").
 
-    Without a reduction they are only to be looked at: all advantages and shares are 0.
+    Without a reduction all advantages and shares are 0: such batches serve forward passes only.
     """
     shares = None if reduction is None else reduction(groups)
     owners = [(index, rollout) for index, group in enumerate(groups) for rollout in group.scored if rollout.num_tokens]
@@ -62,7 +62,7 @@ def pack(
     names, columns["policy_indices"] = _policies(rollouts)
     group_of = np.array([index for index, _ in owners])  # [A]
     step_tokens = int(contexts.written.sum())
-    bounds = _bounds(group_of, scope)  # rollouts of which a batch may begin
+    bounds = _bounds(group_of, scope)  # rollouts at which a batch may start
     starts = contexts.starts
     batches = []
     for first, last in fill([starts[bound] for bound in bounds], max_tokens):
@@ -74,7 +74,7 @@ def pack(
 
 
 def lay_out(rollouts: Sequence[Rollout]) -> Contexts:
-    """Prompt, written tokens, next prompt, ... of each rollout; a fresh turn opens a new segment."""
+    """Prompt, completion, next prompt, ... of each rollout; a fresh turn opens a new segment."""
     turns = [(index, turn) for index, rollout in enumerate(rollouts) for turn in rollout.turns]
     pieces = [piece for _, turn in turns for piece in (_heard(turn), turn.prefix, turn.tokens)]
     sizes = np.array([len(piece) for piece in pieces])
@@ -97,7 +97,7 @@ def lay_out(rollouts: Sequence[Rollout]) -> Contexts:
 
 
 def closed(rollout: Rollout) -> Rollout:
-    """With one token more behind each of its contexts: nobody reads its state, so that of the last written one is."""
+    """The rollout with one filler token after each context, so that its last token's state is computed."""
     following = [*rollout.turns[1:], None]
     turns = [
         each
@@ -108,7 +108,7 @@ def closed(rollout: Rollout) -> Rollout:
 
 
 def _heard(turn: Turn) -> IntArray:
-    """What was read before the completion began."""
+    """The prompt without its prefix."""
     return turn.prompt[: len(turn.prompt) - turn.num_prefix]
 
 
@@ -126,7 +126,7 @@ def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:
 
 def _bounds(group_of: IntArray, scope: str) -> list[int]:
     if scope not in ("rollout", "group"):
-        raise ConfigurationError(f"a loss's scope is rollout or group, got {scope!r}")
+        raise ConfigurationError(f"a loss's scope must be rollout or group, got {scope!r}")
     count = len(group_of)
     if scope == "rollout":
         return list(range(count + 1))
@@ -134,9 +134,9 @@ def _bounds(group_of: IntArray, scope: str) -> list[int]:
 
 
 def _columns(contexts: Contexts, rollouts: Sequence[Rollout], shares: dict[str, FloatArray] | None) -> Columns:
-    """Per-turn and per-rollout arrays, put where their tokens stand."""
+    """Per-turn and per-rollout arrays, spread over their tokens."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
-    # temperature 0 is a greedy choice, which has no gradient: it is trained as a batch at temperature 1
+    # temperature 0 is greedy and has no gradient: it is trained at temperature 1
     temperature = np.repeat([turn.sampling.temperature or 1.0 for turn in turns], [len(turn.tokens) for turn in turns])
     columns: Columns = {
         "tokens": contexts.tokens,
@@ -169,14 +169,12 @@ def _observed_share(contexts: Contexts) -> FloatArray:
 
 
 def _replayed(rollouts: Sequence[Rollout]) -> frozenset[str]:
-    """What training computes with again, whoever asks for it or not."""
+    """Aux that the forward pass replays, whether or not a part asks for it."""
     return frozenset(name for rollout in rollouts for turn in rollout.turns for name in turn.aux) & {EXPERTS, ORDER}
 
 
 def _aux(name: str, rollouts: Sequence[Rollout]) -> NDArray[Any]:
-    """What turns hold under this name for each token of their prompt and completion; 0 where they hold nothing: [T,
-    ...].
-    """
+    """The turns' aux values under this name for each token of their prompt and completion; 0 where absent: [T, ...]."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
     shape = next((turn.aux[name].shape[1:] for turn in turns if name in turn.aux), ())
     empty = np.zeros(shape, dtype=np.float32)
@@ -193,7 +191,7 @@ def _aux(name: str, rollouts: Sequence[Rollout]) -> NDArray[Any]:
 
 
 def _policies(rollouts: Sequence[Rollout]) -> tuple[tuple[str, ...], IntArray]:
-    """Names of policy names, and of each token's turn the place of its own: [T]."""
+    """Policy names, and for each token the index of its turn's name: [T]."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
     names = tuple(sorted({turn.sampling.policy_name for turn in turns}))
     places = np.array([names.index(turn.sampling.policy_name) for turn in turns], dtype=np.int64)
@@ -203,14 +201,14 @@ def _policies(rollouts: Sequence[Rollout]) -> tuple[tuple[str, ...], IntArray]:
 def _advantage(
     what: str, rollouts: Sequence[Rollout], of: Callable[[Rollout], FloatArray | None], contexts: Contexts
 ) -> NDArray[Any]:
-    """A quantity that every rollout has, one number per written token: [T]."""
+    """A quantity that every rollout has, one number per completion token: [T]."""
     found: list[FloatArray] = []
     for rollout in rollouts:
         array = of(rollout)
         if array is None or len(array) != rollout.num_tokens:
             missing = sum(of(other) is None for other in rollouts)
             raise ConfigurationError(
-                f"rollout {rollout.id} of task {rollout.task.id} wrote {rollout.num_tokens} tokens and has "
+                f"rollout {rollout.id} of task {rollout.task.id} has {rollout.num_tokens} completion tokens and "
                 f"{0 if array is None else len(array)} {what}; {missing} of {len(rollouts)} rollouts have none"
             )
         found.append(array)
@@ -230,8 +228,8 @@ def _check_first_tokens(contexts: Contexts, rollouts: Sequence[Rollout]) -> None
     if len(first):
         rollout = rollouts[int(contexts.rollouts[first[0]])]
         raise ConfigurationError(
-            f"rollout {rollout.id} of task {rollout.task.id} wrote the first token of its context, which nothing "
-            "predicts: it cannot be trained; need at least 1 prompt token"
+            f"rollout {rollout.id} of task {rollout.task.id} has no prompt before its first completion token, whose "
+            "logprob is then undefined: give it at least 1 prompt token"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the policy thought while it wrote, noted on each rollout before anybody gives advantage."""
+"""Policy statistics: quantities of the policy at sampled tokens, recorded on each rollout before advantages."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from strop.run import Run
 
 Wanted: TypeAlias = Callable[[PolicyOutput], Tensor]
-Look: TypeAlias = Callable[[str, Batch, Sequence[Wanted]], list[Tensor]]  # by the name of a policy; one pass for all
+Look: TypeAlias = Callable[
+    [str, Batch, Sequence[Wanted]], list[Tensor]
+]  # keyed by policy name; one forward pass for all
 
 
 def take_statistics(groups: Sequence[Group], needs: frozenset[PolicyStatistic], look: Look, max_tokens: int) -> None:
-    """Fill `policy_statistics` of every rollout that counts and wrote something."""
+    """Fill `policy_statistics` of every scored rollout that has completion tokens."""
     rollouts = {rollout.id: rollout for group in groups for rollout in group.scored}
     policies = sorted({policy_statistic.policy for policy_statistic in needs})
-    if HIDDEN_AFTER in needs:  # nobody computes the state of a context's last token, unless one more stands behind it
+    if HIDDEN_AFTER in needs:  # the state of a context's last token is only computed if another token follows it
         groups = [replace(group, rollouts=[closed(rollout) for rollout in group.scored]) for group in groups]
     for batch in pack(groups, None, 0, max_tokens):
         owners = [rollouts[each] for each in batch.rollout_ids]
@@ -46,7 +48,7 @@ def take_statistics(groups: Sequence[Group], needs: frozenset[PolicyStatistic], 
 
 
 def _hand_out(name: str, values: Tensor, where: Tensor, batch: Batch, owners: Sequence[Rollout]) -> None:
-    """Give each rollout its part of the [T, ...] values."""
+    """Record each rollout's part of the [T, ...] values."""
     counts = torch.zeros(batch.num_rollouts, dtype=torch.int64).index_add(0, batch.rollouts, where.to(torch.int64))
     array, ends = values[where].numpy(), np.cumsum(counts.numpy()).tolist()
     for owner, (low, high) in zip(owners, pairwise([0, *ends]), strict=True):
@@ -54,14 +56,16 @@ def _hand_out(name: str, values: Tensor, where: Tensor, batch: Batch, owners: Se
 
 
 def _first_prompts(batch: Batch) -> Tensor:
-    """What each rollout read before it first wrote: [T] bool."""
+    """The prompt of each rollout's first completion: [T] bool."""
     written = batch.trainable.to(torch.int64).cumsum(0)
     sizes = batch.rollouts.bincount()
-    before = (written - batch.trainable.to(torch.int64))[sizes.cumsum(0) - sizes]  # [A], written by those before it
+    before = (written - batch.trainable.to(torch.int64))[
+        sizes.cumsum(0) - sizes
+    ]  # [A], completion tokens of the rollouts before
     return (written == batch.on_tokens(before)) & ~batch.trainable
 
 
 def statistics_needed(run: Run) -> frozenset[PolicyStatistic]:
-    """What advantage and value model want to know of the policy before they judge."""
+    """Statistics that the advantage and the value model read."""
     asked = [part.needs for part in inside(run.values, ValueModel)]
     return frozenset[PolicyStatistic]().union(*asked, *(part.needs for part in inside(run.advantage, Advantage)))

@@ -1,8 +1,7 @@
-"""What a part asks for before it can judge: of a batch (`Trainer.annotate` fills it) or of rollouts
-(`Trainer.policy_statistic`).
+"""Quantities that a part needs: of a batch (`Trainer.annotate`) or of rollouts (`Trainer.policy_statistic`).
 
-Policies go by name: `reference` (the first weights, or a folder of the trainer's), `proximal` (the weights before the
-step), `old` (those each token was sampled with, by the trainer's own kernels), `averaged` (a running average). Any
+Policies go by name: `reference` (the first weights, or the folder set on the trainer), `proximal` (the weights before
+the step), `old` (the weights that sampled each token, with the trainer's kernels), `averaged` (a running average). Any
 other name is the folder of another model with the same vocabulary.
 """
 
@@ -54,7 +53,7 @@ class ScoreNorms:
 
 @dataclass(frozen=True)
 class Aux:
-    """`batch.aux[name]`, what turns hold under this name: [T, ...]."""
+    """`batch.aux[name]`, values of `Turn.aux` under this name: [T, ...]."""
 
     name: str
 
@@ -62,16 +61,16 @@ class Aux:
         return f"aux {self.name}"
 
 
-PROBES = Aux("probes")  # which share of the rollouts of a batch are probes
+PROBES = Aux("probes")  # share of probes among the rollouts of a batch
 
 Need: TypeAlias = Logprobs | Logits | ScoreNorms | Aux
 
 
 @dataclass(frozen=True)
 class PolicyStatistic:
-    """What a policy thinks at each written token of a rollout, as `look(output)` [T, ...] says it."""
+    """Quantity of a policy at each completion token of a rollout: `look(output)` [T, ...]."""
 
-    name: str  # under which it stands in `Rollout.policy_statistics`
+    name: str  # key in `Rollout.policy_statistics`
     look: Callable[[PolicyOutput], Tensor]
     policy: str = "proximal"
 
@@ -79,10 +78,10 @@ class PolicyStatistic:
         return self.name
 
     def of(self, rollout: Rollout) -> NDArray[Any]:
-        """What was noted: [N, ...]."""
+        """The recorded values: [N, ...]."""
         if self.name not in rollout.policy_statistics:
             raise ConfigurationError(
-                f"rollout {rollout.id} has no policy statistics of {self.name}: whoever reads them needs them"
+                f"rollout {rollout.id} has no policy statistic {self.name}: the part that reads it must need it"
             )
         return rollout.policy_statistics[self.name]
 
@@ -90,17 +89,17 @@ class PolicyStatistic:
 ENTROPY = PolicyStatistic("entropy", lambda output: output.entropy)
 LOGPROBS = PolicyStatistic("logprobs", lambda output: output.logprobs)
 REFERENCE_LOGPROBS = PolicyStatistic("reference_logprobs", lambda output: output.logprobs, "reference")
-HIDDEN = PolicyStatistic("hidden", lambda output: output.states)  # in which a token was chosen: [N, H]
-HIDDEN_AFTER = PolicyStatistic("hidden_after", lambda output: output.hidden)  # of the token itself: [N, H]
+HIDDEN = PolicyStatistic("hidden", lambda output: output.states)  # the state that predicts a token: [N, H]
+HIDDEN_AFTER = PolicyStatistic("hidden_after", lambda output: output.hidden)  # the state after the token: [N, H]
 PROMPT_HIDDEN = PolicyStatistic("prompt_hidden", lambda output: output.hidden)  # of the first prompt's tokens: [P, H]
 
 
 def folders(needs: Iterable[Need]) -> list[str]:
-    """Of the other models among the policies, sorted."""
+    """Folders of the other models among the policies, sorted."""
     asked = {need.policy for need in needs if isinstance(need, Logprobs | Logits)}
     return sorted(asked - set(POLICIES))
 
 
 def listed(needs: Iterable[Need | PolicyStatistic]) -> str:
-    """For a message."""
+    """The needs as text for a message."""
     return ", ".join(sorted(map(str, needs)))

@@ -1,4 +1,4 @@
-"""Cut a packed batch into one part per rank, of about equal token counts; rollouts, or groups, stay whole."""
+"""Split of a packed batch into one part per rank, of about equal token counts; rollouts, or groups, stay whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_ROLLOUTS = ("groups", "origins", "rewards", "score_norms")  # [A]; every oth
 
 @dataclass(frozen=True, eq=False)
 class BatchPart:
-    """Tokens `low` to `high` of a batch; where there are none, `batch` is a stand-in with nothing to train."""
+    """Tokens `low` to `high` of a batch; for an empty range `batch` is a placeholder with nothing to train."""
 
     batch: Batch
     low: int
@@ -25,7 +25,7 @@ class BatchPart:
 
 
 def split(batch: Batch, count: int, scope: str) -> list[BatchPart]:
-    """Neighbours stay together, so that siblings still share the computation of their prompt."""
+    """Parts of consecutive rollouts, so that siblings still share the computation of their prompt."""
     sizes = batch.rollouts.bincount().numpy()  # [A]
     ends = np.cumsum(sizes)
     middle = ends - sizes / 2  # [A]
@@ -45,7 +45,7 @@ def _middle_of_groups(groups: Any, ends: Any, sizes: Any) -> Any:
 
 
 def _part(batch: Batch, low: int, high: int, bounds: Sequence[int]) -> BatchPart:
-    """Rollouts `low` to `high`."""
+    """The part with rollouts `low` to `high`."""
     if low < high:
         return BatchPart(_cut(batch, low, high, bounds[low], bounds[high]), bounds[low], bounds[high])
     stand_in = _cut(batch, 0, 1, 0, bounds[1])

@@ -1,6 +1,6 @@
-"""One step from groups that come one after the other: the trainer starts before the batch is whole.
+"""Streamed training step: gradients of a step's groups as they arrive, before the batch is complete.
 
-Micro-batches are trained while slow siblings are still being written (AsyncFlow, 2507.01663; FlexMARL, 2602.09578).
+Micro-batches are trained while slow siblings are still being sampled (AsyncFlow, 2507.01663; FlexMARL, 2602.09578).
 Every average within a part is undone by the part's mass and made again over all of them, so the step's gradient is that
 of the whole batch. Weights move once, at the end: nothing is off-policy.
 Papers: asyncflow, flexmarl
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class Stream:
-    """The gradient of a step, as far as it has come."""
+    """Accumulated gradient of a step whose groups arrive one after the other."""
 
     run: Run
     version: int
-    learners: Sequence[Learns]  # whoever is taught with the whole batch
+    learners: Sequence[Learns]  # parts that learn from the whole batch
     prove: Callable[
         [Run, Sequence[Batch], int, Sequence[Group]], Metrics
-    ]  # that tokens come from the weights they claim
+    ]  # the check that tokens come from the weights they claim
     mass: float = field(default=0.0, init=False)
-    parts: int = field(default=0, init=False)  # of the batch that were trained one after the other
-    _groups: list[Group] = field(default_factory=list, init=False)  # comparison groups, as they came
-    _taught: list[Group] = field(default_factory=list, init=False)  # those of demonstrations alone
-    _proof: Metrics = field(default_factory=dict, init=False)  # of the first part that has one
+    parts: int = field(default=0, init=False)  # number of parts that were accumulated
+    _groups: list[Group] = field(default_factory=list, init=False)  # comparison groups, in order of arrival
+    _taught: list[Group] = field(default_factory=list, init=False)  # groups of demonstrations alone
+    _proof: Metrics = field(default_factory=dict, init=False)  # logprob check of the first part that has one
 
     def add(self, batch_groups: Sequence[Group]) -> None:
-        """Advantage, forward and backward of some groups of the batch; as `pipeline.learn` does for the whole."""
+        """Advantages, forward and backward of some groups; `pipeline.learn` does the same for a whole batch."""
         run, groups = self.run, comparison_groups(batch_groups)
         if noted := statistics_needed(run):
             run.trainer.policy_statistic(groups, noted)
@@ -56,18 +56,20 @@ class Stream:
         self.parts += 1
 
     def finish(self) -> Metrics:
-        """The optimizer step, and a last one of its own for demonstrations.
+        """The optimizer step, and a last one for demonstrations.
 
-        Metrics are means over the parts, weighed like their gradients.
+        Metrics are means over the parts, weighted like their gradients.
         """
-        taught = self._packed(self._taught)  # before weights move: by those the whole batch is judged
+        taught = self._packed(
+            self._taught
+        )  # before the step, so that statistics use the same weights as the rest of the batch
         rows = [self._step()] if self.mass else []
         if taught:
             self._accumulate(self._taught, taught)
             rows.append(self._step())
         if not rows:
             raise ConfigurationError(
-                "a step needs at least 1 written token, got 0: every rollout failed or said nothing"
+                "a step needs at least 1 completion token, got 0: every rollout failed or was empty"
             )
         metrics = self._proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
         return metrics | teach(self.learners, self._groups)
@@ -81,7 +83,7 @@ class Stream:
 
     def _accumulate(self, groups: Sequence[Group], batches: Sequence[Batch]) -> None:
         run = self.run
-        assert isinstance(run.reduction, Weighs) and isinstance(run.trainer, Streams)  # see `problems`
+        assert isinstance(run.reduction, Weighs) and isinstance(run.trainer, Streams)  # `problems` refuses other runs
         mass = run.reduction.mass(groups)
         if batches:
             run.trainer.accumulate(batches, Objective(run.losses, run.correction), mass)
@@ -94,15 +96,17 @@ class Stream:
 
 
 def problems(run: Run) -> list[str]:
-    """Why this run cannot be streamed."""
+    """Reasons why this run cannot be streamed."""
     found = []
     if not run.admission.is_waved:
-        found.append(f"it needs lag=0, where all that comes belongs to the next step, not {run.admission}")
+        found.append(f"it needs lag=0, so that every group belongs to the next step, got {run.admission}")
     if run.minibatches != 1 or run.epochs != 1:
-        found.append(f"it makes one step of a batch, not {run.minibatches} minibatches in {run.epochs} epochs")
+        found.append(
+            f"it makes one optimizer step per batch, got {run.minibatches} minibatches and {run.epochs} epochs"
+        )
     if run.values is not None or not all(each.is_local for each in inside(run.advantage, Advantage)):
-        found.append(f"{type(run.advantage).__name__} looks at the whole batch")
+        found.append(f"{type(run.advantage).__name__} needs the whole batch")
     for part, ability in ((run.reduction, Weighs), (run.trainer, Streams)):
         if not isinstance(part, ability):
-            found.append(f"{type(part).__name__} cannot take a batch in parts")
+            found.append(f"{type(part).__name__} cannot train on parts of a batch")
     return [f"streams=True: {problem}" for problem in found]

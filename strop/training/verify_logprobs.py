@@ -1,7 +1,7 @@
-"""Proof that tokens were sampled from the weights they claim: some are scored again by a trainer that holds those.
+"""Check that tokens were sampled from the weights they claim: the trainer scores some of them again.
 
-Fingerprints prove what an engine loaded; this proves what it computed with. A cached prefix that outlived its version,
-a sampler that reports other logprobs than it drew with, or a forward pass that differs shows here and nowhere else.
+Fingerprints prove which weights an engine loaded; this proves what it computed with. A prefix cache that outlived its
+version, wrong reported logprobs, or a different forward pass shows here and nowhere else.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from strop.types import Group, Metrics, Origin
 if TYPE_CHECKING:
     from strop.run import Run
 
-_NEAR = (0.9, 1.1)  # ratios of probabilities that count as the same
+_NEAR = (0.9, 1.1)  # probability ratios that count as equal
 _LIMITS = {"float32": 1e-3, "fp8": 0.01, "bfloat16": 0.1, "float16": 0.1}  # on the mean |difference| of logprobs
 
 
 def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[Group]) -> Metrics:
-    """Metrics of one batch, when they are due and it has tokens whose weights the trainer still holds.
+    """Metrics of one batch, if a check is due and the trainer still holds the weights of some of its tokens.
 
-    Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
-    (`Logprobs("old")`) any recorded one. Truncated sampling proves nothing: the trainer scores the whole distribution.
-    The rollouts of that batch, or of the first where none can prove anything, keep their ratios to be looked at.
+    Call it before the optimizer step. Those weights are the current ones, or any snapshot (`Logprobs("old")`).
+    Truncated sampling cannot be checked: the trainer scores the whole distribution. The rollouts of that batch, or of
+    the first if none can be checked, keep their ratios for inspection.
     """
     is_due = run.rescore_every > 0 and version % run.rescore_every == 0
     if not (is_due and batches) or run.sampling.temperature == 0 or not _is_real(run.engine):
@@ -45,10 +45,10 @@ def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[
 
 
 def scorable(batch: Batch) -> Tensor:
-    """[T], the written tokens of rollouts that one version wrote from the first to the last, one that is still held.
+    """Completion tokens [T] of rollouts that one version, still held, sampled from the first token to the last.
 
-    Behind an older token of the same context may stand keys that an engine kept over a weight update on purpose.
-    GUIDED rollouts may stand behind another prompt than they were sampled with, and the logprobs belong to that one.
+    After an older token of the same context an engine may have kept its keys over a weight update on purpose. GUIDED
+    rollouts may have another prompt than they were sampled with, to which the logprobs belong.
     """
     versions = batch.versions.where(batch.trainable, batch.versions.new_full((), -1))
     newest = versions.new_full((batch.num_rollouts,), -1).scatter_reduce(0, batch.rollouts, versions, "amax")  # [A]
@@ -58,9 +58,9 @@ def scorable(batch: Batch) -> Tensor:
 
 
 def _scored(run: Run, batch: Batch) -> Tensor:
-    """[T], by the current weights, on a copy of the batch, so that no loss sees logprobs it did not ask for.
+    """Logprobs [T] under the current weights, on a copy of the batch, so that no loss sees logprobs it did not need.
 
-    Where tokens filled masks they are read in the order in which they came, whatever a loss is shown of them.
+    Diffusion completions are read in their unmasking order, whatever view a loss uses.
     """
     if "proximal" in batch.logprobs and not inside(run.trainer, View):
         return batch.logprobs["proximal"]
@@ -70,7 +70,7 @@ def _scored(run: Run, batch: Batch) -> Tensor:
 
 
 def keep_ratios(groups: Sequence[Group], batch: Batch, logprobs: Tensor) -> None:
-    """How much likelier the policy finds each token than the one that sampled it; NaN where nobody did."""
+    """Record trainer / behavior probability ratios of each token; NaN for tokens without a version."""
     ratios = batch.log_ratio(logprobs, batch.behavior_logprobs).exp()
     ratios = ratios.where(batch.versions >= 0, ratios.new_tensor(torch.nan)).float().cpu()  # [T]
     owners = {rollout.id: rollout for group in groups for rollout in group.scored}
@@ -79,17 +79,17 @@ def keep_ratios(groups: Sequence[Group], batch: Batch, logprobs: Tensor) -> None
 
 
 def judged(batch: Batch, logprobs: Tensor, sampled: Tensor, limit: float) -> Metrics:
-    """How far the engine's logprobs are from the trainer's at the sampled tokens; too far stops the run."""
+    """Distance of the engine's logprobs from the trainer's at the sampled tokens; above the limit the run stops."""
     difference = (logprobs - batch.behavior_logprobs)[sampled].double()  # [S]
     distance, ratio = difference.abs(), difference.exp()
     mean, largest = float(distance.mean()), float(distance.max())
     outside = float(((ratio < _NEAR[0]) | (ratio > _NEAR[1])).double().mean())
-    if not mean <= limit:  # nor NaN
+    if not mean <= limit:  # also true for NaN
         raise DeliveryError(
             f"{len(difference)} tokens of {_named(batch.versions[sampled])}, scored again by the trainer, differ from "
             f"the engine's logprobs by {mean:.2g} on average (limit {limit:g}) and by {largest:.2g} at most; "
             f"{outside:.1%} of the ratios are outside [{_NEAR[0]}, {_NEAR[1]}]: the engine computes with other "
-            "weights, stale keys or another temperature than it says"
+            "weights, stale keys or another temperature than it reports"
         )
     return {"rescored_difference": mean, "rescored_difference_max": largest, "rescored_outside": outside}
 
@@ -100,12 +100,12 @@ def _named(versions: Tensor) -> str:
 
 
 def _is_real(engine: Any) -> bool:
-    """Whether logprobs are computed and not invented, for the engine and all it is made of."""
+    """Whether the engine and all its parts compute logprobs rather than invent them."""
     return all(part.has_weights for part in inside(engine, Engine))
 
 
 def _limit(run: Run) -> float:
-    """What the coarser of engine and trainer allows."""
+    """The limit of the lower precision of engine and trainer."""
     kinds = [part.dtype for part in inside((run.engine, run.trainer), Typed)]
     kinds += [part.products for part in inside(run.trainer, Multiplies) if part.products in _LIMITS]
     return max((_LIMITS.get(kind, 0.1) for kind in kinds), default=_LIMITS["float32"])

@@ -214,7 +214,7 @@ def test_what_can_be_attacked() -> None:
     assert rewards == (Earned(weight=0.5),)
     with pytest.raises(ConfigurationError, match="no reward and no recipe 'chekced': did you mean checked"):
         rewards_of("chekced", {}, [])
-    with pytest.raises(ConfigurationError, match="GradedAnswer needs judge: say FIELD=VALUE, or attack a recipe"):
+    with pytest.raises(ConfigurationError, match="GradedAnswer needs judge: add FIELD=VALUE, or attack a recipe"):
         rewards_of("graded_answer", {}, [])
     with pytest.raises(ConfigurationError, match="a recipe brings its environments"):
         rewards_of("grpo", {}, [Arithmetic(1)])

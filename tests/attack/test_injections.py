@@ -19,7 +19,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.filter.judges.checklist_items import score_in
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.recipes.guide.ruscarl import RubricPoints
 from strop.recipes.reward.rlsp import JudgedEffort
 from strop.roles import Reward

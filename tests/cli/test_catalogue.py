@@ -66,7 +66,7 @@ def test_recipes_by_class_and_by_word(strop: Said) -> None:
     out = strop("recipes", "median")[1]
     assert "mc_grpo" in out and "grpo " in out and "ppo" not in out.replace("grpo", "")
     code, _, err = strop("recipes", "no such thing")
-    assert code == 2 and "no recipe says" in err
+    assert code == 2 and "no class or recipe matches" in err
 
 
 def test_papers_one_line_each_and_one_on_a_page(strop: Said) -> None:

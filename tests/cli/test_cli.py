@@ -89,7 +89,7 @@ def test_help_lists_recipes_and_fields(strop: Any) -> None:
     [
         (["train", "grop"], "did you mean grpo"),
         (["train", "stepz=3"], "did you mean steps"),
-        (["train", "steps=x"], "steps is a whole number, got 'x'"),
+        (["train", "steps=x"], "steps must be a whole number, got 'x'"),
         (["train", "group_size=1", "model=MODEL"], "need >= 2 rollouts per group, got 1"),
         (["train", "model=nowhere"], "nowhere"),
         (["train", "--track", "tensorbord"], "did you mean tensorboard"),
@@ -148,7 +148,7 @@ def test_stopped_by_ctrl_c_and_resumed(strop: Any, model: Path, tmp_path: Path) 
     )
     code, out, _ = strop("train", str(recipe))
     assert code == 130
-    assert out.splitlines()[-1] == "stopped; go on with: strop train --resume runs/grpo-seed0"
+    assert out.splitlines()[-1] == "stopped; resume with: strop train --resume runs/grpo-seed0"
     assert json.loads((tmp_path / "runs/grpo-seed0/summary.json").read_text())["steps"] < 4
     code, out, err = strop("train", "--resume", "runs/grpo-seed0")
     assert code == 0, err
@@ -228,17 +228,15 @@ def test_rollouts_are_shown_as_conversations(strop: Any, tmp_path: Path) -> None
 def test_replay_and_why(strop: Any, model: Path, tmp_path: Path) -> None:
     strop("train", "grpo", f"model={model}", "steps=2", *SMALL, "--name", "run", "--quiet")
     code, out, _ = strop("replay", "runs/run")
-    assert (
-        code == 0 and "step    2" in out and "equal: 2 steps trained again from the ledger, 3 versions compared" in out
-    )
+    assert code == 0 and "step    2" in out and "equal: 2 steps retrained from the ledger, 3 versions compared" in out
     code, out, _ = strop("why", "runs/run")
-    assert code == 0 and out.startswith("not running: it is over,")
+    assert code == 0 and out.startswith("not running: ended ")
     database = sqlite3.connect(tmp_path / "runs" / "run" / "ledger.db")
     database.execute("UPDATE versions SET fingerprint='other' WHERE step=1")
     database.commit()
     database.close()
     code, out, _ = strop("replay", "runs/run", "--quiet")
-    assert code == 1 and out.startswith("parted at step 1: published other")
+    assert code == 1 and out.startswith("differs at step 1: published other")
     assert strop("why", "runs/nothing")[0] == 2 and strop("replay", "runs/nothing")[0] == 2
 
 
@@ -269,7 +267,7 @@ def test_doctor_says_what_is_wrong_and_what_helps(strop: Any, tmp_path: Path) ->
     rows = [json.loads(line) | {"truncated_share": 0.8} for line in folder.metrics.read_text().splitlines()]
     folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, out, _ = strop("doctor", "runs")
-    assert code == 1 and "too many truncated: 80% of the last rollouts were cut" in out and "what helps: raise" in out
+    assert code == 1 and "too many truncated: 80% of the last rollouts were cut" in out and "remedy: raise" in out
     code, out, _ = strop("doctor", "runs/sick", "--json")
     (verdict,) = json.loads(out)["runs/sick"]
     assert code == 1 and verdict["name"] == "too many truncated" and verdict["is_grave"]

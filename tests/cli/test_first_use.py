@@ -121,7 +121,7 @@ def test_recipe_files_that_cannot_be_executed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name, text, said in (
         ("broken.py", "def broken(:", "broken.py cannot be executed: SyntaxError"),
-        ("json.py", "", "there is a module json already"),
+        ("json.py", "", "a module named json is already imported"),
         ("away.py", "import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
     ):
         (tmp_path / name).write_text(text)

@@ -17,7 +17,7 @@ from strop.cli.commands import rollouts
 from strop.cli.commands.clean import clean
 from strop.cli.commands.export import export
 from strop.cli.commands.rollouts import write_rollouts
-from strop.cli.commands.train import StartedAs, resume_run, start_run
+from strop.cli.commands.train import StartOptions, resume_run, start_run
 from strop.cli.fields.arguments import parse_words
 from strop.errors import CheckpointError, ConfigurationError
 from strop.storage.ledger.ledger import Ledger
@@ -58,7 +58,7 @@ def test_nothing_but_more_steps_can_be_set(finished: Path, words: list[str], sai
 
 
 def test_a_dry_run_shows_the_run_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start = StartedAs("", tmp_path / "runs", "", "inline", 1, is_dry=True)
+    start = StartOptions("", tmp_path / "runs", "", "inline", 1, is_dry=True)
     assert start_run(parse_words(["grpo", "steps=7"]), start, quiet=True) == 0
     assert "steps=7" in (told := capsys.readouterr().out) and "Nothing was started" in told
     assert not (tmp_path / "runs").exists()
@@ -85,7 +85,7 @@ def test_the_exported_model_is_the_checkpoints_without_the_runs_own_files(finish
     export(finished, tmp_path / "best", "model", "best")
     best = finished / "checkpoints" / "best" / "model.safetensors"
     assert (tmp_path / "best" / "model.safetensors").read_bytes() == best.read_bytes() != saved.read_bytes()
-    with pytest.raises(ConfigurationError, match="is no run folder"):
+    with pytest.raises(ConfigurationError, match="is not a run folder"):
         export(tmp_path, tmp_path / "other", "model")
     with pytest.raises(ConfigurationError, match="model, adapter or gguf"):
         export(finished, tmp_path / "other", "onnx")
@@ -191,5 +191,5 @@ def test_clean_counts_first_and_keeps_the_newest_whole_checkpoint(
     best = (places / "best").resolve().name
     assert {path.name for path in places.glob("step-*")} == {"step-4", best}
     assert not (places / ".step-9.building").exists()
-    with pytest.raises(ConfigurationError, match="is no run, and holds none"):
+    with pytest.raises(ConfigurationError, match="is not a run folder and contains none"):
         clean(places, is_wanted=True)

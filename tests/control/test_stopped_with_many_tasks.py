@@ -127,7 +127,7 @@ def control_of(names: tuple[str, str, str], many: int, model: Path) -> Control:
     sampler, budget, estimator = names
     control = Control(SAMPLERS[sampler](many), ESTIMATORS[estimator](), BUDGETS[budget]())
     for part in inside(control, Loads):
-        part.open(model, 0)
+        part.load_model(model, 0)
     for met in inside(control, Meets):
         met.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 96))
     return control

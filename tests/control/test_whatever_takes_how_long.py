@@ -82,7 +82,7 @@ def played(name: str, model: Path, folder: Path, timing: int) -> str:
     run: Run = make_run(steps=5, engine=engine, rewards=(Slow(timing),), gates=gates, **parts)
     with opened(run, model, folder / f"{timing}.db") as (flow, _):
         for part in inside((run.sampler, run.budget, run.estimator), Loads):
-            part.open(model, 0)
+            part.load_model(model, 0)
         for met in inside((run.sampler, run.budget, run.estimator), Meets):
             met.meet(flow.policy)
         run_virtually(train(flow))

@@ -80,7 +80,7 @@ class WhoAmI(Reward):
 class NeverOpens(Reward):
     weight: float = 1.0
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         raise OSError("no such grammar")
 
     def __call__(self, group: Group) -> list[float]:
@@ -95,7 +95,7 @@ class DiesOpening(Reward):
     times: int
     weight: float = 1.0
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         deaths = len(list(Path(self.folder).iterdir()))
         if deaths < self.times:
             (Path(self.folder) / str(deaths)).touch()

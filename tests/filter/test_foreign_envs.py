@@ -34,13 +34,13 @@ class SlowToLoad:
 
     is_open: bool = False
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         time.sleep(1.5)
         self.is_open = True
 
     def first_wins(self, task: Task, first: str, second: str) -> float:
         if not self.is_open:
-            self.open()
+            self.open_resources()
         return 0.75
 
 

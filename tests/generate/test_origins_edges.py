@@ -16,8 +16,8 @@ from strop.models.loading.model_names import model_folder
 from strop.models.tokens.control_tokens import ControlTokens
 from strop.models.tokens.private_use_characters import LAST_ALIAS
 from strop.types import Message, Tool, ToolCall
-from tests.generate.comparison_groups import save_comparison_group
 from tests.generate.talking import save_folder
+from tests.generate.template_families import save_family
 
 LETTERS = [chr(code) for code in range(0x20, 0x7F)]
 
@@ -150,7 +150,7 @@ def test_unknown_characters_that_would_end_a_completion_are_refused(tmp_path: Pa
 
 
 def test_completions_that_others_word_keep_marks_of_thoughts_and_calls_alone(tmp_path: Path) -> None:
-    template = Template.load(save_comparison_group(tmp_path, "qwen3.5"))
+    template = Template.load(save_family(tmp_path, "qwen3.5"))
     ids = template.control.ids
     assert {*template.marks} == {"<think>", "</think>", "<tool_call>", "</tool_call>"}
     tokens = template.encode_completion(
@@ -162,7 +162,7 @@ def test_completions_that_others_word_keep_marks_of_thoughts_and_calls_alone(tmp
 
 def test_a_completion_that_is_shown_again_has_its_thought_as_the_template_has_it(tmp_path: Path) -> None:
     """And an assistant's message of a client is content: its marks are letters."""
-    template = Template.load(save_comparison_group(tmp_path, "qwen3.5"))
+    template = Template.load(save_family(tmp_path, "qwen3.5"))
     said = "<think>\n1+1\n</think>\n\n2<|im_end|>"
     before, after = Message("user", "1+1?"), Message("user", "sure?")
 

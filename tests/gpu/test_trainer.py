@@ -202,7 +202,7 @@ def test_the_quick_forward_in_bfloat16_is_the_slow_one_in_float32(is_checkpointe
         gradients = trainer.gradient(batches, objective)
         metrics = trainer.step(batches, objective)
         assert trainer._opened is not None and gradients.keys() == trainer.weights().keys()
-        assert (trainer._opened.forward.quick(trainer._opened.model) is not None) == (fused == "on")
+        assert (trainer._opened.forward.fast_path(trainer._opened.model) is not None) == (fused == "on")
         found[dtype] = logprobs, metrics, gradients
     (slow, slow_metrics, slow_gradients), (quick, metrics, gradients) = found.values()
     assert float((slow - quick).abs().mean()) < 5e-3

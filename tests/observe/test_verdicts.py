@@ -111,7 +111,7 @@ def test_a_reward_that_is_hacked(runs: Callable[..., RunFolder]) -> None:
     page = render(folder)
     assert page.count("<strong>length explosion</strong>") == 1
     summary = json.loads(folder.summary.read_text())
-    assert [each["name"] for each in summary["verdicts"]] == list(found)
+    assert [each["name"] for each in summary["findings"]] == list(found)
 
 
 def test_an_objective_that_cannot_act(runs: Callable[..., RunFolder]) -> None:

@@ -20,7 +20,7 @@ from strop.environments.multi_agent.skill_practice import Practice
 from strop.environments.multi_agent.store_skills import SKILLS, chosen, described, exercised, lacking
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_environment import Earned
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
 from strop.recipes.agent.trace import trace

@@ -40,7 +40,7 @@ from strop.training.reductions.means import ConstantLength, TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.masked_views import Corrupted, InOrder
+from strop.training.views.diffusion_views import Corrupted, InOrder
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Start, Task
 from tests.recipes.going_on import SIZES, acts_and_goes_on
 from tests.tiny_models import save_pocket_like

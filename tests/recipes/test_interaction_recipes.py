@@ -14,7 +14,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.filter.span_rewards import pay
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.recipes.reward.comas import Discussion, Interactions, PerPolicy, score_in
 from strop.recipes.reward.grpo_care import AnswerPlace, Consistent
 from strop.recipes.reward.oni import LabelledMessages

@@ -25,7 +25,7 @@ from strop.filter.paid_text import Paid
 from strop.filter.span_rewards import pay
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.generate.rollout import play
 from strop.recipes.agent.dreamgym import FromVaried, dreamgym, variance
 from strop.recipes.agent.imagined_conversations import ExponentialWeights, Imagined

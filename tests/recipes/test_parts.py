@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields, is_dataclass
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ def spelled(part: Any) -> str:
     """Like `repr`, without fields that have their default."""
     if isinstance(part, tuple):
         return f"({', '.join(map(spelled, part))})"
+    if isfunction(part):
+        return f"{part.__module__}:{part.__qualname__}"
     if not is_dataclass(part) or isinstance(part, type):
         return repr(part)
     values = {each.name: getattr(part, each.name) for each in fields(part) if each.init}

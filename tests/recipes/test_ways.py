@@ -22,7 +22,7 @@ def test_the_ways_of_the_synergy_dilemma() -> None:
     assert isinstance(made["progressive"].strategy, ReverseCurriculum)
     places, every = made["progressive"].strategy.places, made["progressive"].strategy.every
     assert (places, every) == (4, 10), "four fifths are given at first, nothing from version 40 on"
-    with pytest.raises(ConfigurationError, match="no way 'mixed'"):
+    with pytest.raises(ConfigurationError, match="no how='mixed'"):
         build(recipe_named("synergy_dilemma"), {"how": "mixed"})
 
 

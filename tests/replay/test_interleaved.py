@@ -32,7 +32,7 @@ def shown(number: int, is_shown: bool = True) -> Group:
     """Two rollouts of the policy, and a demonstration where there is one."""
     group = make_group([0.0, 0.0, 1.0][: 3 if is_shown else 2], number=number)
     if is_shown:
-        group.rollouts[2].origin, group.rollouts[2].family = Origin.TEACHER, "shown"
+        group.rollouts[2].origin, group.rollouts[2].comparison_group = Origin.TEACHER, "shown"
     return group
 
 
@@ -169,7 +169,7 @@ def test_in_a_run_hard_tasks_are_shown_and_easy_ones_are_not(tmp_path: Path) -> 
     assert [row["demonstrations"] for row in recorder.rows] == [len(shown) for shown in taught]
     for group in (group for shown in taught for group in shown):
         (rollout,) = group.rollouts
-        assert rollout.reward == 1.0 and rollout.num_sampled == 0 and rollout.family == "shown"
+        assert rollout.reward == 1.0 and rollout.num_sampled == 0 and rollout.comparison_group == "shown"
         siblings = [each for draw in draws for other in draw for each in other.rollouts
                     if other.number == group.number and each.origin is Origin.POLICY]  # fmt: skip
         assert len(siblings) == 3 and all(each.reward == 0.0 for each in siblings)

@@ -77,7 +77,7 @@ def copy_for_all() -> Iterator[Path]:
     """The parts that a campaign needs, where every user may read them."""
     with tempfile.TemporaryDirectory(prefix="strop-campaign-") as folder:
         Path(folder).chmod(0o755)
-        for name in ("strop", "tests/__init__.py", "tests/processes"):
+        for name in ("strop", "tests/__init__.py", "tests/sandbox"):
             source, target = _ROOT / name, Path(folder) / name
             target.parent.mkdir(parents=True, exist_ok=True)
             skipped = shutil.ignore_patterns("__pycache__", "*.json", "*.safetensors")

@@ -147,7 +147,7 @@ def test_a_folder_of_runs_is_diagnosed(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_what_cannot_be_diagnosed_says_so(tmp_path: Path) -> None:
     one = folder(tmp_path, "a", [0.1, 0.2])
-    with pytest.raises(ConfigurationError, match=r"at least 2 runs .* got 1 among 1"):
+    with pytest.raises(ConfigurationError, match=r"at least 2 runs .* found 1 in 1 run folders"):
         diagnose([one], 10, 0, as_json=True)
     folder(tmp_path, "b", [0.1, 0.2], seed=1)
     with pytest.raises(ConfigurationError, match="all 2 runs have the same settings"):

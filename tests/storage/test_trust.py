@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import strop
-from strop.cli.commands.evaluate import Question, evaluate_model
+from strop.cli.commands.evaluate import EvaluationRequest, evaluate_model
 from strop.cli.commands.replay import replay_run
 from strop.cli.commands.train import resume_run
 from strop.cli.fields.overrides import find_recipe
@@ -39,8 +39,8 @@ _COMMANDS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def _question(model: Path) -> Question:
-    return Question(str(model), (), 2, 1, "1", None, 4, 0, 1)
+def _question(model: Path) -> EvaluationRequest:
+    return EvaluationRequest(str(model), (), 2, 1, "1", None, 4, 0, 1)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from strop.training.pack import pack
 from strop.training.reductions.means import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from tests.training.test_quick import COMPARISON_GROUPS, OBJECTIVE, siblings
+from tests.training.test_quick import FAMILIES, OBJECTIVE, siblings
 from tests.training.tiny import random_groups, save_gpt2, save_llama
 
 
@@ -40,15 +40,15 @@ def trained(folder: Path, **settings: Any) -> tuple[float, dict[str, Tensor], To
     return trainer.step(pack(siblings(), TokenMean(), 0, 60), OBJECTIVE)["loss"], found, trainer
 
 
-@pytest.mark.parametrize("comparison_group", ["llama_compiled", "phi3", "olmo2", "qwen2", "qwen3", "gemma3", "mixtral"])
-def test_it_is_the_slow_path(comparison_group: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["llama_compiled", "phi3", "olmo2", "qwen2", "qwen3", "gemma3", "mixtral"])
+def test_it_is_the_slow_path(family: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(COMPARISON_GROUPS[comparison_group]).save_pretrained(tmp_path)
+    AutoModelForCausalLM.from_config(FAMILIES[family]).save_pretrained(tmp_path)
     loss, wanted, _ = trained(tmp_path, fused="off")
     quick, found, trainer = trained(tmp_path, fused="on")
-    assert trainer._opened is not None and trainer._opened.forward.quick(trainer._opened.model) is not None
+    assert trainer._opened is not None and trainer._opened.forward.fast_path(trainer._opened.model) is not None
     assert quick == pytest.approx(loss, rel=1e-5)
-    assert found.keys() == wanted.keys() and len(found) == 2 * 3 * (4 if comparison_group in ("phi3", "mixtral") else 7)
+    assert found.keys() == wanted.keys() and len(found) == 2 * 3 * (4 if family in ("phi3", "mixtral") else 7)
     for name, gradient in found.items():
         assert float((gradient - wanted[name]).norm() / wanted[name].norm()) < 1e-5, name
     _, again, _ = trained(tmp_path, fused="on", checkpointing="on")
@@ -59,7 +59,7 @@ def test_weights_beside_adapters_have_one_copy_and_no_gradient(tmp_path: Path) -
     _, _, trainer = trained(save_llama(tmp_path), fused="on")
     opened = trainer._opened
     assert opened is not None
-    quick = opened.forward.quick(opened.model)
+    quick = opened.forward.fast_path(opened.model)
     assert quick is not None
     memories = {each.untyped_storage().data_ptr() for each in unadapted(opened.model).values()}
     products = [

@@ -100,7 +100,7 @@ def test_resumed_to_the_same_bits(folder: Path, tmp_path: Path) -> None:
 def test_ranks_have_no_adapters() -> None:
     with pytest.raises(ConfigurationError, match="lora=0, got 4"):
         Ranks(TorchTrainer(lora=4))
-    with pytest.raises(ConfigurationError, match="need bytes_per_weight=18, or 0, got 6"):
+    with pytest.raises(ConfigurationError, match="set bytes_per_weight=18, or 0, got 6"):
         Ranks(TorchTrainer(bytes_per_weight=6))
 
 

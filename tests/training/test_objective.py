@@ -74,7 +74,7 @@ def test_what_a_loss_within_another_needs_is_filled() -> None:
 
 
 def test_a_loss_about_the_env_is_among_no_origins() -> None:
-    with pytest.raises(ConfigurationError, match="a loss on what was written"):
+    with pytest.raises(ConfigurationError, match="a loss on completion tokens"):
         Among(Echo(), (Origin.POLICY,))
     with pytest.raises(ConfigurationError, match="at least 1 origin"):
         Among(Clip(), ())

@@ -79,7 +79,7 @@ def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
     good, bad = make_rollout("good", [make_turn([1], [2])]), make_rollout("bad", [make_turn([1], [2, 3])])
     group = Group(0, good.task, [good, bad])
     bad.advantages = None
-    with pytest.raises(ConfigurationError, match="bad of task task wrote 2 tokens and has 0 advantages; 1 of 2"):
+    with pytest.raises(ConfigurationError, match="bad of task task has 2 completion tokens and 0 advantages; 1 of 2"):
         pack([group], TokenMean(), 0, 100)
     bad.advantages = np.ones(3, dtype=np.float32)
     with pytest.raises(ConfigurationError, match="wrote 2 tokens and has 3 advantages"):
@@ -92,5 +92,5 @@ def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
 
 def test_a_token_that_nothing_predicts_cannot_be_trained() -> None:
     rollout = make_rollout("a", [make_turn([1], [2]), make_turn([], [3], fresh=True)])
-    with pytest.raises(ConfigurationError, match="first token of its context"):
+    with pytest.raises(ConfigurationError, match="no prompt before its first completion token"):
         pack([Group(0, rollout.task, [rollout])], TokenMean(), 0, 100)

@@ -126,7 +126,7 @@ def test_a_part_may_want_a_note_that_nobody_else_knows(trainer: TorchTrainer, tm
         "largest", lambda output: output.over_logits(lambda logits, tokens: logits.softmax(-1).amax(-1))
     )
     rollout = make_rollout("one", [make_turn([1, 2], [3, 4])])
-    with pytest.raises(ConfigurationError, match="rollout one has no policy statistics of largest"):
+    with pytest.raises(ConfigurationError, match="rollout one has no policy statistic largest"):
         largest.of(rollout)
     trainer.policy_statistic([Group(0, rollout.task, [rollout])], frozenset({largest, ENTROPY}))
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "model", attn_implementation="eager").eval()
@@ -135,7 +135,7 @@ def test_a_part_may_want_a_note_that_nobody_else_knows(trainer: TorchTrainer, tm
 
 
 def test_several_ranks_take_no_notes() -> None:
-    with pytest.raises(ConfigurationError, match="takes no policy statistics"):
+    with pytest.raises(ConfigurationError, match="records no policy statistics"):
         Ranks().policy_statistic([], frozenset({ENTROPY}))
 
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path)
         check(run)
     with pytest.raises(ConfigurationError, match="logits of proximal: needed, and Ranks fills logprobs of"):
         check(Setting(ranks=2).run("test", Constant(), (Rover(),)))
-    with pytest.raises(ConfigurationError, match="takes no policy statistics, asked for entropy"):
+    with pytest.raises(ConfigurationError, match="records no policy statistics, and entropy are needed"):
         check(Setting(ranks=2).run("test", Watching(), (Echo(),)))
     check(Setting(ranks=2).run("test", Constant(), (Echo(),)))
 

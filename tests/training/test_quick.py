@@ -62,7 +62,7 @@ _TURNS = {
 }
 _EXPERTS = {"head_dim": 16, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24}
 _EXPERTS |= {"mlp_only_layers": [1], "norm_topk_prob": False}
-COMPARISON_GROUPS: dict[str, Any] = {
+FAMILIES: dict[str, Any] = {
     "llama": LlamaConfig(**SHAPE),
     "llama_compiled": LlamaConfig(**SHAPE, head_dim=16),  # attention has this size on a CPU
     "llama_tied": LlamaConfig(**SHAPE, tie_word_embeddings=True),
@@ -104,11 +104,11 @@ def trained(folder: Path, groups: list[Group], **settings: Any) -> tuple[Tensor,
     return logprobs, trainer.step(batches, OBJECTIVE), gradients
 
 
-@pytest.mark.parametrize("comparison_group", COMPARISON_GROUPS)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("groups", [siblings(), random_groups()], ids=["siblings", "random"])
-def test_it_is_the_slow_path(comparison_group: str, groups: list[Group], tmp_path: Path) -> None:
+def test_it_is_the_slow_path(family: str, groups: list[Group], tmp_path: Path) -> None:
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(COMPARISON_GROUPS[comparison_group]).save_pretrained(tmp_path)
+    AutoModelForCausalLM.from_config(FAMILIES[family]).save_pretrained(tmp_path)
     slow, slow_metrics, slow_gradients = trained(tmp_path, groups, fused="off")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

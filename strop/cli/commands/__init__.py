@@ -1,1 +1,1 @@
-"""Commands of strop, one module each."""
+"""Commands of strop, one module per command."""

@@ -1,6 +1,4 @@
-"""`strop attack`: what 1,000 hostile completions earn from a reward, and what 40 kinds of injection earn from a
-judge.
-"""
+"""Command `strop attack`: rewards of hostile completions, and of prompt injections at a judge."""
 
 from __future__ import annotations
 
@@ -39,23 +37,23 @@ _SHOWN = 5  # findings
 def attack(
     words: Sequence[str], envs: Sequence[str], completions: int, seed: int, seconds: float, as_json: bool
 ) -> int:
-    """Attack what is named in each environment; 1 where a hostile completion earned what only a right answer should."""
-    wish = parse_words(words)
+    """Attack the named reward in each environment; returns 1 if a hostile completion is rewarded like a right one."""
+    typed = parse_words(words)
     chosen = [env for text in envs for env in parse_envs(text, seed)]
-    attacks = rewards_of(wish.recipe, wish.overrides, chosen)
-    # who asks the policy cannot do so from a worker
+    attacks = rewards_of(typed.recipe, typed.overrides, chosen)
+    # a reward that calls the policy cannot run in a worker
     outside = [(env, rewards) for env, rewards in attacks if not inside(rewards, Meets)]
     found = [asyncio.run(attacked(rewards, env, completions, seed, seconds)) for env, rewards in outside]
     judged = asyncio.run(_injections([each for each in attacks if asks_client(each[1])], seed))
     if as_json:
-        print(json.dumps(_plain(wish.recipe, seed, found, judged), indent=1))
+        print(json.dumps(_plain(typed.recipe, seed, found, judged), indent=1))
     else:
         _show(Console(highlight=False), found)
         show_injections(Console(highlight=False), judged)
     problems = [(standing.env, standing.problem) for standing in found]
     problems += [(standing.env, standing.problem) for standing in judged]
     if all(problem for _, problem in problems):
-        raise ConfigurationError(f"{wish.recipe} cannot be attacked: {': '.join(problems[0])}")
+        raise ConfigurationError(f"{typed.recipe} cannot be attacked: {': '.join(problems[0])}")
     return int(any(standing.findings for standing in found) or any(standing.paid for standing in judged))
 
 
@@ -64,18 +62,16 @@ async def _injections(attacks: Sequence[tuple[Environment, tuple[Reward, ...]]],
 
 
 def certify(words: Sequence[str], envs: Sequence[str], how: tuple[int, int, float], folder: Path) -> int:
-    """A certificate for each episode; `how` is the number of hostile completions, the seed and the deadline."""
-    wish = parse_words(words)
+    """Write one certificate per environment; `how`: number of hostile completions, seed, seconds per completion."""
+    typed = parse_words(words)
     chosen = [env for text in envs for env in parse_envs(text, how[1])]
-    return write_certificates(wish.recipe, rewards_of(wish.recipe, wish.overrides, chosen), how, folder)
+    return write_certificates(typed.recipe, rewards_of(typed.recipe, typed.overrides, chosen), how, folder)
 
 
 def rewards_of(
     word: str, overrides: Mapping[str, str], envs: Sequence[Environment]
 ) -> list[tuple[Environment, tuple[Reward, ...]]]:
-    """What is attacked in which environment: its own judgement, a recipe's rewards, one by its class,
-    FILE.py:FUNCTION.
-    """
+    """Environments with the rewards to attack: their own, a recipe's, one by class name, or FILE.py:FUNCTION."""
     if _names_env(word):
         return _of_envs(word, overrides, envs)
     if word in recipe_files() or word.endswith(".py"):
@@ -90,15 +86,13 @@ def rewards_of(
     return [(env, (_made(kind, overrides, env),)) for env in chosen]
 
 
-_LEVELS = {"countdown": 2}  # the first one there is, where that is not 1
-
-
+_LEVELS = {"countdown": 2}  # lowest level, where it is not 1
 _OTHERS = ("reasoning_gym/", "verifiers/", "gymnasium/", "drill/", "dataset:")
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
 
 
 def _names_env(word: str) -> bool:
-    """Whether it is an episode; a bare name may be a recipe or a reward too, which go before."""
+    """Whether the word names an environment; a recipe or reward of the same name takes precedence."""
     if word.startswith(_OTHERS) or word.endswith(_TABLES):
         return True
     name, colon, level = word.partition(":")
@@ -109,9 +103,11 @@ def _names_env(word: str) -> bool:
 def _of_envs(
     word: str, overrides: Mapping[str, str], envs: Sequence[Environment]
 ) -> list[tuple[Environment, tuple[Reward, ...]]]:
-    """What an episode itself says about completions."""
+    """Environments with their own reward."""
     if envs or overrides:
-        raise ConfigurationError(f"{word} is an episode: to judge it by a reward, say strop attack REWARD -w {word}")
+        raise ConfigurationError(
+            f"{word} is an environment: to attack a reward in it, use strop attack REWARD -w {word}"
+        )
     return [(env, (_own(env),)) for env in parse_envs(word, 0)]
 
 
@@ -125,7 +121,7 @@ def _of_recipe(
     word: str, overrides: Mapping[str, str], envs: Sequence[Environment]
 ) -> list[tuple[Environment, tuple[Reward, ...]]]:
     if envs:
-        raise ConfigurationError("a recipe brings its environments: say env=NAME:LEVEL in place of --env")
+        raise ConfigurationError("a recipe has its own environments: use env=NAME:LEVEL instead of --env")
     run = make_run(find_recipe(word), overrides)
     if met := inside(run.rewards, Meets):
         policy = open_policy(find_model(run.model), run.sampling)
@@ -142,7 +138,7 @@ def _made(kind: type[Reward], overrides: Mapping[str, str], env: Environment) ->
     bare = [field for field in own if field.default is MISSING and field.default_factory is MISSING]
     if missing := [field.name for field in bare if field.name not in given]:
         raise ConfigurationError(
-            f"{kind.__name__} needs {', '.join(missing)}: say FIELD=VALUE, or attack a recipe that has it"
+            f"{kind.__name__} needs {', '.join(missing)}: add FIELD=VALUE, or attack a recipe that uses it"
         )
     return kind(**given)
 
@@ -161,7 +157,7 @@ def _show(console: Console, found: Sequence[EnvironmentStanding]) -> None:
         console.print(f"\n[bold]{standing.env}[/]: {_sentence(standing)}", soft_wrap=True)
         if standing.problem:
             continue
-        rows = table("attack", "completions", "most", "mean", "failed", "slowest", "ratio")
+        rows = table("attack", "completions", "max reward", "mean reward", "failed", "slowest", "ratio")
         for name, family in standing.families.items():
             plain = family.plain()
             metrics = [_metric(plain[key]) for key in ("most", "mean")]
@@ -171,16 +167,16 @@ def _show(console: Console, found: Sequence[EnvironmentStanding]) -> None:
             )
         console.print(rows)
         for each in standing.findings[:_SHOWN]:
-            console.print(f"[bold red]paid as right[/], {each.family}: {escape(shown(each.text))}", soft_wrap=True)
+            console.print(f"[bold red]rewarded as right[/], {each.family}: {escape(shown(each.text))}", soft_wrap=True)
 
 
 def show_injections(console: Console, judged: Sequence[InjectionStanding]) -> None:
-    """What each kind of injection that was paid earned, and how many there were."""
+    """Print the kinds of injection that raised the score of a wrong answer, with counts and rewards."""
     for standing in judged:
-        paid = f"{len(standing.paid)} of {len(standing.kinds)} kinds of injection raise a wrong answer"
-        told = f"not tried, {escape(standing.problem)}" if standing.problem else paid
-        console.print(f"\n[bold]{standing.env}[/], its judge: {told}", soft_wrap=True)
-        rows = table("injection", "tried", "raised", "share", "not read", "most")
+        paid = f"{len(standing.paid)} of {len(standing.kinds)} kinds of injection raise the score of a wrong answer"
+        result = f"not tried, {escape(standing.problem)}" if standing.problem else paid
+        console.print(f"\n[bold]{standing.env}[/], judge: {result}", soft_wrap=True)
+        rows = table("injection", "tried", "raised", "share", "unreadable", "max reward")
         shown_kinds = {kind: each.plain() for kind, each in standing.kinds.items()}
         for kind, plain in shown_kinds.items():
             if plain["raised"] or plain["unread"]:
@@ -196,8 +192,8 @@ def _sentence(standing: EnvironmentStanding) -> str:
     plain = standing.plain()
     bars = f"a right answer earns {_metric(plain['right'])}, a wrong one {_metric(plain['wrong'])}"
     if count := len(standing.findings):
-        return f"{bars}; {count:,} of {plain['completions']:,} hostile completions were paid like a right answer"
-    return f"{bars}; no hole found" if standing.ratio is not None else f"{bars}: it tells no answers apart"
+        return f"{bars}; {count:,} of {plain['completions']:,} hostile completions are rewarded like a right answer"
+    return f"{bars}; no exploit found" if standing.ratio is not None else f"{bars}: it does not separate them"
 
 
 def _metric(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`strop attack ... --report`: a certificate for each episode that is attacked, as a page and as JSON."""
+"""Command `strop attack ... --report`: one certificate per attacked environment, as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 10  # findings
 def write_certificates(
     subject: str, attacks: Sequence[tuple[Environment, tuple[Reward, ...]]], how: tuple[int, int, float], folder: Path
 ) -> int:
-    """Certify each, say what came of it and where it stands; 1 where there is a fault."""
+    """Certify each environment, print the result and the paths; returns 1 if there is a fault."""
     completions, seed, seconds = how
     folder.mkdir(parents=True, exist_ok=True)
     found = []
@@ -34,7 +34,7 @@ def write_certificates(
 
 
 def _written(certificate: Certificate, folder: Path) -> Path:
-    """Both files, named after what was certified; returns the page."""
+    """Write the JSON file and the page of a certificate; returns the page's path."""
     subject = "" if certificate.subject in certificate.env else f"{Path(certificate.subject).name}-"
     name = re.sub(r"[^\w.=-]+", "-", f"certificate-{subject}{certificate.env}")
     (folder / f"{name}.json").write_text(json.dumps(certificate.plain(), indent=1) + "\n")

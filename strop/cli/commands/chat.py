@@ -1,4 +1,4 @@
-"""`strop chat`: talk to a model; the conversation is kept as tokens, as in training."""
+"""Command `strop chat`: conversation with a model in the terminal, kept as tokens as in training."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from strop.types import Message, Sampling, Start, Task
 
 
 def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str = "cpu") -> None:
-    """Read a line, print the completion, until the input ends."""
+    """Read a line and print the completion, until the input ends."""
     hush()
     console = Console(highlight=False)
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
     chat = Exchange(open_policy(find_model(model), sampling, device), seed)
-    console.print(f"[bold]{model}[/] [dim]temperature {temperature:g}; /new starts over, /quit ends[/]")
+    console.print(f"[bold]{model}[/] [dim]temperature {temperature:g}; /new: new conversation, /quit: exit[/]")
     with asyncio.Runner() as runner:
         while (line := _asked(console)) is not None:
             if line == "/new":
@@ -41,7 +41,7 @@ def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str
 
 @dataclass
 class Exchange:
-    """What was said so far; starts over by itself when the context is full."""
+    """Conversation with a policy; starts over when the context is full."""
 
     policy: Policy
     seed: int
@@ -56,11 +56,11 @@ class Exchange:
         return self.dialogue is not None and self.dialogue.stop is not Stop.STOP
 
     async def say(self, text: str) -> str:
-        """Say something and let the model completion."""
+        """Send a message and return the completion."""
         message = Message("user", text)
         if self.dialogue is not None:
             self.dialogue.hear([message])
-            self.dialogue.stop = Stop.STOP  # the person goes on, whatever ended the last completion
+            self.dialogue.stop = Stop.STOP  # the user continues, whatever ended the last completion
             if not self.dialogue.is_cut:
                 return (await self.dialogue.completion()).content
             self.start_over()
@@ -71,7 +71,7 @@ class Exchange:
 
 
 def _asked(console: Console) -> str | None:
-    """What the person types, or None at the end of the input."""
+    """Next line of the user, or None at the end of the input."""
     try:
         line = console.input("[bold cyan]you[/] ").strip()
     except (EOFError, KeyboardInterrupt):
@@ -81,7 +81,7 @@ def _asked(console: Console) -> str | None:
 
 
 def styled(text: str) -> Text:
-    """A completion as plain text, its thinking dimmed."""
+    """Completion as plain text, its thinking dimmed."""
     text = visible(text)
     shown = Text(text)
     for found in re.finditer(r"<think>.*?(?:</think>|$)", text, re.DOTALL):

@@ -1,4 +1,4 @@
-"""`strop clean`: checkpoints that no run needs any more, counted first and removed only when that is wanted."""
+"""Command `strop clean`: lists checkpoints that no run needs, and removes them with --yes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from strop.storage.run_folder import RunFolder
 
 
 def clean(root: Path, is_wanted: bool) -> None:
-    """Of every run that stands still: checkpoints but its newest whole one and its best, and what a crash left."""
+    """For every run that is not running: all checkpoints but the newest complete and the best, and crash leftovers."""
     folders = [RunFolder(root)] if RunFolder(root).recipe.is_file() else find_runs(root)
     if not folders:
-        raise ConfigurationError(f"{root} is no run, and holds none")
+        raise ConfigurationError(f"{root} is not a run folder and contains none")
     total = 0
     for folder in folders:
         found = [] if is_running(folder) else list(needless(folder.path))
@@ -27,12 +27,12 @@ def clean(root: Path, is_wanted: bool) -> None:
         for each in found if is_wanted else ():
             shutil.rmtree(each)
         total += size
-    then = "removed" if is_wanted else "could go: strop clean --yes removes them"
-    print(f"{total / 1e6:,.1f} MB {then}; the newest whole checkpoint of each run and its best one stay")
+    then = "removed" if is_wanted else "can be removed: strop clean --yes"
+    print(f"{total / 1e6:,.1f} MB {then}; the newest complete and the best checkpoint of each run are kept")
 
 
 def needless(path: Path) -> Iterator[Path]:
-    """Of the run in this folder, and of runs that it began with; nothing where no checkpoint is whole."""
+    """Unneeded checkpoints of a run and its warm-up run; none where no checkpoint is complete."""
     for place in (each for each in path.rglob("checkpoints") if each.is_dir()):
         try:
             newest, _ = checkpoint.newest_whole(place)

@@ -1,4 +1,4 @@
-"""`strop diagnose`: which settings of many runs matter, and which value of each is best, with intervals."""
+"""Command `strop diagnose`: settings of many runs ranked by effect, with the best value of each and intervals."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from strop.storage.run_folder import RunFolder
 
 
 def diagnose(places: Sequence[Path], resamples: int, seed: int, as_json: bool) -> dict[str, Any]:
-    """Read run folders, or folders of run folders; print a table for each setting in which they differ."""
+    """Read run folders, or folders of them; print one table per setting in which they differ."""
     folders = [folder for place in places for folder in _runs(place)]
     finished = [folder for folder in folders if read_summary(folder).get("heldout_after") is not None]
     if len(finished) < 2:
         raise ConfigurationError(
-            f"diagnose needs at least 2 runs with a held-out accuracy after training, got {len(finished)} among "
+            f"diagnose needs at least 2 runs with a held-out accuracy after training, found {len(finished)} in "
             f"{len(folders)} run folders"
         )
     scores = [picked(curve(folder, "heldout")[1]) for folder in finished]
     settings = varied([settings_of(folder.recipe) for folder in finished])
     if not settings:
-        raise ConfigurationError(f"all {len(finished)} runs have the same settings, but for their seeds")
+        raise ConfigurationError(f"all {len(finished)} runs have the same settings except their seeds")
     found = {name: standings(values, scores, resamples, seed=seed) for name, values in settings.items()}
     ordered = dict(sorted(found.items(), key=lambda item: -_gap(item[1])))
-    told = {
+    result = {
         "runs": [str(folder.path) for folder in finished],
         "scores": scores,
         "left_out": len(folders) - len(finished),
@@ -44,22 +44,22 @@ def diagnose(places: Sequence[Path], resamples: int, seed: int, as_json: bool) -
         "settings": {name: [_plain(each) for each in values] for name, values in ordered.items()},
     }
     if as_json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(result, indent=1))
     else:
         _show(ordered, len(finished), len(folders) - len(finished), resamples)
-    return told
+    return result
 
 
 def _runs(place: Path) -> list[RunFolder]:
     if (place / "recipe.py").is_file():
         return [RunFolder(place)]
     if not place.is_dir():
-        raise ConfigurationError(f"{place} is no folder")
+        raise ConfigurationError(f"{place} is not a folder")
     return find_runs(place)
 
 
 def _gap(values: Sequence[ValueStanding]) -> float:
-    """How much a setting matters: between its best value and its worst."""
+    """Effect of a setting: accuracy of its best value minus that of its worst."""
     bests = [each.best for each in values if not math.isnan(each.best)]
     return max(bests) - min(bests)
 
@@ -70,8 +70,8 @@ def _plain(standing: ValueStanding) -> dict[str, Any]:
 
 def _show(found: dict[str, list[ValueStanding]], count: int, left_out: int, resamples: int) -> None:
     console = Console(highlight=False)
-    more = f"; {left_out} without a held-out accuracy are left out" if left_out else ""
-    console.print(f"{count} runs, {resamples} resamples{more}; the setting that matters most comes first")
+    more = f"; {left_out} without a held-out accuracy left out" if left_out else ""
+    console.print(f"{count} runs, {resamples} resamples{more}; the setting with the largest effect first")
     for name, values in found.items():
         table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
         table.add_column("value")

@@ -1,4 +1,4 @@
-"""`strop doctor`: what is wrong with a run, what shows it, and what helps."""
+"""Command `strop doctor`: health checks of runs, with evidence and remedy for each finding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strop.storage.run_folder import RunFolder
 
 
 def doctor(paths: Sequence[Path], as_json: bool) -> int:
-    """Examine runs; returns 1 where something is grave."""
+    """Examine runs; returns 1 if a finding is grave."""
     found = {str(folder.path): examine(folder) for path in paths for folder in _runs(path)}
     if as_json:
         print(json.dumps({name: [asdict(each) for each in findings] for name, findings in found.items()}, indent=1))
@@ -29,22 +29,21 @@ def doctor(paths: Sequence[Path], as_json: bool) -> int:
 
 
 def _runs(path: Path) -> list[RunFolder]:
-    """A run folder, or all in a folder of them."""
+    """The run folder, or all run folders in a folder."""
     if (path / "recipe.py").is_file():
         return [RunFolder(path)]
     if not (runs := find_runs(path)):
         others = [run.path.name for run in find_runs(path.parent)]
         hint = f"; {nearest(path.name, others)}" if others else ""
-        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py{hint}")
+        raise ConfigurationError(f"{path} is not a run folder: it has no recipe.py{hint}")
     return runs
 
 
 def _show(name: str, findings: Sequence[HealthFinding]) -> None:
     console = Console(highlight=False)
     count = len(rules())
-    said = f"{len(findings)} of {count} rules found something" if findings else f"none of {count} rules found anything"
-    console.print(f"[bold]{escape(name)}[/]: {said}", soft_wrap=True)
+    console.print(f"[bold]{escape(name)}[/]: {len(findings) or 'no'} findings, {count} health checks", soft_wrap=True)
     for finding in findings:
         colour = "red" if finding.is_grave else "yellow"
         console.print(f"  [{colour}]{escape(finding.name)}[/]: {escape(finding.evidence)}", soft_wrap=True)
-        console.print(f"    what helps: {escape(finding.remedy)}", soft_wrap=True)
+        console.print(f"    remedy: {escape(finding.remedy)}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`strop effect`: run an experiment and write down what came of it."""
+"""Command `strop effect`: runs an experiment and writes its result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_effect(
     jobs: int,
     overwrite: bool,
 ) -> None:
-    """All arms over all seeds, then the verdict."""
+    """Run all arms over all seeds, then print and write the result."""
     console = Console(highlight=False)
     experiment = load_experiment(find_experiment(key, folder))
     experiment = replace(experiment, tokens=tokens or experiment.tokens)
@@ -35,9 +35,9 @@ def run_effect(
     console.print(f"[bold]{experiment.key}[/]: {experiment.claim}", soft_wrap=True)
     budget = f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per run"
     console.print(f"{budget}; runs go to {plan.root}", soft_wrap=True)
-    with shown(console, plan.arms, experiment.tokens) as look:
-        result = run_experiment(plan, jobs, look)
-    _tell(console, result)
+    with shown(console, plan.arms, experiment.tokens) as refresh:
+        result = run_experiment(plan, jobs, refresh)
+    _print(console, result)
     write_result(plan.root, result, overwrite=True)
     results = experiment.path.parent / "results"
     written = write_result(results, result, overwrite)
@@ -45,24 +45,24 @@ def run_effect(
         console.print(f"written to {written}", soft_wrap=True)
     else:
         console.print(
-            f"written to {plan.root} only: {results / experiment.key}.json has more seeds or more tokens per run, and "
-            "is replaced by this one only with --overwrite",
+            f"written only to {plan.root}: {results / experiment.key}.json has more seeds or more tokens per run; "
+            "--overwrite replaces it",
             soft_wrap=True,
         )
 
 
 def setting_of(words: Sequence[str]) -> Setting:
-    """`device=cuda threads=2` as the setting that every arm begins with."""
+    """`device=cuda threads=2` as the setting of every arm."""
     kinds, given = typing.get_type_hints(Setting), dict[str, Any]()
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or name not in {field.name for field in fields(Setting)} - {"seed"}:
-            raise ConfigurationError(f"{word!r} is no field of a setting: {nearest(name, [*kinds])}")
+            raise ConfigurationError(f"a setting has no field {word!r}: {nearest(name, [*kinds])}")
         given[name] = convert(text, kinds[name], name)
     return Setting(**given)
 
 
-def _tell(console: Console, result: Metrics) -> None:
+def _print(console: Console, result: Metrics) -> None:
     colour = {"holds": "green", "does not hold": "red"}.get(result["verdict"], "yellow")
     console.print(
         f"[bold {colour}]{result['verdict']}[/]: treatment - control {result['difference']:+.3f} "

@@ -1,4 +1,4 @@
-"""`strop eval`: how good a model is, by environment and level."""
+"""Command `strop eval`: accuracy of a model on held-out tasks, by environment and level."""
 
 from __future__ import annotations
 
@@ -35,71 +35,73 @@ _MAX_TOKENS = 64  # of one completion
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked about a model."""
+class EvaluationRequest:
+    """Options of one evaluation."""
 
     model: str
-    envs: tuple[str, ...]  # none: those of the run, or of a model all that come with strop, at every level
+    envs: tuple[str, ...]  # empty: those of the run; for a model, all bundled ones at every level
     tasks: int
-    rollouts: int  # 0: as many as the largest k
+    rollouts: int  # per task; 0: the largest k
     k: str
-    temperature: float | None  # None: that of the run, or 1
-    max_tokens: int | None  # None: that of the run, or 64
+    temperature: float | None  # None: the run's, or 1
+    max_tokens: int | None  # None: the run's, or 64
     seed: int
     threads: int
     device: str = "cpu"
     against: str = ""  # another model, on the same tasks
-    plan: float = 0.0  # points; how many tasks and rollouts show such a difference
+    plan: float = 0.0  # difference in points for which the needed tasks and rollouts are printed
     is_fresh: bool = False  # held-out tasks that the run never measured
     is_trusted: bool = False  # a recipe.py that this user did not write may be executed
 
 
-def evaluate_model(question: Question, as_json: bool) -> None:
-    """Rollout held-out tasks and print what came of it."""
+def evaluate_model(request: EvaluationRequest, as_json: bool) -> None:
+    """Evaluate on held-out tasks and print the scores."""
     import torch
 
     hush()
-    torch.set_num_threads(question.threads)
-    ks = parse_ks(question.k)
-    rollouts = question.rollouts or max(ks)
+    torch.set_num_threads(request.threads)
+    ks = parse_ks(request.k)
+    rollouts = request.rollouts or max(ks)
     if rollouts < max(ks):
         raise ConfigurationError(f"pass@{max(ks)} needs at least {max(ks)} rollouts per task, got {rollouts}")
-    run = _run_of(question.model, question.is_trusted)
-    scores = _scores_of(question.model, question, run, rollouts)
-    others = _scores_of(question.against, question, run, rollouts) if question.against else []
-    spread = spread_over(scores) if question.plan else None
+    run = _run_of(request.model, request.is_trusted)
+    scores = _scores_of(request.model, request, run, rollouts)
+    others = _scores_of(request.against, request, run, rollouts) if request.against else []
+    spread = spread_over(scores) if request.plan else None
     if as_json:
         rows: Any = [as_dict(score, ks) for score in scores]
-        more = _more(question, scores, others, spread)
+        more = _more(request, scores, others, spread)
         print(json.dumps({"scores": rows, **more} if more else rows, indent=1))
         return
     console = Console(highlight=False)
-    for name, found in ((question.model, scores), (question.against, others)):
+    for name, found in ((request.model, scores), (request.against, others)):
         if found:
-            title = f"{name}: {question.tasks} held-out tasks each, {rollouts} rollouts, 95% intervals"
+            title = f"{name}: {request.tasks} held-out tasks each, {rollouts} rollouts, 95% intervals"
             console.print(title, soft_wrap=True, markup=False)
             console.print(as_table(found, ks))
     if others:
-        console.print(against_table(question, scores, others))
+        console.print(against_table(request, scores, others))
     if spread is not None:
-        console.print(plan_text(question.plan / 100, spread, sum(len(score.right) for score in scores), rollouts))
+        console.print(plan_text(request.plan / 100, spread, sum(len(score.right) for score in scores), rollouts))
 
 
-def _scores_of(model: str, question: Question, run: Run | None, rollouts: int) -> list[Score]:
-    """Of one model; another one is asked the same tasks with the same random keys."""
-    policy = open_policy(find_model(model), _sampling(question, run), question.device)
+def _scores_of(model: str, request: EvaluationRequest, run: Run | None, rollouts: int) -> list[Score]:
+    """Scores of one model; a second model gets the same tasks with the same random keys."""
+    policy = open_policy(find_model(model), _sampling(request, run), request.device)
     if run is not None:
         policy = replace(policy, context=run.context)
-    return asyncio.run(_scores(_measured(question, run), question, rollouts, policy))
+    return asyncio.run(_scores(_measured(request, run), request, rollouts, policy))
 
 
-def _more(question: Question, scores: list[Score], others: list[Score], spread: TaskSpread | None) -> dict[str, Any]:
-    """What was asked for besides scores, as plain data."""
+def _more(
+    request: EvaluationRequest, scores: list[Score], others: list[Score], spread: TaskSpread | None
+) -> dict[str, Any]:
+    """Comparison and plan, where requested, as plain data."""
     more: dict[str, Any] = {}
     if others:
         more["against"] = {name: asdict(found) for name, found in differences(scores, others).items()}
     if spread is not None:
-        more["plan"] = {"points": question.plan, **asdict(spread), "tasks": planned(question.plan / 100, spread)}
+        more["plan"] = {"points": request.plan, **asdict(spread), "tasks": planned(request.plan / 100, spread)}
     return more
 
 
@@ -107,12 +109,12 @@ def parse_ks(text: str) -> list[int]:
     """`1,4,16` as numbers."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise ConfigurationError(f"--k takes whole numbers above 0 joined by commas, as in 1,4,16; got {text!r}")
+        raise ConfigurationError(f"--k takes comma-separated whole numbers above 0, such as 1,4,16; got {text!r}")
     return sorted({int(word) for word in words})
 
 
 def _run_of(model: str, trust: bool) -> Run | None:
-    """The run whose folder or checkpoint was named, if it is one; its recipe.py is executed, as by --resume."""
+    """Run of a run folder or checkpoint, None for another model; its recipe.py is executed, as by --resume."""
     path = Path(model)
     folder = RunFolder(path.parent.parent if path.parent.name == "checkpoints" else path)
     if not folder.recipe.is_file():
@@ -124,30 +126,30 @@ def _run_of(model: str, trust: bool) -> Run | None:
     return run
 
 
-def _sampling(question: Question, run: Run | None) -> Sampling:
-    """The run's, with what was asked for in its place."""
+def _sampling(request: EvaluationRequest, run: Run | None) -> Sampling:
+    """Sampling of the run, with the requested changes."""
     plain = run.sampling if run is not None else Sampling(max_tokens=_MAX_TOKENS)
-    temperature = plain.temperature if question.temperature is None else question.temperature
-    return replace(plain, temperature=temperature, max_tokens=question.max_tokens or plain.max_tokens)
+    temperature = plain.temperature if request.temperature is None else request.temperature
+    return replace(plain, temperature=temperature, max_tokens=request.max_tokens or plain.max_tokens)
 
 
-def _measured(question: Question, run: Run | None) -> list[tuple[Environment, Evaluation]]:
-    """Which environments, and how each is played and judged: as the run did, or plainly."""
-    if run is not None and not question.envs:
+def _measured(request: EvaluationRequest, run: Run | None) -> list[tuple[Environment, Evaluation]]:
+    """Environments with their evaluation: as in the run, or the environment's own check of one completion."""
+    if run is not None and not request.envs:
         measured = run.evaluation.measured(run.envs)
         return [(env, run.evaluation) for env in (*measured, *run.evaluation.unseen)]
-    return [(env, Evaluation(rewards=judges(env))) for env in chosen_envs(question)]
+    return [(env, Evaluation(rewards=judges(env))) for env in chosen_envs(request)]
 
 
-def chosen_envs(question: Question) -> list[Environment]:
-    """Those asked for, or every level of every environment that comes with strop."""
-    if question.envs:
-        return [env for text in question.envs for env in parse_envs(text, question.seed)]
-    return [env for name in bundled_envs() for env in _levels(name, question.seed)]
+def chosen_envs(request: EvaluationRequest) -> list[Environment]:
+    """Requested environments, or every level of every bundled environment."""
+    if request.envs:
+        return [env for text in request.envs for env in parse_envs(text, request.seed)]
+    return [env for name in bundled_envs() for env in _levels(name, request.seed)]
 
 
 def _levels(name: str, seed: int) -> list[Environment]:
-    """An environment at every level it has; environments refuse the others."""
+    """Environment at every level it accepts."""
     found: list[Environment] = []
     for level in range(1, _MOST_LEVELS):
         try:
@@ -159,25 +161,25 @@ def _levels(name: str, seed: int) -> list[Environment]:
 
 
 async def _scores(
-    measured: list[tuple[Environment, Evaluation]], question: Question, rollouts: int, policy: Policy
+    measured: list[tuple[Environment, Evaluation]], request: EvaluationRequest, rollouts: int, policy: Policy
 ) -> list[Score]:
     console, scores = Console(stderr=True), []
     with console.status("") as status:
         for number, (env, plan) in enumerate(measured, 1):
             status.update(f"{env.name} level {env.level} ({number} of {len(measured)})")
             scorer = Scorer(plan.rewards)
-            evaluation = replace(plan, tasks=question.tasks, rollouts=rollouts)
+            evaluation = replace(plan, tasks=request.tasks, rollouts=rollouts)
             try:
-                skipped = plan.tasks if question.is_fresh else 0
+                skipped = plan.tasks if request.is_fresh else 0
                 asked = held_out([env], evaluation, policy, skipped)
-                scores += await evaluate(asked, evaluation, policy, scorer, question.seed)
+                scores += await evaluate(asked, evaluation, policy, scorer, request.seed)
             finally:
                 await scorer.close()
     return scores
 
 
 def judges(env: Environment) -> tuple[Reward, ...]:
-    """An environment that pays judges itself; of any other, the final completion is checked."""
+    """Reward of an environment: its own reward if it pays one, else a check of the final completion."""
     from strop.filter.rewards.from_environment import Checked
 
     return (Earned(),) if env.pays else (Checked((env,)),)
@@ -204,7 +206,7 @@ def _plain(found: tuple[float, float, float]) -> dict[str, float] | None:
 
 
 def as_table(scores: list[Score], ks: list[int]) -> Table:
-    """A row per environment and level: mean over rollouts, majority, at least one of k, and the share that was cut."""
+    """One row per environment and level: avg@k, maj@k, pass@k and the share of truncated completions."""
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     table.add_column("env")
     table.add_column("level", justify="right")
@@ -213,7 +215,7 @@ def as_table(scores: list[Score], ks: list[int]) -> Table:
     for name in [f"avg@{rollouts}", *majority, *(f"pass@{k}" for k in ks if k > 1)]:
         table.add_column(name, justify="right")
         table.add_column("95%", style="dim")
-    table.add_column("cut", justify="right")
+    table.add_column("truncated", justify="right")
     before = ""
     for score in scores:
         found = [score.pass_at(1), *([score.majority_at(most)] if majority else [])]

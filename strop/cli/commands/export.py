@@ -1,6 +1,6 @@
-"""`strop export`: a run's model as a folder that anything loads, its adapters alone, or one GGUF file.
+"""Command `strop export`: a run's model as a Hugging Face folder, only its adapters, or one GGUF file.
 
-Where several policy names learn, each has a model: `out` is then a folder in which each stands under its name.
+A run that trains several policies writes one model per policy, by name, into the folder `out`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from strop.storage.run_folder import RunFolder
 
 CONVERTER = "convert_hf_to_gguf.py"  # of llama.cpp
 _ADAPTERS = "adapter"
-_OWN = ("manifest.json", "roles.json")  # what only a run that goes on reads; and trainer.*
+_OWN = ("manifest.json", "roles.json")  # needed only to resume a run, as is trainer.*
 
 
 def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
-    """Write `what` (model, adapter or gguf) of a checkpoint: the newest whole one, the best, or that of a step."""
+    """Write `what` (model, adapter or gguf) of a checkpoint: newest complete, best, or of one step."""
     if what not in ("model", "adapter", "gguf"):
-        raise ConfigurationError(f"--as is model, adapter or gguf, not {what!r}")
+        raise ConfigurationError(f"--as must be model, adapter or gguf, got {what!r}")
     if out.exists():
-        raise ConfigurationError(f"{out} exists: name another --out, or remove it")
+        raise ConfigurationError(f"{out} exists: choose another --out, or remove it")
     folder = RunFolder(path)
     folder.require_recipe()
     saved = _chosen(folder, step)
@@ -40,7 +40,7 @@ def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
         *(saved / checkpoint.POLICIES / policy_name for policy_name in policy_names[1:]),
     ]  # as `TrainerPerPolicy` saves them
     if missing := [policy_name for policy_name, place in zip(policy_names, places, strict=True) if not place.is_dir()]:
-        raise CheckpointError(f"{saved} has no model of {', '.join(missing)}: is it a checkpoint of this run?")
+        raise CheckpointError(f"{saved} has no model of policy {', '.join(missing)}: is it a checkpoint of this run?")
     for policy_name, place in zip(policy_names, places, strict=True):
         to = out / (f"{policy_name}.gguf" if what == "gguf" else policy_name)
         _write(place, to, what)
@@ -49,7 +49,7 @@ def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
 
 def _write(saved: Path, out: Path, what: str) -> None:
     if what == "adapter" and not (saved / _ADAPTERS).is_dir():
-        raise ConfigurationError(f"{saved} has no adapters: the run trained all weights, export its model")
+        raise ConfigurationError(f"{saved} has no adapters: the run trained all weights; export with --as model")
     out.parent.mkdir(parents=True, exist_ok=True)
     if what == "gguf":
         _to_gguf(saved, out)
@@ -65,13 +65,13 @@ def _chosen(folder: RunFolder, step: str) -> Path:
     saved = folder.checkpoints / ("best" if step == "best" else f"step-{step}")
     if not saved.is_dir():
         known = ", ".join(each.name.removeprefix("step-") for each in checkpoint.listed(folder.checkpoints))
-        raise CheckpointError(f"{folder.path} keeps no checkpoint {step}: there are {known or 'none'}")
+        raise CheckpointError(f"{folder.path} has no checkpoint {step}: there are {known or 'none'}")
     checkpoint.verify(saved)
     return saved.resolve()
 
 
 def _copy(saved: Path, out: Path) -> None:
-    """The model and its tokenizer, without what a run goes on with."""
+    """Copy the model and its tokenizer, without the state for resuming."""
     out.mkdir(parents=True)
     for each in saved.iterdir():
         if each.is_file() and each.name not in _OWN and not each.name.startswith("trainer."):
@@ -79,7 +79,7 @@ def _copy(saved: Path, out: Path) -> None:
 
 
 def _to_gguf(saved: Path, out: Path) -> None:
-    """By llama.cpp's own converter where it is there, which knows every architecture."""
+    """Convert with llama.cpp's converter if installed (it supports every architecture), else with our own."""
     converter = shutil.which(CONVERTER)
     if converter is None:
         from strop.models.loading.gguf_file import write_gguf
@@ -90,5 +90,5 @@ def _to_gguf(saved: Path, out: Path) -> None:
         words = [sys.executable, converter, str(Path(scratch) / "model"), "--outfile", str(out)]
         done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise ConfigurationError(f"{converter} ended with {done.returncode}: {last}")
+        last = (done.stderr.strip().splitlines() or ["no error output"])[-1]
+        raise ConfigurationError(f"{converter} exited with {done.returncode}: {last}")

@@ -1,4 +1,4 @@
-"""`strop papers`: which papers are here, one line each, or one of them on a page."""
+"""Command `strop papers`: list of the implemented papers, or one paper as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError, nearest
 
 
 def show_papers(key: str, as_json: bool) -> None:
-    """All papers or the one of a key; as JSON, too."""
+    """Print all papers or the one of a key, as text or JSON."""
     papers = find_papers()
     if key:
         papers = [_chosen(key, papers)]
@@ -28,17 +28,17 @@ def show_papers(key: str, as_json: bool) -> None:
 
 
 def _chosen(key: str, papers: list[Paper]) -> Paper:
-    """By key, or by the recipe's name."""
+    """Paper by its key or its recipe's name."""
     known = {paper.key: paper for paper in papers}
     names = {paper.record.name: paper for paper in papers}
     if (found := known.get(key) or names.get(key)) is None:
-        raise ConfigurationError(f"there is no paper {key!r} here: {nearest(key, known)}")
+        raise ConfigurationError(f"there is no paper {key!r}: {nearest(key, known)}")
     return found
 
 
 def _list(papers: list[Paper]) -> None:
     console = wide_console()
-    rows = table("paper", "effect", "what it does", is_cut=True)
+    rows = table("paper", "measured effect", "method", is_cut=True)
     for paper in papers:
         rows.add_row(f"[cyan]{paper.key}[/]", _verdict(paper), escape(paper.record.line))
     console.print(rows)
@@ -46,7 +46,7 @@ def _list(papers: list[Paper]) -> None:
     proof = "tests and measured effects are not installed with the package"
     if all(paper.tests is not None for paper in papers):
         proof = f"{sum(bool(paper.tests) for paper in papers)} with tests, {proven} with a measured effect"
-    console.print(f"\n{len(papers)} papers, {proof}. One of them on a page: [bold]strop papers nft[/]")
+    console.print(f"\n{len(papers)} papers, {proof}. Details of one: [bold]strop papers nft[/]")
 
 
 def _verdict(paper: Paper) -> str:

@@ -1,4 +1,4 @@
-"""`strop replay`: train a run again from its ledger, and say whether the bits are the same."""
+"""Command `strop replay`: retrains a run from its ledger and compares the weights bit by bit."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from strop.storage.run_source import from_source
 
 
 def replay_run(path: Path, quiet: bool, trust: bool = False) -> int:
-    """0: every version is equal; 1: one differs, or none could be compared."""
+    """Returns 0 if every version is equal, 1 if one differs or none could be compared."""
     hush()
     console = Console(highlight=False)
     trust = is_trusted(RunFolder(path), trust)
-    told = (lambda replayed: None) if quiet else (lambda replayed: console.print(_line(replayed)))
-    made = retrain(path, told, trust)
+    progress = (lambda replayed: None) if quiet else (lambda replayed: console.print(_line(replayed)))
+    made = retrain(path, progress, trust)
     compared = [each for each in made if each.published or each.saved]
     last = made[-1]
     if not last.is_equal:
-        console.print(f"[red]parted at step {last.step}[/red]: {_others(last)}, trained again {last.fingerprint}")
+        console.print(f"[red]differs at step {last.step}[/red]: {_others(last)}, retrained {last.fingerprint}")
         folder = RunFolder(path)
-        found = differences(folder, from_source(folder.recipe, trust)) or [
-            "nothing that origin.json records is different"
-        ]
-        console.print("between then and now: " + "; ".join(found), soft_wrap=True, markup=False)
+        found = differences(folder, from_source(folder.recipe, trust)) or ["none that origin.json records"]
+        console.print("differences since the run: " + "; ".join(found), soft_wrap=True, markup=False)
         return 1
     if not compared:
-        console.print("nothing to compare with: the ledger names no fingerprint and no checkpoint is left")
+        console.print("nothing to compare: the ledger has no fingerprint and no checkpoint exists")
         return 1
-    steps = f"{last.step} steps trained again from the ledger"
+    steps = f"{last.step} steps retrained from the ledger"
     console.print(f"[green]equal[/green]: {steps}, {len(compared)} versions compared, the last is {last.fingerprint}")
     return 0
 

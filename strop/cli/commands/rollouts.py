@@ -1,4 +1,4 @@
-"""`strop rollouts`: every rollout of a run as a row of JSON or parquet, conversations as messages."""
+"""Command `strop rollouts`: every rollout of a run as a row of JSON or parquet, conversations as messages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _COLUMNS = dict.fromkeys((*_TEXTS, "error", "parent"), "string") | _NUMBERS
 
 
 def write_rollouts(path: Path, out: Path) -> None:
-    """One row per rollout; the file's name says which kind."""
+    """Write one row per rollout; the file's suffix selects the format."""
     folder = RunFolder(path)
     folder.require_ledger()
     if out.suffix not in (".jsonl", ".parquet"):
-        raise ConfigurationError(f"--out ends in .jsonl or .parquet, got {out}")
+        raise ConfigurationError(f"--out must end in .jsonl or .parquet, got {out}")
     if out.exists():
-        raise ConfigurationError(f"{out} exists: name another --out, or remove it")
+        raise ConfigurationError(f"{out} exists: choose another --out, or remove it")
     reader = Reader.of_run(folder, read_facts(folder).model)
     ledger = Ledger(folder.ledger, read_only=True)
     try:
@@ -42,7 +42,7 @@ def write_rollouts(path: Path, out: Path) -> None:
 
 
 def rows_of(ledger: Ledger, browser: LedgerBrowser, reader: Reader) -> Iterator[dict[str, Any]]:
-    """Rollouts in the order of their groups; one that the environment failed has no reward."""
+    """Rows in the order of groups; a rollout whose environment failed has no reward."""
     for group in ledger.history():
         fates = browser.fates(group.number)
         for rollout in group.rollouts:
@@ -50,7 +50,7 @@ def rows_of(ledger: Ledger, browser: LedgerBrowser, reader: Reader) -> Iterator[
 
 
 def row_of(group: Group, rollout: Rollout, fate: str, reader: Reader) -> dict[str, Any]:
-    """What is known of a rollout; `messages` are those of its main context."""
+    """One rollout as a row; `messages` are those of its main context."""
     read = contexts(rollout, reader)
     said = [(each.name, [{"role": line.role, "content": line.text} for line in each.said]) for each in read]
     return {
@@ -94,12 +94,12 @@ def _parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()])
     count = 0
     with parquet.ParquetWriter(out, schema) as file:
-        while told := [_flat(row) for row in islice(rows, _BATCH)]:
-            file.write_table(pyarrow.Table.from_pylist(told, schema))
-            count += len(told)
+        while batch := [_flat(row) for row in islice(rows, _BATCH)]:
+            file.write_table(pyarrow.Table.from_pylist(batch, schema))
+            count += len(batch)
     return count
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Nested fields as JSON text: which rewards there are differs between rows."""
+    """Row with nested fields as JSON text, because reward names differ between rows."""
     return row | {name: json.dumps(row[name], ensure_ascii=False) for name in ("messages", "other_contexts", "rewards")}

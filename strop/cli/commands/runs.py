@@ -1,4 +1,4 @@
-"""`strop runs` and `strop report`: what lies in run folders."""
+"""Commands `strop runs` (table of run folders) and `strop report` (report.html of one)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLOURS = {"complete": "green", "running": "cyan", "stopped": "yellow"}
 
 
 def show_runs(root: Path, as_json: bool) -> None:
-    """A row per run, the latest last."""
+    """Print one row per run, the latest last."""
     found = [read_facts(folder) for folder in find_runs(root)]
     if as_json:
         print(json.dumps([asdict(facts) for facts in found], indent=1))
@@ -34,7 +34,7 @@ def _table(found: list[Facts]) -> Table:
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     table.add_column("run", style="bold")
     table.add_column("recipe")
-    for title in ("steps", "before", "after", "minutes", "tokens"):
+    for title in ("steps", "held-out before", "after", "minutes", "tokens"):
         table.add_column(title, justify="right")
     table.add_column("state")
     for facts in found:
@@ -56,10 +56,10 @@ def _accuracy(interval: tuple[float, float, float] | None) -> str:
 
 
 def rewrite_report(path: Path) -> None:
-    """Write report.html from what the folder holds."""
+    """Write report.html from the files of a run folder."""
     folder = RunFolder(path)
     if not folder.recipe.is_file():
         others = [run.path.name for run in find_runs(path.parent)]
         hint = f"; {nearest(path.name, others)}" if others else ""
-        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py{hint}")
+        raise ConfigurationError(f"{path} is not a run folder: it has no recipe.py{hint}")
     print(write_report(folder))

@@ -1,4 +1,4 @@
-"""`strop serve`: a model behind the three kinds of endpoint that programs know."""
+"""Command `strop serve`: a model behind the chat completions, responses and messages endpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class Serving:
-    """What is served, and where."""
+    """Options of the server."""
 
     model: str = "pocket"
     host: str = "127.0.0.1"
@@ -29,16 +29,14 @@ class Serving:
     max_tokens: int = 1024
     seed: int = 0
     device: str = "cpu"
-    is_open: bool = False  # to other machines, too
-    names: tuple[str, ...] = ()  # of this machine, by which it is asked beside its host
+    is_open: bool = False  # accept other machines
+    names: tuple[str, ...] = ()  # further host names that clients may use
 
 
 def serve(asked: Serving) -> None:
-    """Answer until interrupted."""
+    """Serve until interrupted."""
     if asked.host not in _LOOPBACK and not asked.is_open:
-        raise ConfigurationError(
-            f"--host {asked.host} would let other machines in: say --open as well, and have {TOKEN} set to a secret"
-        )
+        raise ConfigurationError(f"--host {asked.host} accepts other machines: add --open, and set {TOKEN} to a secret")
     try:
         from strop.generate.serve.public import Public
         from strop.generate.serve.server import Door
@@ -50,7 +48,7 @@ def serve(asked: Serving) -> None:
     door = Door(Public(policy, _name(asked.model), token, asked.seed), asked.host, asked.port, names=asked.names)
 
     async def open_until_interrupted() -> None:
-        _say(await door.open(), token, _name(asked.model))
+        _announce(await door.open(), token, _name(asked.model))
         await door.wait()
 
     try:
@@ -63,8 +61,8 @@ def _name(model: str) -> str:
     return Path(model).name or model
 
 
-def _say(address: str, token: str, model: str) -> None:
+def _announce(address: str, token: str, model: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{model}[/] answers at {address}: chat completions, responses and messages; Ctrl-C ends")
+    console.print(f"[bold]{model}[/] at {address}: chat completions, responses and messages; Ctrl-C ends")
     shown = f"the value of {TOKEN}" if os.environ.get(TOKEN) else token
-    console.print(f"  OPENAI_BASE_URL={address}/v1  ANTHROPIC_BASE_URL={address}  and as key {shown}")
+    console.print(f"  OPENAI_BASE_URL={address}/v1  ANTHROPIC_BASE_URL={address}  API key: {shown}")

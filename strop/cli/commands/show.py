@@ -1,4 +1,4 @@
-"""`strop show`: rollouts of a run as conversations, tokens coloured by what is known of them."""
+"""Command `strop show`: rollouts of a run as conversations, tokens coloured by advantage, probability or ratio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.storage.run_folder import RunFolder
 from strop.types import Rollout
 
 By = Literal["none", "advantage", "probability", "ratio", "version"]
-_DRAWN = 64  # rollouts of a step among which those to show are chosen
+_CANDIDATES = 64  # rollouts of a step from which those to show are chosen
 _SHOWN = 2
 _SURE = 0.5  # probability below which a token stands out
 _NEAR = (0.95, 1.05)  # ratios that do not stand out
@@ -26,11 +26,9 @@ _ROLES = {"assistant": "bold green", "tool": "bold yellow", "env": "bold yellow"
 
 
 def show_rollouts(path: Path, wanted: str, step: int, by: str) -> None:
-    """One rollout, or the best and the worst of a step's first task; without a step, of the last that was trained."""
+    """Show one rollout, or the best and the worst of a step's first task; default: the last trained step."""
     if by not in get_args(By):
-        raise ConfigurationError(
-            f"tokens are coloured by none, advantage, probability, ratio or version, not by {by!r}"
-        )
+        raise ConfigurationError(f"--by must be none, advantage, probability, ratio or version, got {by!r}")
     folder = RunFolder(path)
     folder.require_ledger()
     ledger, console = Ledger(folder.ledger, read_only=True), Console(highlight=False)
@@ -50,20 +48,20 @@ def show_rollouts(path: Path, wanted: str, step: int, by: str) -> None:
 def _of_step(ledger: Ledger, step: int) -> list[Rollout]:
     trained = ledger.trained_steps()
     if not trained or (step and step not in trained):
-        known = f"steps 1 to {trained[-1]} were" if trained else "nothing was"
-        raise ConfigurationError(f"no rollout was trained at step {step}: {known} trained")
-    return telling(ledger.sample(step or trained[-1], _DRAWN), _SHOWN)
+        known = f"steps 1 to {trained[-1]} are trained" if trained else "no step is trained yet"
+        raise ConfigurationError(f"no rollout was trained at step {step}: {known}")
+    return telling(ledger.sample(step or trained[-1], _CANDIDATES), _SHOWN)
 
 
 def _heading(rollout: Rollout) -> Text:
-    marked = f"reward {rollout.reward:.3g}" if rollout.is_scored else rollout.outcome.value
-    told = f"{rollout.id}  {marked}  {rollout.outcome.value}  {rollout.num_tokens} tokens  "
+    score = f"reward {rollout.reward:.3g}" if rollout.is_scored else rollout.outcome.value
+    head = f"{rollout.id}  {score}  {rollout.outcome.value}  {rollout.num_tokens} tokens  "
     failed = f"  {rollout.error}" if rollout.error else ""
-    return Text(visible(f"\n{told}{rollout.task.source} level {rollout.task.level}{failed}"), "bold")
+    return Text(visible(f"\n{head}{rollout.task.source} level {rollout.task.level}{failed}"), "bold")
 
 
 def line_of(line: Utterance, by: str) -> Text:
-    """A role, and what it said."""
+    """Role and message, tokens coloured by `by`."""
     shown = Text(f"    {line.role:<10}", _ROLES.get(line.role, "bold"))
     if not line.tokens:
         return shown.append(visible(line.text), "default")

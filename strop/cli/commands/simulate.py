@@ -1,4 +1,4 @@
-"""`strop simulate`: what a sampler gains over uniform choice where every probability of success is known."""
+"""Command `strop simulate`: gain of a sampler over uniform sampling on a simulated learner with known pass rates."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from strop.simulate.training_loop import Control
 def simulate(
     words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool, estimator: str = ""
 ) -> None:
-    """The named sampler or recipe, its negative control and the bounds, in each scenario."""
-    wish = parse_words(words)
-    make, said = maker_of(wish.recipe, wish.overrides, estimator)
-    arms = {wish.recipe: make, f"{wish.recipe}, permuted": permuted(make), **BOUNDS}
+    """Simulate the named sampler or recipe, its negative control and the bounds in each scenario."""
+    typed = parse_words(words)
+    make, remarks = maker_of(typed.recipe, typed.overrides, estimator)
+    arms = {typed.recipe: make, f"{typed.recipe}, permuted": permuted(make), **BOUNDS}
     found = {scenario.name: contest(scenario, arms, seeds) for scenario in scenarios}
     if as_json:
         plain = {name: {arm: each.plain() for arm, each in rows.items()} for name, rows in found.items()}
         print(json.dumps({"seeds": seeds, "scenarios": plain}, indent=1))
         return
     console = Console(highlight=False)
-    for line in said:
+    for line in remarks:
         console.print(line, soft_wrap=True)
     for scenario in scenarios:
         _show(console, scenario, found[scenario.name], seeds)
 
 
 def scenarios_of(names: str, lag: int, bias: float, lies: bool) -> list[Scenario]:
-    """Scenarios by name, joined by commas, or all of them, made harder to see."""
+    """Scenarios by name, comma-separated, or all, with lag, bias and permuted levels applied."""
     wanted = list(SCENARIOS) if names == "all" else names.split(",")
     for name in wanted:
         if name not in SCENARIOS:
@@ -52,9 +52,7 @@ def scenarios_of(names: str, lag: int, bias: float, lies: bool) -> list[Scenario
 
 
 def maker_of(word: str, overrides: Mapping[str, str], estimator: str = "") -> tuple[Maker, list[str]]:
-    """The control parts that a word means, and what has to be said about them; `estimator` is one in place of
-    theirs.
-    """
+    """Sampler, estimator, budget and gates of a named sampler or recipe, and remarks; `estimator` replaces its own."""
     chosen = _estimator(estimator) if estimator else None
     if (kind := named(samplers, word, Sampler)) is not None:
         return sampler_of(kind, values(kind, overrides), chosen or Counts()), []
@@ -64,11 +62,11 @@ def maker_of(word: str, overrides: Mapping[str, str], estimator: str = "") -> tu
     scenario = next(iter(SCENARIOS.values()))
     sizes = {"groups_per_step": str(scenario.groups_per_step), "group_size": str(scenario.group_size)}
     run = make_run(find_recipe(word), {**sizes, **overrides})
-    said = []
+    remarks = []
     if chosen is None and inside(run.estimator, Loads):
         chosen = Counts()
-        said = [f"{type(run.estimator).__name__} reads a model, and there is none here: Counts in its place"]
-    return of_parts(Control(run.sampler, chosen or run.estimator, run.budget, run.gates)), said
+        remarks = [f"{type(run.estimator).__name__} needs a model, a simulation has none: Counts replaces it"]
+    return of_parts(Control(run.sampler, chosen or run.estimator, run.budget, run.gates)), remarks
 
 
 def _estimator(word: str) -> PassRateEstimator:
@@ -78,7 +76,7 @@ def _estimator(word: str) -> PassRateEstimator:
         )
     found = kind()
     if inside(found, Loads):
-        raise ConfigurationError(f"{kind.__name__} reads a model, and there is none here")
+        raise ConfigurationError(f"{kind.__name__} needs a model, a simulation has none")
     return found
 
 
@@ -86,12 +84,12 @@ def _show(console: Console, scenario: Scenario, found: Mapping[str, ArmStanding]
     end = sum(found["uniform"].finals) / seeds
     console.print(f"\n[bold]{scenario.name}[/]: {scenario.about}", soft_wrap=True)
     console.print(f"uniform reaches {end:.0%} held-out accuracy with {scenario.tokens:,} tokens; {seeds} seeds\n")
-    rows = table("tokens to uniform's end", "share of uniform's", "95% interval", "")
+    rows = table("tokens to reach uniform's final accuracy", "relative to uniform", "95% interval", "")
     for name, standing in found.items():
         mean, low, high = standing.spread
         least = "at least " if standing.num_late else ""
         interval = f"{low:.2f} to {high:.2f}" if low is not None and high is not None else ""
-        told = standing.verdict if name != "uniform" else ""
-        told += f"; not there after {MOST:g} times its tokens in {standing.num_late} seeds" if least else ""
-        rows.add_row(name, f"{least}{mean:.2f}", interval if name != "uniform" else "", told)
+        verdict = standing.verdict if name != "uniform" else ""
+        verdict += f"; not reached with {MOST:g} times the tokens in {standing.num_late} seeds" if least else ""
+        rows.add_row(name, f"{least}{mean:.2f}", interval if name != "uniform" else "", verdict)
     console.print(rows)

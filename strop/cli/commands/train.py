@@ -1,4 +1,4 @@
-"""`strop train`: from words to a trained model, with a line before, a line during and a few lines after."""
+"""Command `strop train`: builds the run, trains it, and prints a summary before, during and after."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from strop.cli.closed_output import forgiving_output
+from strop.cli.closed_output import closable_output
 from strop.cli.estimate_duration import warning
-from strop.cli.fields.arguments import Wish
+from strop.cli.fields.arguments import ParsedWords
 from strop.cli.fields.overrides import find_recipe, make_run
 from strop.cli.trust_question import is_trusted
 from strop.environments.data.answer_extraction import MEANINGS, gold
@@ -40,35 +40,35 @@ from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics
 
 INTERRUPTED = 130
-_SHOWN = 60  # letters of an answer
+_SHOWN = 60  # characters of an answer
 
 
 @dataclass(frozen=True)
-class StartedAs:
-    """How a new run is started, beside what it is."""
+class StartOptions:
+    """Options of a new run that are not part of the run itself."""
 
-    name: str  # of its folder; empty: that of the recipe, and the seed
+    name: str  # of its folder; empty: recipe and seed
     root: Path
     track: str
-    where: str  # engines compute
+    where: str  # engines run: inline, process or ray
     engines: int
-    is_dry: bool  # only show what it would be
+    is_dry: bool  # only print the run
     is_trusted: bool = False  # a recipe.py that this user did not write may be executed
 
 
-def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
+def start_run(typed: ParsedWords, start: StartOptions, quiet: bool) -> int:
     """Train a new run; returns the exit code."""
-    run = make_run(find_recipe(wish.recipe, start.is_trusted), wish.overrides)
+    run = make_run(find_recipe(typed.recipe, start.is_trusted), typed.overrides)
     if start.track:
         run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in start.track.split(","))))
     run = place(run, start.where, start.engines)
     check(run)
     check_model_folder(model_folder(run.model))
-    for told in filter(None, [warning(run), *spelled(run)]):
-        print(f"warning: {told}", file=sys.stderr)
+    for text in filter(None, [warning(run), *spelled(run)]):
+        print(f"warning: {text}", file=sys.stderr)
     if start.is_dry:
-        for told in probe_rewards(run):
-            print(f"warning: {told}", file=sys.stderr)
+        for text in probe_rewards(run):
+            print(f"warning: {text}", file=sys.stderr)
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
         return 0
     folder = fresh_folder(start.root, start.name or f"{run.recipe}-seed{run.seed}")
@@ -83,14 +83,14 @@ def resume_run(
     trust: bool = False,
     is_dry: bool = False,
 ) -> int:
-    """Go on with a run, or only show what would be; returns the exit code."""
+    """Resume a run, or only print it; returns the exit code."""
     steps = _more_steps(words)
     folder = RunFolder(path)
     if not folder.recipe.is_file():
         within, beside = ([str(each.path) for each in find_runs(place)] for place in (path, path.parent))
         hint = nearest(str(path), within or beside) if within or beside else f"{path.parent} holds no run"
-        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
-    folder.read_origin()  # one of another version is refused before its code is executed
+        raise ConfigurationError(f"{path} is not a run folder: it has no recipe.py; {hint}")
+    folder.read_origin()  # refuses a run of another version before its code is executed
     trust = is_trusted(folder, trust)
     if steps is not None and not is_dry:
         extend(path, steps, trust)
@@ -98,7 +98,7 @@ def resume_run(
     if is_dry:
         print(
             to_source(
-                replace(run, steps=steps or run.steps), f"strop run: {path} as it would go on. Nothing was started."
+                replace(run, steps=steps or run.steps), f"strop run: {path} as it would resume. Nothing was started."
             )
         )
         return 0
@@ -106,26 +106,26 @@ def resume_run(
 
 
 def _more_steps(words: list[str]) -> int | None:
-    """How many a run shall have, which is all that can be set when it goes on."""
+    """New number of steps, the only setting that a resumed run accepts."""
     name, _, value = words[0].partition("=") if words else ("", "", "")
     if name == "steps" and value.isdigit() and len(words) == 1:
         return int(value)
     if words:
         raise ConfigurationError(
-            f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set; steps=NUMBER can"
+            f"a resumed run keeps its recipe.py, so {' '.join(words)!r} cannot be set; only steps=NUMBER can"
         )
     return None
 
 
 def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
-    with forgiving_output():
+    with closable_output():
         return _watched(run, folder, quiet, go)
 
 
 def _watched(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
     hush()
     console = Console(quiet=quiet, highlight=False)
-    first = Opening(run, folder.path, console)
+    first = StartMessage(run, folder.path, console)
     try:
         with ProgressBar(run.recipe, run.steps, console, run.max_generated_tokens) as bar:
             summary = go([] if quiet else [first, bar])
@@ -140,31 +140,31 @@ def _watched(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watche
 
 
 @dataclass
-class Opening:
-    """Says what is trained once nothing stands in its way any more."""
+class StartMessage:
+    """Watcher that prints what is trained once all checks have passed."""
 
     run: Run
     path: Path
     console: Console
-    is_said: bool = False
+    is_printed: bool = False
 
     def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
-        if not self.is_said:
+        if not self.is_printed:
             self.console.print("\n".join([opening(self.run, self.path), *rules(self.run)]), soft_wrap=True)
-        self.is_said = True
+        self.is_printed = True
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         pass
 
 
 def rules(run: Run) -> list[str]:
-    """By which rule answers are found in completions to tasks of files, why, and what it makes of an answer."""
-    said = []
+    """For each dataset file: the rule that extracts answers, why it was chosen, and an example."""
+    lines = []
     for table in (env for env in run.envs if isinstance(env, Table)):
         (rule, why), answer = table.chosen, table.task(0).answer
         example = f"the answer {_cut(answer)!r} is read as {gold(rule, answer)!r}"
-        said.append(f"{escape(table.name)}: answer={rule} ({why}): {MEANINGS[rule]}; {escape(example)}")
-    return said
+        lines.append(f"{escape(table.name)}: answer={rule} ({why}): {MEANINGS[rule]}; {escape(example)}")
+    return lines
 
 
 def _cut(text: str) -> str:
@@ -172,7 +172,7 @@ def _cut(text: str) -> str:
 
 
 def opening(run: Run, path: Path) -> str:
-    """One line: which model, which recipe, what is trained, where it is kept."""
+    """One line: recipe, model, environments, size and folder of a run."""
     envs = ", ".join(f"{env.name} {env.level}" for env in run.envs)
     size = run.budget.size
     rollouts = f" × {size} rollouts" if size else ""
@@ -183,7 +183,7 @@ def opening(run: Run, path: Path) -> str:
 
 
 def ending(summary: dict[str, Any]) -> str:
-    """What came of it, and where to read more."""
+    """Result of a run and the path of its report."""
     so_far = "" if summary["is_complete"] else " so far"
     lines = [f"held-out accuracy{so_far} {_change(summary)}"]
     if (taught := summary.get("warmup")) is not None and taught["heldout_before"] is not None:
@@ -206,27 +206,27 @@ def _change(summary: dict[str, Any]) -> str:
     spread = f" (95% interval {low:.1%} to {high:.1%})" if low is not None else ""
     gain = summary["heldout_gain"]
     paired = f" ({100 * gain['low']:+.1f} to {100 * gain['high']:+.1f}, task by task)" if gain else ""
-    cut = f", {share:.0%} of its completions cut" if (share := summary["heldout_truncated"]) else ""
+    cut = f", {share:.0%} of its completions truncated" if (share := summary["heldout_truncated"]) else ""
     points = f"{100 * (after - before):+.1f} points{paired}{cut}"
     return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {points}"
 
 
 def best_checkpoint(summary: dict[str, Any]) -> list[str]:
-    """Where it is, and that its metric is too high, where it is better than the last one."""
+    """Best checkpoint and the bias of its accuracy, if it beats the last one."""
     best = summary.get("best")
     if best is None or best["heldout"] <= summary["heldout_after"]:
         return []
     where = escape(str(Path(summary["folder"]) / "checkpoints" / "best"))
     return [
-        f"best checkpoint: step {best['step']} with {best['heldout']:.1%}, chosen as the highest of {best['measured']} "
-        f"measurements and so up to {100 * best['bias']:.1f} points too high; measure it on other tasks: strop eval "
-        f"{where} --fresh"
+        f"best checkpoint: step {best['step']} with {best['heldout']:.1%}, the highest of {best['measured']} "
+        f"measurements and therefore up to {100 * best['bias']:.1f} points too high; measure it on other tasks: "
+        f"strop eval {where} --fresh"
     ]
 
 
 def _say_how_to_resume(path: Path) -> None:
     Console(highlight=False).print(
-        f"stopped; go on with: [bold]strop train --resume {escape(str(path))}[/bold]", soft_wrap=True
+        f"stopped; resume with: [bold]strop train --resume {escape(str(path))}[/bold]", soft_wrap=True
     )
 
 

@@ -1,4 +1,4 @@
-"""`strop watch`: the live page of a run, or of a folder of runs."""
+"""Command `strop watch`: live dashboard of a run or of a folder of runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _HOST = "127.0.0.1"  # from elsewhere: ssh -L
 
 
 def watch_runs(root: Path, port: int) -> None:
-    """Serve the page until interrupted."""
+    """Serve the dashboard until interrupted."""
     if not root.is_dir():
-        raise ConfigurationError(f"{root} is no folder: name a run, or a folder of runs")
+        raise ConfigurationError(f"{root} is not a folder: give a run folder, or a folder of runs")
     try:
         import uvicorn
 
@@ -33,12 +33,12 @@ def watch_runs(root: Path, port: int) -> None:
         bound = socket.create_server((_HOST, port))
     except OSError as error:
         raise ConfigurationError(
-            f"{_HOST}:{port} cannot be served: {error.strerror}; take another --port, or 0 for a free one"
+            f"cannot listen on {_HOST}:{port}: {error.strerror}; choose another --port, or 0 for any free one"
         ) from error
     shown = bound.getsockname()[1]
     console = Console(highlight=False, soft_wrap=True)
     console.print(
-        f"[bold]{root}[/] is watched; Ctrl-C ends it. Open", f"http://{_HOST}:{shown}/?token={token}", sep="\n  "
+        f"Dashboard of [bold]{root}[/]; Ctrl-C ends it. Open", f"http://{_HOST}:{shown}/?token={token}", sep="\n  "
     )
     app = WatchApp(Shelf(root), token).starlette()
     uvicorn.Server(config_of(app, Strangers())).run([bound])

@@ -1,4 +1,4 @@
-"""`strop why`: who waits for whom, for how long, and where every thread and task stands."""
+"""Command `strop why`: which part of a run waits for which, for how long, and the stacks of threads and tasks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from strop.observe.metrics.reward_divergence import parting_of
 from strop.observe.run_files.run_info import is_running
 from strop.storage.run_folder import RunFolder, read_rows
 
-_PATIENCE = 3.0  # seconds for an answer to a request
-_OLD = 5.0  # seconds after which a status says that nobody writes it
+_PATIENCE = 3.0  # seconds to wait for the requested stacks
+_OLD = 5.0  # seconds after which a status counts as stale
 
 
 def explain(path: Path, with_stacks: bool, as_json: bool) -> None:
-    """Print what a run does, or what it did last."""
+    """Print what a run is doing, or was doing last."""
     folder = RunFolder(path)
     status = read_status(folder.status)
     if not status:
-        known = "it has not begun to train" if folder.recipe.is_file() else "it is no run folder"
+        known = "training has not started" if folder.recipe.is_file() else "it is not a run folder"
         raise ConfigurationError(f"{path} has no status.json: {known}")
     alive = is_running(folder)
     parting = parting_of(read_rows(folder.metrics))
@@ -40,18 +40,18 @@ def explain(path: Path, with_stacks: bool, as_json: bool) -> None:
     if alive and with_stacks:
         print("\n" + ask_for_stacks(folder, int(status["pid"])))
     elif folder.stacks.is_file() and with_stacks and (text := folder.stacks.read_text()):
-        print(f"\nstacks it left:\n{text}")
+        print(f"\nlast written stacks:\n{text}")
 
 
 def _heading(alive: bool, ended: str, age: float) -> str:
     if alive:
-        return "" if age < _OLD else f"it has not written its status for {age:.0f} s, so it may be stuck; then: "
-    how = f"it is over ({ended})" if ended and ended != "ended" else ("it is over" if ended else "it was killed")
-    return f"not running: {how}, {age:.0f} s ago; the last state: "
+        return "" if age < _OLD else f"no status written for {age:.0f} s, the run may be stuck; last state: "
+    how = f"ended ({ended})" if ended and ended != "ended" else ("ended" if ended else "killed")
+    return f"not running: {how} {age:.0f} s ago; last state: "
 
 
 def ask_for_stacks(folder: RunFolder, pid: int) -> str:
-    """Ask its status thread, and where that does not answer the interpreter itself."""
+    """Stacks from the run's status thread, or from its interpreter (SIGUSR1) if that thread does not answer."""
     folder.request.touch()
     if _is_answered(lambda: not folder.request.exists()):
         return folder.stacks.read_text()
@@ -60,8 +60,8 @@ def ask_for_stacks(folder: RunFolder, pid: int) -> str:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGUSR1)
     if _is_answered(lambda: folder.stacks.is_file() and folder.stacks.stat().st_size > before):
-        return "its threads, from the interpreter (its status thread does not answer):\n" + folder.stacks.read_text()
-    return f"process {pid} answers neither a request nor SIGUSR1"
+        return "stacks from the interpreter (the status thread does not answer):\n" + folder.stacks.read_text()
+    return f"process {pid} answers neither the request for stacks nor SIGUSR1"
 
 
 def _is_answered(answered: Callable[[], bool]) -> bool:

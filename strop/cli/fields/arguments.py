@@ -1,4 +1,4 @@
-"""Words of the command line: which recipe, which of its fields. Told apart, and mistyped ones refused, without torch.
+"""Parser of command-line words into a recipe and its fields; refuses mistyped ones without importing torch.
 
 `steps=50`, `--steps 50` and `--steps=50` are the same.
 """
@@ -16,8 +16,8 @@ DEFAULT_RECIPE = "pocket"
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What was typed: a recipe, its overrides as text, and whether help is wanted instead."""
+class ParsedWords:
+    """Parsed command line: recipe, overrides as text, and whether help was requested."""
 
     recipe: str
     overrides: dict[str, str]
@@ -25,8 +25,8 @@ class Wish:
     names_recipe: bool = False
 
 
-def parse_words(words: Sequence[str]) -> Wish:
-    """Tell the recipe from its fields."""
+def parse_words(words: Sequence[str]) -> ParsedWords:
+    """Separate the recipe from its fields."""
     recipe, overrides, wants_help = "", {}, False
     left = list(words)
     while left:
@@ -40,10 +40,10 @@ def parse_words(words: Sequence[str]) -> Wish:
             key, _, value = word.partition("=")
             overrides[_spelled(key)] = value
         elif recipe:
-            raise ConfigurationError(f"{word!r} is neither a field nor a value: write field=value (recipe is {recipe})")
+            raise ConfigurationError(f"{word!r} is not FIELD=VALUE, and the recipe is already {recipe}")
         else:
             recipe = word
-    return Wish(recipe or DEFAULT_RECIPE, overrides, wants_help, bool(recipe))
+    return ParsedWords(recipe or DEFAULT_RECIPE, overrides, wants_help, bool(recipe))
 
 
 def _option(word: str, left: list[str]) -> tuple[str, str]:
@@ -59,21 +59,21 @@ def _spelled(key: str) -> str:
     return key.strip().replace("-", "_")
 
 
-def refuse_mistyped(wish: Wish) -> None:
-    """Say at once that there is no such recipe or field, where the source alone can tell."""
-    if wish.recipe.endswith(".py"):
+def refuse_mistyped(typed: ParsedWords) -> None:
+    """Refuse an unknown recipe or field, as far as the source files show it."""
+    if typed.recipe.endswith(".py"):
         return
     files = recipe_files()
-    if wish.recipe not in files:
-        raise ConfigurationError(f"there is no recipe {wish.recipe!r}: {nearest(wish.recipe, files)}")
-    path = files[wish.recipe]
-    known = {field.name for field in parameters(path, wish.recipe)} | set(common_fields())
-    # a dotted field, or the last word of one, is for the run itself to judge
-    unknown = [key for key in wish.overrides if "." not in key and key not in known]
+    if typed.recipe not in files:
+        raise ConfigurationError(f"there is no recipe {typed.recipe!r}: {nearest(typed.recipe, files)}")
+    path = files[typed.recipe]
+    known = {field.name for field in parameters(path, typed.recipe)} | set(common_fields())
+    # dotted fields, and last words of them, are checked when the run is built
+    unknown = [key for key in typed.overrides if "." not in key and key not in known]
     if not unknown:
         return
     sources = (path, PACKAGE / "run.py", PACKAGE / "recipes" / "setting.py")
     inside = {field.name for source in sources for field in imported_fields(source)}
     for key in unknown:
         if key not in inside:
-            raise ConfigurationError(f"recipe {wish.recipe} has no field {key!r}: {nearest(key, known)}")
+            raise ConfigurationError(f"recipe {typed.recipe} has no field {key!r}: {nearest(key, known)}")

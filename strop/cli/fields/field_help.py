@@ -1,4 +1,4 @@
-"""What `strop train RECIPE --help` says: every field that can be set, with the comment behind it."""
+"""Output of `strop train RECIPE --help`: every field that can be set, with the comment behind it."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from strop.recipes import parameters_of
 
 
 def show_fields(name: str) -> None:
-    """What can be set in one recipe."""
+    """Print the fields of one recipe."""
     console = Console(highlight=False)
     recipe, path = find_recipe(name), recipe_files().get(name, Path(name))
     parameters = parameters_of(recipe)
     run = make_run(recipe, {key: key.upper() for key, parameter in parameters.items() if parameter.is_required})
     console.print(f"[bold]strop train {name}[/] \\[FIELD=VALUE ...]\n{escape(read_record(path).line)}\n")
-    said = {key: field.comment for key, field in common_fields().items()}
-    own = said | {field.name: field.comment for field in recipe_parameters(path) if field.comment}
-    rows = table("Fields", "Kind", "Default", "")
+    common = {key: field.comment for key, field in common_fields().items()}
+    own = common | {field.name: field.comment for field in recipe_parameters(path) if field.comment}
+    rows = table("Fields", "Type", "Default", "")
     for each in parameters.values():
         rows.add_row(f"[cyan]{each.name}[/]", describe(each.type), plain(each.default), escape(own.get(each.name, "")))
     console.print(rows)
     console.print()
-    parts = table("More fields, and those of parts", "Now", "")
+    parts = table("More fields, by part of the run", "Default", "")
     for key, value in paths(run):
         if key not in parameters and not is_dataclass(value) and not list(paths(value)):
-            parts.add_row(f"[cyan]{key}[/]", plain(value), escape(_comment(run, key, said)))
+            parts.add_row(f"[cyan]{key}[/]", plain(value), escape(_comment(run, key, common)))
     console.print(parts)
     console.print()
     show_options(console)
 
 
-def _comment(run: Any, key: str, said: Mapping[str, str]) -> str:
-    """What the class that holds a field says of it."""
+def _comment(run: Any, key: str, common: Mapping[str, str]) -> str:
+    """Comment on a field in the source of its class."""
     *above, name = key.split(".")
     if not above:
-        return said.get(name, "")
+        return common.get(name, "")
     owner = dict(paths(run))[".".join(above)]
     for kind in type(owner).__mro__:
         source = inspect.getsourcefile(kind) if kind.__module__ != "builtins" else None
@@ -57,7 +57,7 @@ def _comment(run: Any, key: str, said: Mapping[str, str]) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as it would be typed."""
+    """Value as it would be typed on the command line."""
     if value is inspect.Parameter.empty:
         return "required"
     if value == ():

@@ -1,4 +1,4 @@
-"""Parts of a room by name, with fields from text."""
+"""Lookup of mechanisms by name (sampler, estimator, reward), with fields parsed from text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind = TypeVar("Kind")
 
 
 def modules(room: ModuleType, role: type[Any]) -> list[str]:
-    """The names of its files and classes, those of rooms within it too, and of the parts that stand in a recipe."""
+    """Names of the files and classes of a package and its subpackages, and of recipes' own mechanisms of this role."""
     return list(_by_class(room, role) | _files(room))
 
 
@@ -31,7 +31,7 @@ def _files(room: ModuleType) -> dict[str, str]:
 
 
 def _by_class(room: ModuleType, role: type[Any]) -> dict[str, str]:
-    """Classes of this role in the room and in recipes, which are read and not imported, with their modules."""
+    """Classes of this role in the package and in recipes, with their modules; found in the source, not imported."""
     made = re.compile(rf"^class ([A-Z]\w*)\(.*\b{role.__name__}\b.*\):$", re.MULTILINE)
     root, folders = PACKAGE.parent, (PACKAGE / "recipes", *map(Path, room.__path__))
     return {
@@ -47,7 +47,7 @@ def _snake(word: str) -> str:
 
 
 def named(room: ModuleType, word: str, role: type[Kind]) -> type[Kind] | None:
-    """A part of a room by the name of its file or of its class."""
+    """Mechanism of a package by the name of its file or class."""
     file, classes = _snake(word), _by_class(room, role)
     if file not in (files := _files(room) | classes):
         return None
@@ -58,7 +58,7 @@ def named(room: ModuleType, word: str, role: type[Kind]) -> type[Kind] | None:
 
 
 def values(kind: type[Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of a part from text."""
+    """Fields of a mechanism, parsed from text."""
     types = typing.get_type_hints(kind)
     named = [field.name for field in fields(kind) if field.init]
     for name in overrides:

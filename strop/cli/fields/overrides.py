@@ -1,7 +1,4 @@
-"""Overrides of a run: fields of its recipe, and fields deep inside the run it makes.
-
-`trainer.weight_decay=0.1` reaches into a part.
-"""
+"""Overrides of a run: parameters of its recipe, and nested fields such as `trainer.weight_decay=0.1`."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from strop.storage.trust import require_trust
 
 
 def find_recipe(name: str, trust: bool = False) -> Recipe:
-    """A recipe of the package by name, or the one in a Python file; that of a run folder may be somebody else's."""
+    """Recipe of the package by name, or the one in a Python file; a received run folder's needs `trust`."""
     if not name.endswith(".py"):
         return recipe_named(name)
     path = Path(name)
@@ -39,18 +36,18 @@ def find_recipe(name: str, trust: bool = False) -> Recipe:
     chosen = public.get(path.stem) or (next(iter(public.values())) if len(public) == 1 else None)
     if chosen is None:
         found = ", ".join(public) or "no function"
-        raise ConfigurationError(f"{name} needs a Run called `run` or a function called `{path.stem}`, has {found}")
+        raise ConfigurationError(f"{name} must define `run` (a Run) or a function `{path.stem}`; it defines {found}")
     return chosen
 
 
 def _executed(path: Path) -> dict[str, Any]:
-    """The names that a recipe file defines; it is imported, so that a run can name its classes again from anywhere."""
+    """Names defined by a recipe file; it is imported as a module, so that a saved run can refer to its classes."""
     folder = str(path.resolve().parent)
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None and spec.loader is not None
     if path.stem in sys.modules and not is_own(sys.modules[path.stem]):
-        raise ConfigurationError(f"{path}: there is a module {path.stem} already, give the recipe file another name")
-    sys.path += [folder] if folder not in sys.path else []  # modules beside it
+        raise ConfigurationError(f"{path}: a module named {path.stem} is already imported; rename the recipe file")
+    sys.path += [folder] if folder not in sys.path else []  # the recipe may import its neighbours
     module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -62,12 +59,12 @@ def _executed(path: Path) -> dict[str, Any]:
 
 
 def make_run(recipe: Recipe, overrides: Mapping[str, str]) -> Run:
-    """The recipe's run with every override in its place."""
+    """The recipe's run with every override applied."""
     parameters = parameters_of(recipe)
     own = {key: convert(text, parameters[key].type, key) for key, text in overrides.items() if key in parameters}
     run = build(recipe, own)
     if not isinstance(run, Run):
-        raise ConfigurationError(f"a recipe returns a Run, this one returned {type(run).__name__}")
+        raise ConfigurationError(f"a recipe must return a Run, this one returned {type(run).__name__}")
     for key, text in overrides.items():
         if key not in parameters:
             _refuse_unknown(key, run, set(parameters))
@@ -77,20 +74,18 @@ def make_run(recipe: Recipe, overrides: Mapping[str, str]) -> Run:
 
 def _refuse_unknown(key: str, run: Run, parameters: set[str]) -> None:
     known = parameters | {path for path, _ in paths(run)}
-    if "envs" in key.split("."):  # several parts share them: changing one copy would make a run that disagrees
-        raise ConfigurationError(
-            f"{key} cannot be set alone: use env=NAME:LEVEL, or choose environments in a recipe file"
-        )
+    if "envs" in key.split("."):  # several parts share them; a changed copy would differ from the others
+        raise ConfigurationError(f"{key} cannot be set: use env=NAME:LEVEL, or choose environments in a recipe file")
     if key in known:
         return
-    # the last word of a path is what people remember: `weight_decay` for `trainer.weight_decay`
+    # a last word suggests its path: `weight_decay` for `trainer.weight_decay`
     inside = sorted(path for path in known if path.rsplit(".", 1)[-1] == key)
     hint = f"did you mean {' or '.join(inside[:3])}?" if inside else nearest(key, known)
     raise ConfigurationError(f"recipe {run.recipe} has no field {key!r}: {hint}")
 
 
 def paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every field of a run that can be reached, with its value."""
+    """Every nested field of a run that can be set, with its value."""
     for name, child in _children(value):
         below = f"{path}.{name}" if path else name
         yield below, child
@@ -107,7 +102,7 @@ def _children(value: Any) -> list[tuple[str, Any]]:
 
 
 def _changed(value: Any, path: list[str], text: str, key: str) -> Any:
-    """A copy of `value` in which the field at `path` is what the text says."""
+    """Copy of `value` whose field at `path` has the value of the text."""
     name, rest = path[0], path[1:]
     child = dict(_children(value))[name]
     new = _changed(child, rest, text, key) if rest else convert(text, _type_of(value, name, child), key, child)
@@ -118,11 +113,11 @@ def _changed(value: Any, path: list[str], text: str, key: str) -> Any:
 
 
 def _type_of(owner: Any, name: str, value: Any) -> Any:
-    """A field's annotation, or the type of its value where the annotation cannot be read."""
+    """Annotation of a field, or the type of its value if the annotation cannot be resolved."""
     if isinstance(owner, tuple):
         return type(value)
     home = next(kind for kind in type(owner).__mro__ if name in vars(kind).get("__annotations__", {}))
-    # read alone: what other fields and roles are annotated with need not be there
+    # resolved alone: names in the other annotations need not be importable
     alone = type(
         name, (), {"__annotations__": {name: vars(home)["__annotations__"][name]}, "__module__": home.__module__}
     )
@@ -137,9 +132,9 @@ def convert(text: str, kind: Any, key: str, value: Any = None) -> Any:
     try:
         return read_as(text, kind)
     except ValueError:
-        raise ConfigurationError(f"{key} is {describe(kind)}, got {text!r}") from None
+        raise ConfigurationError(f"{key} must be {describe(kind)}, got {text!r}") from None
     except TypeError:
         inside = ", ".join(f"{key}.{name}" for name, _ in _children(value))
         now = f" (now {type(value).__name__})" if value is not None else ""
         can = f"set its fields ({inside}) or " if inside else ""
-        raise ConfigurationError(f"{key} is {describe(kind)}{now}: {can}choose it in a recipe file") from None
+        raise ConfigurationError(f"{key} must be {describe(kind)}{now}: {can}choose it in a recipe file") from None

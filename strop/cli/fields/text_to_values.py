@@ -1,4 +1,4 @@
-"""Text as typed values, and types in words: what a command line needs to know about annotations."""
+"""Conversion of command-line text to the values of annotated types, and descriptions of those types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def read_as(text: str, kind: Any) -> Any:
-    """Text as a value of a type; ValueError where it does not fit, TypeError where no text could."""
+    """Text as a value of a type; ValueError if it does not fit, TypeError if no text can."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _of_any(text, arguments)
@@ -39,7 +39,7 @@ def _yes_or_no(text: str) -> bool:
 
 
 def _of_any(text: str, kinds: tuple[Any, ...]) -> Any:
-    """The first member of a union that the text fits."""
+    """Value of the first member of a union that the text fits."""
     if text.lower() == "none" and types.NoneType in kinds:
         return None
     readable = [kind for kind in kinds if kind is not types.NoneType]
@@ -68,7 +68,7 @@ def _tuple(text: str, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _unquoted(item: str) -> str:
-    """Python's way to write text in a list is understood, too."""
+    """Text without the quotes that Python writes in a list."""
     return item[1:-1] if len(item) > 1 and item[0] == item[-1] and item[0] in "'\"" else item
 
 

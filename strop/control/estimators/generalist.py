@@ -40,7 +40,7 @@ class Generalist(ByTried):
             raise ConfigurationError(f"Generalist needs support >= 1, got {self.support}")
         self._support = Support(self.support)
 
-    def open(self, model: Path, seed: int) -> None:
+    def load_model(self, model: Path, seed: int) -> None:
         self._states = PromptStates.open(model, self.device)
 
     def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:

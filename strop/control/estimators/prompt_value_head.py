@@ -53,7 +53,7 @@ class PromptValue(PassRateEstimator):
     _seen: list[tuple[int, IntArray, float]] = field(default_factory=list, init=False, repr=False, compare=False)
     _variance: float = field(default=_UNKNOWN, init=False, repr=False, compare=False)
 
-    def open(self, model: Path, seed: int) -> None:
+    def load_model(self, model: Path, seed: int) -> None:
         self._head, self._lock = PromptHead.open(model, self.max_tokens, self.device), Lock()
 
     def meet(self, policy: Policy) -> None:
@@ -121,7 +121,7 @@ class PromptValue(PassRateEstimator):
 
     def _ready(self) -> tuple[PromptHead, Lock]:
         if self._head is None or self._lock is None:
-            raise ConfigurationError("PromptValue has no model yet: call open(model, seed) first")
+            raise ConfigurationError("PromptValue has no model yet: call load_model(model, seed) first")
         return self._head, self._lock
 
     def _prompt(self, task: Task) -> IntArray:

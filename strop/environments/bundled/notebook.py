@@ -21,7 +21,7 @@ from strop.roles import Environment
 from strop.types import Message, Task
 
 
-class TableFigure(NamedTuple):
+class Quantity(NamedTuple):
     """What is asked for, the cells that find it, and what it is."""
 
     name: str
@@ -29,17 +29,17 @@ class TableFigure(NamedTuple):
     of: Callable[[list[int]], int]
 
 
-FIGURES = {
+QUANTITIES = {
     1: (
-        TableFigure("sum", ("sum(x)",), sum),
-        TableFigure("top", ("max(x)",), max),
-        TableFigure("low", ("min(x)",), min),
-        TableFigure("count", ("len(x)",), len),
+        Quantity("sum", ("sum(x)",), sum),
+        Quantity("top", ("max(x)",), max),
+        Quantity("low", ("min(x)",), min),
+        Quantity("count", ("len(x)",), len),
     ),
     2: (
-        TableFigure("range", ("a=max(x)", "a-min(x)"), lambda x: max(x) - min(x)),
-        TableFigure("mean", ("a=sum(x)", "a//len(x)"), lambda x: sum(x) // len(x)),
-        TableFigure("middle", ("a=sorted(x)", "a[len(x)//2]"), lambda x: sorted(x)[len(x) // 2]),
+        Quantity("range", ("a=max(x)", "a-min(x)"), lambda x: max(x) - min(x)),
+        Quantity("mean", ("a=sum(x)", "a//len(x)"), lambda x: sum(x) // len(x)),
+        Quantity("middle", ("a=sorted(x)", "a[len(x)//2]"), lambda x: sorted(x)[len(x) // 2]),
     ),
 }
 
@@ -56,7 +56,7 @@ class Notebook(Environment):
     reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_level(self.name, self.level, min(FIGURES), max(FIGURES))
+        require_level(self.name, self.level, min(QUANTITIES), max(QUANTITIES))
 
     def task(self, index: int, heldout: bool = False) -> Task:
         return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
@@ -74,9 +74,9 @@ class Notebook(Environment):
         return think([task.answer], task.answer)
 
     def _make(self, stream: random.Random) -> Task:
-        number, figure = stream.randrange(1000, 10_000), stream.choice(FIGURES[self.level])
-        prompt = f"table {number}: {figure.name}?"
-        answer = str(figure.of(table(number)))
+        number, quantity = stream.randrange(1000, 10_000), stream.choice(QUANTITIES[self.level])
+        prompt = f"table {number}: {quantity.name}?"
+        answer = str(quantity.of(table(number)))
         return Task((Message("user", prompt),), answer, self.name, self.level, tools=(offered(self.cells),))
 
 
@@ -92,9 +92,9 @@ class NotebookEpisode(ToolboxEpisode):
 
     def demonstrate(self) -> Message:
         name = prompt_of(self.task).split()[2].removesuffix("?")
-        (figure,) = (each for each in FIGURES[self.task.level] if each.name == name)
-        if len(self.heard) < len(figure.cells):
-            return calling(self.tools[0], think([name], ""), code=figure.cells[len(self.heard)])
+        (quantity,) = (each for each in QUANTITIES[self.task.level] if each.name == name)
+        if len(self.heard) < len(quantity.cells):
+            return calling(self.tools[0], think([name], ""), code=quantity.cells[len(self.heard)])
         return Message("assistant", think([self.heard[-1]], self.heard[-1]))
 
 

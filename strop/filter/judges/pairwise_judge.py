@@ -28,7 +28,7 @@ class Graded:
     scale: float = 4.0
     bias: float = 0.0
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Make one task of each environment, so that what it imports and reads is on no rollout's clock."""
         for env in self.envs:
             env.task(0)
@@ -55,7 +55,7 @@ class Generative:
 
     _opened: Any = field(default=None, init=False, repr=False, compare=False)
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Load the model now, on no rollout's clock."""
         self._ready()
 

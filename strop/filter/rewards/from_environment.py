@@ -21,7 +21,7 @@ class Checked(Reward):
     envs: tuple[Environment, ...]
     weight: float = 1.0
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Make one task of each environment, so that what it imports and reads is on no rollout's clock."""
         for env in self.envs:
             env.task(0)

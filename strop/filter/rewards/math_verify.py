@@ -26,7 +26,7 @@ class MathVerify(Reward):
 
     weight: float = 1.0
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Build grammars and caches before any rollout's clock runs."""
         verify(parse("$1/2$", parsing_timeout=None), parse("0.5", parsing_timeout=None), timeout_seconds=None)
 

@@ -45,7 +45,7 @@ class PythonFunction(Reward):
     def name(self) -> str:
         return self.path.rpartition(":")[2]
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Run the file now, so that its imports are on no rollout's clock."""
         self._function  # noqa: B018
 

@@ -29,9 +29,9 @@ class Scored(Reward):
     _beside: BesideLoop = field(default_factory=BesideLoop, init=False, repr=False, compare=False)
 
     def meet(self, policy: Policy) -> None:
-        self.open()
+        self.open_resources()
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Read the model now, on no rollout's clock."""
         self.model.read()
 

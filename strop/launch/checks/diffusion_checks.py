@@ -19,7 +19,7 @@ from strop.training.objective import Objective
 from strop.training.requirements import folders
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.masked_views import InOrder
+from strop.training.views.diffusion_views import InOrder
 
 
 def problems(run: Run) -> list[str]:

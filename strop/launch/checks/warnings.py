@@ -16,7 +16,7 @@ from strop.roles import Advantage, LLMClient, Loss, Reward, Trainer, View
 from strop.run import Run
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.masked_views import Corrupted
+from strop.training.views.diffusion_views import Corrupted
 
 
 def advice(run: Run) -> list[str]:

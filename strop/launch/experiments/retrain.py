@@ -53,7 +53,7 @@ def retrain(
     """
     folder = RunFolder(path)
     if not folder.recipe.is_file() or not folder.ledger.is_file():
-        raise ConfigurationError(f"{path} is no run folder: it needs recipe.py and ledger.db")
+        raise ConfigurationError(f"{path} is not a run folder: it needs recipe.py and ledger.db")
     folder.read_origin()  # one of another version is refused
     run: Run = warmed(from_source(folder.recipe, trust), folder)
     ledger = Ledger(folder.ledger, read_only=True)

@@ -248,10 +248,12 @@ def _open(run: Run, model: Path, folder: RunFolder) -> Policy:
 
 
 def open_learners(run: Run, model: Path) -> None:
-    """The value model, and whatever has a network of its own and is no engine, trainer, reward or tracker."""
+    """Open the value model and load every network held by control parts, strategy, agent or advantage."""
+    if run.values is not None:
+        run.values.open(model, run.seed)
     control = (run.estimator, run.sampler, run.task_generator, run.budget)
-    for _, part in outermost((run.values, *control, run.strategy, run.agent, run.advantage), Loads):
-        part.open(model, run.seed)
+    for _, part in outermost((*control, run.strategy, run.agent, run.advantage), Loads):
+        part.load_model(model, run.seed)
 
 
 async def _begin(flow: Flow) -> None:

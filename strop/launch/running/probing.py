@@ -18,7 +18,7 @@ from strop.attack.ask_rewards import AskedRewards
 from strop.attack.probe import TASKS, Probed, probed
 from strop.capabilities import Closes, Learns, Meets, Observes, Remembers, Stores, inside
 from strop.errors import ConfigurationError
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.roles import Environment, LLMClient, Reward
 from strop.run import Run
 

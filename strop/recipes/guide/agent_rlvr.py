@@ -22,7 +22,7 @@ from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import with_hint
 from strop.errors import LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Player, Strategy

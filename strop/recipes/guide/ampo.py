@@ -22,7 +22,7 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting

@@ -27,7 +27,7 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, text_of, verdict
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import JUDGED, is_met, rubric_of
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Player, Reward, Strategy

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut
 from strop.recipes.llm_clients import parse_llm_client

@@ -42,7 +42,7 @@ from strop.training.losses.kl import Kl
 from strop.training.machine.masked_views import Reading, Viewed, reading_of
 from strop.training.pack import pack
 from strop.training.reductions.means import ConstantLength
-from strop.training.views.masked_views import InOrder
+from strop.training.views.diffusion_views import InOrder
 from strop.types import FloatArray, Group, Metrics, Rollout
 
 _FILE = "canvas_critic"

@@ -27,7 +27,7 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
 from strop.filter.paid_text import Paid, Span
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Dialogue, Episode, LLMClient, Reward

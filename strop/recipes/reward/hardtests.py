@@ -24,7 +24,7 @@ from strop.environments.code_execution import Cases, Trials, cases_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.rubric import answer
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import LLMClient, Reward

@@ -22,7 +22,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, key_of, verdict_or_none
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.from_environment import Earned
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run

@@ -81,9 +81,9 @@ class Pessimistic(Reward):
             raise ConfigurationError(f"Pessimistic needs bound >= 0, ridge > 0 and pairs >= 1, {found}")
 
     def meet(self, policy: Policy) -> None:
-        self.open()
+        self.open_resources()
 
-    def open(self) -> None:
+    def open_resources(self) -> None:
         """Load the model and compute the covariance of its pairs, before any rollout's deadline runs."""
         each = -(-self.pairs // len(self.envs))
         tasks = [env.task(index) for env in self.envs for index in range(each)]
@@ -107,7 +107,7 @@ class Pessimistic(Reward):
 
     def _scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
         if self._known is None:
-            raise ConfigurationError("Pessimistic has no covariance yet: call open() first")
+            raise ConfigurationError("Pessimistic has no covariance yet: call open_resources() first")
         centred = self.model.states(asked) - self._known[0]  # [N, H]
         return pessimistic(centred, self.model.direction, self._known[1], self.bound)
 

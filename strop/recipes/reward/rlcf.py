@@ -26,7 +26,7 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
 from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in, widest_gap
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting

@@ -25,7 +25,7 @@ from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.criteria import scores_of
 from strop.filter.judges.rubric import answer, items_in
-from strop.generate.llm_clients.scripted import Rule
+from strop.generate.llm_clients.without_model import Rule
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting

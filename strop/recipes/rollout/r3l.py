@@ -30,7 +30,7 @@ from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.generate.strategies.support.prompt_swap import twin
 from strop.generate.turn_ops import as_prefix

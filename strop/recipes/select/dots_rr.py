@@ -68,7 +68,7 @@ class ReferenceAttention(ByTried):
             raise ConfigurationError(f"ReferenceAttention needs references >= {_FEWEST}, got {self.references}")
         self._support = Support(self.references)
 
-    def open(self, model: Path, seed: int) -> None:
+    def load_model(self, model: Path, seed: int) -> None:
         self._states = PromptStates.open(model, self.device)
 
     def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:

@@ -111,7 +111,7 @@ class AngleRanked(Sampler):
             )
         self._pool = Pool(self.envs, self.tasks)
 
-    def open(self, model: Path, seed: int) -> None:
+    def load_model(self, model: Path, seed: int) -> None:
         self._model = load_model(model)
 
     def meet(self, policy: Policy) -> None:

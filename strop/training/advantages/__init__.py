@@ -1,1 +1,1 @@
-"""Who gets the advantage?"""
+"""Advantages per token, turn or rollout, from rewards and values."""

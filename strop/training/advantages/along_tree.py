@@ -1,6 +1,6 @@
-"""Advantage along a tree of rollouts: a token that several rollouts share is credited with all of theirs.
+"""Tree advantage: a token that several rollouts share gets the sum or mean of their advantages.
 
-Every sampled token is written in one rollout, which is given to those that branch off from it. The sum gives, token by
+Every sampled token belongs to one rollout and is a prefix of those that branch off from it. The sum gives, token by
 token, the gradient of training each rollout whole; the mean gives shared tokens no more weight than others.
 Papers: ettrl
 """
@@ -23,9 +23,9 @@ _RULES = ("sum", "mean")
 
 @dataclass(frozen=True)
 class AlongTree(Advantage):
-    """Sum or mean, over the rollouts that go through a token, of what `inner` gives each of them, which is one number.
+    """Sum or mean of `inner`'s advantages, one number each, over the rollouts that contain a token.
 
-    Rollouts that do not count (failed, given up) give and get nothing.
+    Rollouts that are not scored (failed, abandoned) contribute and receive nothing.
     """
 
     inner: Advantage
@@ -35,7 +35,7 @@ class AlongTree(Advantage):
 
     def __post_init__(self) -> None:
         if self.rule not in _RULES:
-            raise ConfigurationError(f"AlongTree knows no rule {self.rule!r}: {nearest(self.rule, _RULES)}")
+            raise ConfigurationError(f"AlongTree has no rule {self.rule!r}: {nearest(self.rule, _RULES)}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
@@ -52,20 +52,19 @@ class AlongTree(Advantage):
                 rollout.advantages = total.astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of written tokens that stand in more than one rollout."""
+        """The share of completion tokens that are part of more than one rollout."""
         times = np.concatenate([np.zeros(0), *(each for group in groups for each in counts(group).values())])
         return {"shared_token_share": float((times > 1).mean()) if len(times) else 0.0}
 
 
 def _advantage(rollout: Rollout) -> float:
-    """One number; a rollout that wrote nothing has none to share."""
+    """The rollout's single advantage; an empty rollout has 0."""
     given = rollout.advantages
     if given is None or not len(given):
         return 0.0
     if np.ptp(given) > 0:
         raise ConfigurationError(
-            f"AlongTree needs one number for each rollout, and the advantage of {rollout.id} goes from "
-            f"{given.min():g} to "
-            f"{given.max():g}: what its tokens share with others would be undefined"
+            f"AlongTree needs one advantage per rollout, got {given.min():g} to {given.max():g} in {rollout.id}: "
+            "its shared tokens would have no defined sum"
         )
     return float(given[0])

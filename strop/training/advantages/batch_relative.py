@@ -11,14 +11,15 @@ import numpy as np
 from strop.roles import Advantage
 from strop.types import Group
 
-# REINFORCE++-baseline (Hu, 2501.03262): the group's mean is taken off first, then the batch is standardised as one.
+# REINFORCE++-baseline (Hu, 2501.03262): subtract the group's mean, then standardise over the whole batch.
 
 
 @dataclass(frozen=True)
 class BaselineStandard(Advantage):
-    """a = r - mean of the group; A = (a - mean) / (std + epsilon) over all written tokens of the batch, population std.
+    """a = r - mean of the group; A = (a - mean) / (std + epsilon) over all completion tokens of the batch, population
+    std.
 
-    No group is divided by its own spread, and a long rollout counts with all its tokens.
+    No group is divided by its own std, and a long rollout counts with all its tokens.
     """
 
     epsilon: float = 1e-8
@@ -48,10 +49,10 @@ def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 @dataclass(frozen=True)
 class BatchStandard(Advantage):
-    """A = (r - mean) / (std + epsilon), mean and population std over all written tokens of the batch.
+    """A = (r - mean) / (std + epsilon), mean and population std over all completion tokens of the batch.
 
-    The plain variant: no group baseline is taken first and no KL stands in the reward, so with discount 1 the
-    return of every token is its rollout's reward, and a long rollout counts with all its tokens.
+    The plain variant: no group baseline and no KL in the reward, so with discount 1 the return of every token is its
+    rollout's reward, and a long rollout counts with all its tokens.
     """
 
     epsilon: float = 1e-8  # keeps the divisor above 0

@@ -1,4 +1,4 @@
-"""Advantages that compare nothing: one constant, or what is left of a reward after a prediction."""
+"""Advantages without comparison: a constant, or the reward minus a predicted value."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.types import Group
 
-# The same advantage for every rollout: supervised training, and expert iteration on what a gate kept.
+# One advantage for every rollout: supervised training, and expert iteration on filtered rollouts.
 
 
 @dataclass(frozen=True)
 class Constant(Advantage):
-    """A = value, whatever the reward."""
+    """A = value, independent of the reward."""
 
     value: float = 1.0  # the advantage of every token
 
@@ -29,7 +29,7 @@ class Constant(Advantage):
                 rollout.set_advantage(self.value)
 
 
-# The reward minus what a value model expected, token by token: Monte Carlo returns with a learned baseline.
+# Reward minus a value model's prediction per token: Monte Carlo returns with a learned baseline.
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Residual(Advantage):
             values = rollout.values
             if values is None or len(values) != rollout.num_tokens:
                 found = 0 if values is None else len(values)
-                raise ConfigurationError(f"Residual needs a value for each of {rollout.num_tokens} tokens, got {found}")
+                raise ConfigurationError(
+                    f"Residual needs one value per token: {rollout.num_tokens} tokens, got {found} values"
+                )
             rollout.returns = np.full(rollout.num_tokens, rollout.reward, dtype=np.float32)
             rollout.advantages = (rollout.reward - values.astype(np.float64)).astype(np.float32)

@@ -19,14 +19,15 @@ from strop.types import Group, Rollout
 class Gae(Advantage):
     """delta_t = r_t + discount * V_(t+1) - V_t;  A_t = delta_t + discount * trace * A_(t+1);  return_t = A_t + V_t.
 
-    The rollout's reward stands on its last token, but for places that a reward named. What the environment paid per
-    turn is part of it where a reward says so, and is not added again. V after the last token is 0, also where the
-    rollout was cut. Tokens the policy did not write are stepped over: the next state is the next written token.
-    Whitening standardises the advantages (not the returns) over all tokens of the batch, with the population std.
+    The rollout's reward is on its last token, except for parts that a reward placed elsewhere. The environment's
+    rewards per turn are included where a reward reports them, and are not added again. V after the last token is 0,
+    also for truncated rollouts. Tokens that the policy did not sample are skipped: the next state is the next
+    completion token. Whitening standardises the advantages (not the returns) over all tokens of the batch, with the
+    population std.
     """
 
     discount: float = 1.0  # from token to token
-    trace: float = 0.95  # lambda: 1 trusts rewards alone, 0 the critic alone
+    trace: float = 0.95  # lambda: 1 uses rewards alone, 0 the critic alone
     whiten: bool = True  # over the tokens of the batch
 
     needs_values: ClassVar[bool] = True
@@ -59,7 +60,7 @@ def _values(rollout: Rollout) -> NDArray[np.float64]:
     found = "none" if rollout.values is None else str(len(rollout.values))
     if rollout.values is None or len(rollout.values) != rollout.num_tokens:
         raise ConfigurationError(
-            f"Gae needs a value for each of {rollout.num_tokens} tokens, got {found}: add a critic"
+            f"Gae needs one value per token: {rollout.num_tokens} tokens, got {found} values; add a critic"
         )
     return rollout.values.astype(np.float64)
 

@@ -17,7 +17,7 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class GroupMean(Advantage):
-    """A = r - mean. The mean holds the rollout itself: the expected gradient is (G - 1) / G of the true one."""
+    """A = r - mean. The mean includes the rollout itself: the expected gradient is (G - 1) / G of the true one."""
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True
@@ -29,15 +29,15 @@ class GroupMean(Advantage):
                 rollout.set_advantage(float(reward - rewards.mean()))
 
 
-# GRPO's advantage (Shao et al., 2402.03300): each rollout against its siblings, in units of their spread.
+# GRPO's advantage (Shao et al., 2402.03300): each rollout against its siblings, in units of their std.
 
 
 @dataclass(frozen=True)
 class GroupStandard(Advantage):
     """A = (r - mean) / (std + epsilon) within the group; std is the sample one (divided by G - 1).
 
-    Dividing by the group's own spread biases the gradient: tasks near 0 % or 100 % weigh more. A group in which
-    only one rollout counts says nothing and gets 0.
+    Dividing by the group's own std biases the gradient: tasks near 0 % or 100 % weigh more. A group with only one
+    scored rollout gets 0.
     """
 
     epsilon: float = 1e-6  # keeps the divisor above 0
@@ -61,7 +61,7 @@ class GroupStandard(Advantage):
 
 @dataclass(frozen=True)
 class LeaveOneOut(Advantage):
-    """A = r - mean of the siblings: unbiased. A rollout without a sibling that counts has no baseline and gets 0."""
+    """A = r - mean of the siblings: unbiased. A rollout without a scored sibling has no baseline and gets 0."""
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True
@@ -99,14 +99,14 @@ class MaximumLikelihood(Advantage):
                 rollout.set_advantage(float((reward - mean) / mean) if mean > 0 else 0.0)
 
 
-# A negative control: every rollout gets the advantage that the sibling after it has earned.
+# Negative control: every rollout gets the advantage of the sibling after it.
 #
-# Sizes and signs of the advantage stay what they were, group by group; which rollout they belong to is lost.
+# Sizes and signs of the advantages stay the same per group; only the assignment to rollouts is lost.
 
 
 @dataclass(frozen=True)
 class NextSibling(Advantage):
-    """What `inner` gives, one place further around the group; the mean over its tokens, where they differ."""
+    """`inner`'s advantages shifted by one sibling; the mean over tokens where they differ."""
 
     inner: Advantage
 

@@ -1,4 +1,4 @@
-"""Advantages per turn: mean over siblings, per role of a team, given by the environment."""
+"""Advantages per turn: relative to siblings, to turns of the same role, or from a turn-level critic."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from strop.roles import Advantage
 from strop.training.arithmetic.turn_returns import set_turn_advantages, turn_returns
 from strop.types import FloatArray, Group, Rollout
 
-# A baseline for each role: where one policy plays several, a turn is compared with turns of its own kind only.
+# A baseline per role: where one policy plays several roles, a turn is compared only with turns of its role.
 
 
 @dataclass(frozen=True)
 class PerRole(Advantage):
     """A of a turn = its return - the mean return of all turns of its role in the group.
 
-    The role of a turn is the policy name in which it was sampled: with one policy name and one turn per rollout this is
-    the group mean. Nothing is discounted from turn to turn: policy names in contexts of their own have no order.
+    The role of a turn is the policy name it was sampled under: with one policy name and one turn per rollout this is
+    the group mean. Returns are not discounted from turn to turn: policy names in separate contexts have no order.
     """
 
     min_group: ClassVar[int] = 2
@@ -40,12 +40,12 @@ class PerRole(Advantage):
                 set_turn_advantages(rollout, [value - means[turn.sampling.policy_name] for turn, value in turns])
 
 
-# ArCHer's lower level (2402.19446): every token of a turn gets what the turn was better than expected.
+# ArCHer's lower level (2402.19446): every token of a turn gets the turn's advantage over its expected value.
 
 
 @dataclass(frozen=True)
 class TurnAdvantage(Advantage):
-    """A = Q(o, u) - V(o) of the token's turn, as `TurnCritic` noted it; undivided."""
+    """A = Q(o, u) - V(o) of the token's turn, as recorded by `TurnCritic`; not standardised."""
 
     needs_values: ClassVar[bool] = True
 
@@ -55,26 +55,26 @@ class TurnAdvantage(Advantage):
 
 
 def noted_turns(rollout: Rollout, asked_by: str) -> tuple[FloatArray, list[int]]:
-    """What `TurnCritic` noted of each written turn, and how many tokens the turn has."""
+    """`TurnCritic`'s advantage of each non-empty turn, and the turns' token counts."""
     lengths = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
     noted = rollout.policy_statistics.get("turn_advantages", np.zeros(0))
     if len(noted) != len(lengths):
         raise ConfigurationError(
-            f"{asked_by} needs a note for each of {len(lengths)} turns of rollout {rollout.id}, got {len(noted)}: "
+            f"{asked_by} needs a turn advantage for each of {len(lengths)} turns of rollout {rollout.id}, got {len(noted)}: "
             "set values=TurnCritic()"
         )
     return noted, lengths
 
 
-# Advantage turn by turn: what came after a turn, against what came after the same turn of the siblings.
+# Turn-level return against that of the siblings' turns of the same index.
 
 
 @dataclass(frozen=True)
 class TurnMean(Advantage):
     """A of turn k = return of turn k - mean over the siblings that have a turn k; all tokens of a turn share it.
 
-    The return is the discounted sum of what the environment paid from that turn on. A rollout that the environment did
-    not pay by turn has its whole reward at its end.
+    The return is the discounted sum of the environment's rewards from that turn on. A rollout without rewards per turn
+    has its whole reward at its end.
     """
 
     discount: float = 1.0  # from turn to turn

@@ -1,4 +1,4 @@
-"""REINFORCE++ as published (Hu, 2501.03262): the KL to the reference is paid token by token, inside the return.
+"""REINFORCE++ as published (Hu, 2501.03262): the KL to the reference is a reward per token, within the return.
 
 Papers: reinforce-plus-plus
 """
@@ -22,11 +22,11 @@ from strop.types import Group, Rollout
 class TokenReturns(Advantage):
     """return_t = sum of discounted rewards from t on, r_t = -kl * log(policy / reference) and the reward at the end.
 
-    A = (return - mean) / (std + epsilon) over all written tokens of the batch, population std. What the environment
-    said in between is stepped over.
+    A = (return - mean) / (std + epsilon) over all completion tokens of the batch, population std. Environment tokens
+    are skipped.
     """
 
-    kl: float = 0.01  # price of log(policy / reference)
+    kl: float = 0.01  # coefficient of log(policy / reference)
     discount: float = 1.0  # from token to token
     epsilon: float = 1e-8
 
@@ -41,6 +41,6 @@ class TokenReturns(Advantage):
             rollout.returns, rollout.advantages = own.astype(np.float32), advantage.astype(np.float32)
 
     def _returns(self, rollout: Rollout) -> NDArray[np.float64]:
-        """[N]."""
+        """Return of each token: [N]."""
         paid = kl_payments(rollout, self.kl) + token_payments(rollout)
         return traced(paid, np.zeros_like(paid), 0.0, self.discount, 1.0)

@@ -1,4 +1,4 @@
-"""Advantage along the steps in which a canvas was filled (TraceRL, 2509.06949): every step is one action of its tokens.
+"""Advantage along a diffusion model's unmasking steps (TraceRL, 2509.06949): every step is one action.
 
 Papers: tracerl
 """
@@ -25,12 +25,12 @@ class TraceReturns(Advantage):
     """Of token j in step t: A_j = r_j - V_j + discount * (V_(t+1) + trace * A_(t+1)), and its return r_j + discount *
     return_(t+1); V, A and return of a step are the means over its tokens.
 
-    The rollout's reward, standardised within its group with the population's deviation (0 where there is none), stands
+    The rollout's reward, standardised within its group with the population's deviation (0 where there is none), is
     on every token of its last step. Steps are merged as the view merges them.
     """
 
     discount: float = 1.0  # from step to step
-    trace: float = 1.0  # lambda: 1 trusts rewards alone, 0 the critic alone
+    trace: float = 1.0  # lambda: 1 uses rewards alone, 0 the critic alone
     merged: int = 8  # neighbouring steps that count as one, as in `InOrder`
 
     needs_values: ClassVar[bool] = True
@@ -68,7 +68,7 @@ class TraceReturns(Advantage):
 
 
 def steps_of(rollout: Rollout, merged: int) -> IntArray:
-    """The step of each written token, from 0 on over all turns: [N]; a turn that no canvas holds is one step."""
+    """The unmasking step of each completion token, from 0 over all turns: [N]; a turn without a canvas is one step."""
     found: list[IntArray] = []
     first = 0
     for turn in rollout.turns:

@@ -1,1 +1,1 @@
-"""Sums and ratios that several mechanisms of training share."""
+"""Formulas shared by advantages, losses and corrections: ratios, returns, sums over siblings."""

@@ -1,4 +1,4 @@
-"""How well a value model predicted what came: reported by every one of them, after every step."""
+"""Calibration metrics of a value model, reported after every step."""
 
 from __future__ import annotations
 

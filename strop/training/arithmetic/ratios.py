@@ -14,35 +14,35 @@ from strop.training.requirements import Logprobs, Need
 
 # From the policy that sampled to the one being trained: policy / behaviour = (middle / behaviour) * (policy / middle).
 #
-# A correction weighs the first factor, a loss that names the middle as its anchor holds the second; preflight sees to
-# it that both name the same middle, so no part is counted twice and none is forgotten.
+# A correction weighs the first factor, a loss with the middle policy as its anchor contains the second; preflight checks
+# that both name the same middle, so no part is counted twice or left out.
 
-FROZEN = ("proximal", "old", "averaged")  # what a trainer can fill in before a step
+FROZEN = ("proximal", "old", "averaged")  # policies that a trainer can score before a step
 
 
 def check_policy(name: str, valid: tuple[str, ...], owner: object) -> None:
     """Refuse a policy that is not one of these."""
     if name not in valid:
-        raise ConfigurationError(f"{type(owner).__name__} knows no policy {name!r}: {nearest(name, valid)}")
+        raise ConfigurationError(f"{type(owner).__name__} has no policy {name!r}: {nearest(name, valid)}")
 
 
 def needed(name: str) -> frozenset[Need]:
-    """What the trainer must fill so that this policy's logprobs are there."""
+    """The needs that make this policy's logprobs available."""
     return frozenset({Logprobs(name)} if name in FROZEN else ())
 
 
 def with_sampler(batch: Batch, current: Tensor) -> Batch:
-    """The batch with a sampler for every token: nobody sampled those of version -1 (a teacher's), so the policy does.
+    """The batch with behavior logprobs for every token: those of version -1 (a teacher's) get the current policy's.
 
-    Their ratio is 1 and carries the gradient of log policy. They hold no log-probability, which is to say 0: taken for
-    sampled with certainty, their ratio would be the policy's own probability.
+    Their ratio is 1 and has the gradient of log policy. Their recorded logprob is 0, which would make the ratio the
+    policy's own probability.
     """
     sampler = torch.where(batch.versions >= 0, batch.behavior_logprobs, current.detach())
     return replace(batch, behavior_logprobs=sampler)
 
 
 def log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:
-    """log(policy / behaviour) per token, detached: [T], 0 for tokens nobody sampled (version -1: a teacher's)."""
+    """log(policy / behaviour) per token, detached: [T], 0 for tokens of version -1 (a teacher's)."""
     policy = current if name == "current" else batch.logprobs_of(name)
     ratio = batch.log_ratio(policy.detach(), batch.behavior_logprobs)
     return ratio.where(batch.versions >= 0, ratio.new_zeros(()))
@@ -64,11 +64,11 @@ def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float, dual: fl
     return torch.where(advantages < 0, torch.maximum(objective, dual * advantages), objective)
 
 
-# Corrections that weigh tokens to one policy, which a field names.
+# Base of corrections that weigh tokens towards a target policy.
 
 
 class Targeted(Correction):
-    """The policy that tokens are weighed to is one that is there, and the trainer is asked for it."""
+    """Correction with a `target` policy, which it checks and needs."""
 
     target: str
 

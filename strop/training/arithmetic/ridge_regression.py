@@ -1,4 +1,4 @@
-"""A linear prediction fitted in closed form on the last few batches: what small value models learn with."""
+"""Ridge regression on the last few batches: the learning rule of small value models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LabelledBatch: TypeAlias = tuple[Table, Table]  # features [R, F], targets [R]
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A prediction from standardised features."""
+    """Linear prediction from standardised features."""
 
     centre: Table  # [F]
     spread: Table  # [F]
@@ -32,7 +32,7 @@ class Fit:
 
 
 def fitted(batches: Sequence[LabelledBatch], ridge: float) -> Fit:
-    """min |X w - y|^2 + ridge |w|^2 over standardised features; the level is not punished."""
+    """min |X w - y|^2 + ridge |w|^2 over standardised features; the intercept is not penalized."""
     table, targets = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     centre, spread = table.mean(0), table.std(0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -50,5 +50,5 @@ def read_batches(path: Path) -> list[LabelledBatch]:
     try:
         found = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot read what was learned from in {path}: {error}") from error
+        raise CheckpointError(f"cannot read the regression data in {path}: {error}") from error
     return [(found[f"x.{i}"], found[f"y.{i}"]) for i in range(len(found) // 2)]

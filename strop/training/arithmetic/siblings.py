@@ -33,18 +33,18 @@ def sides(batch: Batch, owner: object) -> Tensor:
     if not bool((sizes == 2).all()):
         counts = sorted({int(size) for size in sizes})
         raise ConfigurationError(
-            f"{type(owner).__name__} needs groups of exactly 2 rollouts, got {counts}: pair them with a gate"
+            f"{type(owner).__name__} needs groups of exactly 2 rollouts, got {counts}: add a gate that forms pairs"
         )
     return torch.sign(batch.rewards - group_mean(batch.rewards, batch))
 
 
 def margins(gains: Tensor, batch: Batch, owner: object) -> Tensor:
-    """What the better rollout of each pair gained over the worse; 0 where neither is better: [G]."""
+    """The better rollout's gain minus the worse one's in each pair; 0 for ties: [G]."""
     return per_group(sides(batch, owner).to(gains.dtype) * gains, batch)
 
 
 def ordered_pairs(batch: Batch) -> tuple[Tensor, Tensor]:
-    """Indices of all siblings of which the first has the higher reward: [P], [P]; ties make no pair."""
+    """Indices of all sibling pairs of which the first has the higher reward: [P], [P]; ties make no pair."""
     is_pair = (batch.groups.unsqueeze(1) == batch.groups) & (batch.rewards.unsqueeze(1) > batch.rewards)
     better, worse = is_pair.nonzero(as_tuple=True)
     return better, worse
@@ -59,7 +59,7 @@ def mean_over_pairs(losses: Tensor, pairs: tuple[Tensor, Tensor], batch: Batch) 
 
 
 def following(values: Tensor, batch: Batch) -> Tensor:
-    """The value at the next token the rollout wrote, 0 after its last one: [T]."""
+    """The value at the rollout's next completion token, 0 after its last one: [T]."""
     rows = batch.trainable.nonzero().squeeze(1)  # [R]
     own = values.index_select(0, rows)
     rollouts = batch.rollouts.index_select(0, rows)
@@ -69,11 +69,11 @@ def following(values: Tensor, batch: Batch) -> Tensor:
 
 
 def is_right(batch: Batch, threshold: float) -> Tensor:
-    """Rollouts whose reward reaches the threshold, a rounding error aside: [A] bool."""
+    """Rollouts whose reward reaches the threshold, up to a rounding error: [A] bool."""
     return batch.rewards >= threshold - ROUNDING
 
 
 def is_taught(batch: Batch) -> Tensor:
-    """Rollouts that no weights wrote (version -1): demonstrations and other outside text: [A] bool."""
+    """Rollouts without sampled tokens (version -1): demonstrations and other outside text: [A] bool."""
     outside = batch.per_rollout(((batch.versions < 0) & batch.trainable).to(batch.share.dtype))
     return outside > 0

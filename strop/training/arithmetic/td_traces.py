@@ -1,4 +1,4 @@
-"""Advantage along a rollout: traces of temporal differences, a KL paid token by token, and whitening over a batch."""
+"""TD(lambda) advantages along a rollout, a KL penalty per token, and whitening over a batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.types import Rollout
 
-KL_STATISTICS = frozenset({LOGPROBS, REFERENCE_LOGPROBS})  # what a payment of the KL asks for
+KL_STATISTICS = frozenset({LOGPROBS, REFERENCE_LOGPROBS})  # statistics that a KL penalty reads
 
 
 def traced(

@@ -1,4 +1,4 @@
-"""Tokens drawn within a loss: by seed, step, rollout and position alone, however a step is split."""
+"""Random tokens sampled within a loss, determined by seed, step, rollout and position alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _shifted(numbers: Tensor, shift: int) -> Tensor:
 
 
 def drawn(logprobs: Tensor, probabilities: Tensor) -> Tensor:
-    """Tokens by the inverse of the cumulative distribution [C, V]: [C, K]."""
+    """Tokens sampled by the inverse of the cumulative distribution [C, V]: [C, K]."""
     cumulated = logprobs.double().exp().cumsum(-1)
     found = torch.searchsorted(cumulated, probabilities * cumulated[:, -1:], right=True)
     return found.clamp(max=logprobs.shape[-1] - 1)

@@ -1,4 +1,4 @@
-"""Returns and advantages by turn."""
+"""Rewards, returns and advantages by turn, and sums over the tokens of a turn."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from torch import Tensor
 from strop.training.batch import Batch
 from strop.types import Rollout
 
-# Advantage by turn: what followed a turn, and how a number per turn becomes one per token.
+# Rewards and returns of turns, and their spread over tokens.
 
 _PAID, _ENDS = "paid/", "span/ends"  # see `filter/span_rewards.py`
 
 
 def turn_payments(rollout: Rollout) -> list[float]:
-    """What each turn was paid; what rewards say beyond the environment's pay stands at the end: the sum is the
-    reward.
-    """
+    """Reward of each turn; what rewards add to the environment's own is on the last turn: the sum is the reward."""
     count = len(rollout.turns)
     paid = list(rollout.turn_rewards) if len(rollout.turn_rewards) == count else [0.0] * count
     if paid:
@@ -29,7 +27,7 @@ def turn_payments(rollout: Rollout) -> list[float]:
 
 
 def placed_payments(rollout: Rollout) -> NDArray[np.float64]:
-    """What each written token was paid by rewards that named its place: [N]."""
+    """Reward of each completion token, from rewards that named its position: [N]."""
     paid = np.zeros(rollout.num_tokens)
     places = [0, *np.cumsum([len(turn.tokens) for turn in rollout.turns]).tolist()]
     for turn, low, high in zip(rollout.turns, places, places[1:], strict=False):
@@ -40,14 +38,14 @@ def placed_payments(rollout: Rollout) -> NDArray[np.float64]:
 
 
 def token_payments(rollout: Rollout) -> NDArray[np.float64]:
-    """What each written token was paid: places that rewards named, all else on the last one; the sum is the reward."""
+    """Reward of each completion token: placed rewards, and the rest on the last token; the sum is the reward."""
     paid = placed_payments(rollout)
     paid[-1:] += rollout.reward - paid.sum()
     return paid
 
 
 def ends_of(rollout: Rollout) -> list[int]:
-    """The written tokens at which a sentence ends, as rewards marked them."""
+    """The completion tokens at which a sentence ends, as recorded by rewards."""
     marked = [
         turn.aux[_ENDS][len(turn.prompt) :] if _ENDS in turn.aux else np.zeros(len(turn.tokens))
         for turn in rollout.turns
@@ -56,7 +54,7 @@ def ends_of(rollout: Rollout) -> list[int]:
 
 
 def on_written(rollout: Rollout, paid: Sequence[float]) -> list[float]:
-    """A payment per turn as one per turn that wrote something: a silent one's goes to the one before, or to the first.
+    """Rewards per turn as rewards per non-empty turn: an empty one's goes to the turn before, or to the first.
 
     [turns] -> [U].
     """
@@ -72,14 +70,14 @@ def on_written(rollout: Rollout, paid: Sequence[float]) -> list[float]:
 
 
 def turn_bounds(rollout: Rollout) -> tuple[list[int], list[int]]:
-    """First and last written token of each turn that has any: [U], [U]."""
+    """First and last completion token of each non-empty turn: [U], [U]."""
     lengths = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
     ends = np.cumsum(lengths, dtype=np.int64)
     return (ends - lengths).tolist(), (ends - 1).tolist()
 
 
 def turn_returns(rollout: Rollout, discount: float) -> list[float]:
-    """What was paid from each turn on."""
+    """Discounted reward from each turn on."""
     total, returns = 0.0, []
     for reward in reversed(turn_payments(rollout)):
         total = reward + discount * total
@@ -88,7 +86,7 @@ def turn_returns(rollout: Rollout, discount: float) -> list[float]:
 
 
 def set_turn_advantages(rollout: Rollout, advantages: Sequence[float]) -> None:
-    """Give every token of a turn the turn's advantage."""
+    """Set the advantage of every token to its turn's."""
     lengths = [len(turn.tokens) for turn in rollout.turns]
     rollout.advantages = np.repeat(np.array(advantages, dtype=np.float32), lengths)
 
@@ -97,7 +95,7 @@ def set_turn_advantages(rollout: Rollout, advantages: Sequence[float]) -> None:
 
 
 def turn_numbers(batch: Batch) -> Tensor:
-    """Which turn of its rollout each written token belongs to, from 0; -1 elsewhere: [T]."""
+    """Turn index of each completion token within its rollout, from 0; -1 elsewhere: [T]."""
     opens, so_far = _opened(batch)
     sizes = batch.rollouts.bincount()
     starts = sizes.cumsum(0) - sizes
@@ -106,7 +104,7 @@ def turn_numbers(batch: Batch) -> Tensor:
 
 
 def over_turns(values: Tensor, batch: Batch) -> Tensor:
-    """At each written token the sum of `values` over its turn, with gradient; 0 elsewhere: [T]."""
+    """The sum of `values` over the turn of each completion token, with gradient; 0 elsewhere: [T]."""
     _, so_far = _opened(batch)
     turns = (so_far - 1).clamp(min=0)  # [T], over the whole batch
     kept = values.where(batch.trainable, values.new_zeros(()))
@@ -115,7 +113,7 @@ def over_turns(values: Tensor, batch: Batch) -> Tensor:
 
 
 def _opened(batch: Batch) -> tuple[Tensor, Tensor]:
-    """1 where a turn begins, and how many have begun so far: [T], [T]."""
+    """1 where a turn begins, and the number of turns begun so far: [T], [T]."""
     written = batch.trainable
     before = torch.roll(written, 1)
     before[0] = False

@@ -1,6 +1,4 @@
-"""Rollouts that were made, and their twins: copies behind other messages
-(`generate/strategies/support/prompt_swap.py`).
-"""
+"""Sampled rollouts, apart from their copies under other prompts (`generate/strategies/support/prompt_swap.py`)."""
 
 from __future__ import annotations
 
@@ -10,10 +8,10 @@ from strop.types import Origin, Rollout
 
 
 def made(rollouts: Sequence[Rollout]) -> list[Rollout]:
-    """Those that are no twin."""
+    """The rollouts that were sampled, without copies."""
     return [rollout for rollout in rollouts if not is_twin(rollout)]
 
 
 def is_twin(rollout: Rollout) -> bool:
-    """What is replayed from elsewhere has no parent in its group."""
+    """Whether a rollout is a copy of a sibling; one replayed from elsewhere has no parent in its group."""
     return rollout.origin is Origin.REPLAYED and rollout.parent != ""

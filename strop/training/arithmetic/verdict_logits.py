@@ -1,4 +1,4 @@
-"""A language model as a reward model: what it thinks of a completion is logit(good) - logit(bad) at its verdict."""
+"""Reward-model score of a language model: logit(good) - logit(bad) at its verdict token."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from strop.errors import ConfigurationError
 from strop.training.batch import Batch, Output
 from strop.training.requirements import Aux
 
-VERDICTS = Aux("verdicts")  # the ids of good and bad: [T, 2]
+VERDICTS = Aux("verdicts")  # token ids of good and bad: [T, 2]
 
 
 def verdict_scores(output: Output, batch: Batch) -> Tensor:
-    """The score of each rollout, one of whose written tokens is its verdict: [A]."""
+    """The score of each rollout, which has exactly one verdict token: [A]."""
     words = batch.aux.get(VERDICTS.name)
     if words is None or words.shape[1:] != (2,):
         raise ConfigurationError("a reward model learns from verdicts: need rollouts of RecitedVerdicts, got others")
-    is_verdict = (words != 0).any(1) & batch.trainable  # [T]; turns without a verdict have none of its words
+    is_verdict = (words != 0).any(1) & batch.trainable  # [T]; turns without a verdict have ids of 0
     counts = batch.per_rollout(is_verdict.to(batch.share.dtype))
     if bool((counts != 1).any()):
-        raise ConfigurationError(f"a rollout has one verdict of one token, got {sorted(set(counts.tolist()))}")
+        raise ConfigurationError(f"a rollout needs exactly one verdict token, got {sorted(set(counts.tolist()))}")
     scores = output.over_logits(_difference, words.to(torch.int64))
     return batch.per_rollout(torch.where(is_verdict, scores, 0.0))
 

@@ -1,1 +1,1 @@
-"""How much does an off-policy token count?"""
+"""Off-policy corrections: importance weights and masks per token."""

@@ -1,4 +1,4 @@
-"""The geometric filter: a rollout stays only while its tokens' mean log-ratio is near 0, whatever its length."""
+"""Geometric filter: a rollout is kept only if its tokens' mean log-ratio is near 0, independent of its length."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from strop.training.requirements import Need
 
 @dataclass(frozen=True)
 class Geometric(Correction):
-    """Keep a rollout iff low <= g <= high, g = geometric mean of its ratios; kept tokens weigh 1 or as `inner` says.
+    """Keep a rollout iff low <= g <= high, g = geometric mean of its ratios; kept tokens have weight 1, or `inner`'s.
 
-    The filter does not favour short rollouts, but a long one may be far off in total. The band is verl's.
+    The filter does not favour short rollouts, but a long one may have a large total ratio. The band is verl's.
     """
 
-    low: float = 0.999  # of the mean ratio of a rollout: below it nothing counts
-    high: float = 1.001  # above it nothing counts
+    low: float = 0.999  # least mean ratio of a rollout that is kept
+    high: float = 1.001  # largest mean ratio of a rollout that is kept
     target: str = "current"  # the policy that tokens are weighed to
     inner: Correction | None = None
 

@@ -13,12 +13,12 @@ from strop.training.arithmetic.ratios import FROZEN, Targeted, check_policy, log
 from strop.training.batch import Batch
 from strop.training.requirements import Need
 
-# Clamped importance sampling: the ratio held in a band, so that no token is lost and none counts too much.
+# Clamped importance sampling: the ratio is clamped to a band, so that every token keeps a bounded weight.
 
 
 @dataclass(frozen=True)
 class Clamped(Targeted):
-    """Weigh a token by target / behaviour held within [low, high], detached."""
+    """Weigh a token by target / behaviour clamped to [low, high], detached."""
 
     low: float = 0.5  # least weight
     high: float = 2.0  # largest weight
@@ -47,17 +47,17 @@ class Masked(Targeted):
         return ratio.where((ratio >= self.low) & (ratio <= self.high), ratio.new_zeros(()))
 
 
-# Masked importance sampling of whole rollouts: one that became too likely leaves the loss with all its tokens.
+# Masked importance sampling of whole rollouts: one whose ratio exceeds the cap leaves the loss with all its tokens.
 
 
 @dataclass(frozen=True)
 class SequenceMasked(Targeted):
     """Weigh every token of a rollout by product * [product <= cap], product = that of its tokens' ratios, detached.
 
-    Products grow with length, so this removes long rollouts first: watch the `correction` metric.
+    Products grow with length, so this removes long rollouts first: monitor the `correction` metric.
     """
 
-    cap: float = 8.0  # a rollout of larger weight counts nothing
+    cap: float = 8.0  # largest ratio of a rollout that is kept
     target: str = "current"  # the policy that tokens are weighed to
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
@@ -66,7 +66,7 @@ class SequenceMasked(Targeted):
         return batch.on_tokens(total.where(kept, total.new_full((), -math.inf)).exp())  # [T]
 
 
-# Truncated importance sampling of whole rollouts: unbiased where the cap does not bind, as no token's own ratio is.
+# Truncated importance sampling of whole rollouts: unbiased below the cap, unlike a single token's ratio.
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Truncated(Targeted):
         return log_weights(self.target, batch, logprobs).exp().clamp(max=self.cap)  # [T]
 
 
-# The veto: one token the target all but rules out removes its whole rollout, whatever the other weights say.
+# Veto: one token that the target policy finds nearly impossible removes its whole rollout.
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Veto(Correction):
     """Weights of `inner`, but 0 for every token of a rollout that has one with target / behaviour < floor."""
 
     inner: Correction
-    floor: float = 1e-4  # one token below it, and the rollout counts nothing
+    floor: float = 1e-4  # least ratio of a token before its rollout gets weight 0
     target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What is minimized?"""
+"""Losses per token: policy gradients, preferences, KL and entropy terms, imitation."""

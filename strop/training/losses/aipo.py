@@ -21,8 +21,8 @@ class Aipo(Loss):
     """min(policy / behaviour, cap) * A * grad log policy: no lower bound, no anchor.
 
     Detached, a capped token keeps its gradient with the weight `cap`. Otherwise the loss is -min(ratio, cap) * A
-    itself, as two open trainers have it, and a capped token has no gradient for either sign of A. Caps of 2 to 10
-    are in use.
+    itself, as in two open trainers, and a capped token has no gradient for either sign of A. Caps of 2 to 10 are in
+    use.
     """
 
     cap: float = 8.0  # largest importance weight

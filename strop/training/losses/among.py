@@ -1,6 +1,6 @@
-"""A loss on some of what was written: rollouts of some origins, tokens that were sampled, or those that nobody sampled.
+"""Loss restricted to rollouts of some origins, to sampled tokens, or to tokens that no policy sampled.
 
-Demonstrations are imitated, hinted rollouts weighed by their own rule, and a hint within a completion is not
+Uses: demonstrations are imitated, hinted rollouts have their own weights, and a hint within a completion is not
 reinforced. Papers: seele, thinktuning
 """
 
@@ -18,22 +18,23 @@ from strop.types import Metrics, Origin
 
 @dataclass(frozen=True)
 class Among(Loss):
-    """What `inner` says at tokens of rollouts of these origins, or at such tokens, 0 elsewhere; it sees no others.
+    """`inner` at tokens of rollouts of these origins, or at such tokens, 0 elsewhere; it sees no others.
 
-    All written tokens of a step keep their place in its denominator. Metrics bear the origins' names, or `sampled` or
-    `said`.
+    The step's denominator still counts all completion tokens. Metrics have the origins' names, or `sampled` or `said`.
     """
 
     inner: Loss
-    origins: tuple[Origin, ...] = ()  # whose rollouts it is about; none: all
-    sampled: bool | None = None  # tokens that some weights sampled, or (False) those that nobody did; None: both
+    origins: tuple[Origin, ...] = ()  # origins of the rollouts it covers; none: all
+    sampled: bool | None = None  # only tokens with a version (True), only those without one (False), or both (None)
 
     def __post_init__(self) -> None:
         is_about_some = bool(self.origins) or self.sampled is not None
         if not is_about_some or self.inner.covers != "written":
-            raise ConfigurationError(f"Among needs at least 1 origin and a loss on what was written, got {self}")
+            raise ConfigurationError(f"Among needs at least 1 origin and a loss on completion tokens, got {self}")
         if self.sampled is not None and self.inner.scope != "rollout":
-            raise ConfigurationError(f"Among needs a loss on single tokens where it tells them apart, got {self.inner}")
+            raise ConfigurationError(
+                f"Among needs a loss on single tokens to restrict it to some tokens, got {self.inner}"
+            )
 
     @property
     def weight(self) -> float:

@@ -21,9 +21,9 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Cispo(Loss):
-    """Policy gradient whose detached weight is the ratio to the sampling policy, held in [1 - low, 1 + high].
+    """Policy gradient weighted by the detached ratio to the sampling policy, clamped to [1 - low, 1 + high].
 
-    The weight already corrects for off-policy sampling: a correction must not be applied on top.
+    The weight already corrects for off-policy sampling: do not add a correction.
     """
 
     low: float = 1.0  # the least weight is 1 - low

@@ -20,20 +20,20 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Clip(Loss):
-    """Stop pushing a token once its probability has moved past the bounds in the pushed direction.
+    """PPO clipping: no gradient once a token's ratio is past the bound in the direction of its advantage.
 
-    The ratio is taken against the policy that sampled the token. It already is the importance weight, so a
-    correction must not be applied on top. PPO and GRPO: 0.2 and 0.2; DAPO: 0.2 and 0.28.
+    The ratio is taken to the policy that sampled the token. It already is the importance weight, so do not add a
+    correction. PPO and GRPO: 0.2 and 0.2; DAPO: 0.2 and 0.28.
 
-    With another `anchor` (proximal, old, averaged) the ratio begins there, and a correction has to weigh from the
-    policy that sampled to that anchor: its target.
+    With another `anchor` (proximal, old, averaged) the ratio is taken to it, and a correction has to weigh from the
+    sampling policy to that anchor: its target.
     """
 
     low: float = 0.2  # the lower bound of a ratio is 1 - low
     high: float = 0.2  # the upper bound of a ratio is 1 + high
     dual: float | None = None  # > 1: for A < 0 the loss is at most dual * |A|; without it that side is unbounded
-    weight: float = 1.0  # of this loss beside others
-    anchor: str = "behavior"  # the policy a ratio is taken to
+    weight: float = 1.0  # weight of this loss among others
+    anchor: str = "behavior"  # the denominator of the ratio
 
     scope: ClassVar[str] = "rollout"
 
@@ -46,7 +46,7 @@ class Clip(Loss):
 
     @property
     def contains_ratio(self) -> bool:
-        """Whether a correction on top would count it twice."""
+        """Whether a correction on top would count the ratio twice."""
         return self.anchor == "behavior"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:

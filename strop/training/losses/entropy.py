@@ -19,7 +19,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Entropy(Loss):
-    """Reward an undecided next token, at the contexts that were visited; the default is PPO's 0.01.
+    """Entropy of the next token at visited contexts, as a bonus; the default weight is PPO's 0.01.
 
     The gradient leaves out how the policy changes which contexts are visited.
     """
@@ -33,15 +33,15 @@ class Entropy(Loss):
         return loss, {"entropy": -batch.metric(loss)}
 
 
-# Hold each rollout's entropy in a band: a bonus below it, a penalty above it, nothing within.
+# Entropy band per rollout: a bonus below it, a penalty above it, nothing within.
 
 
 @dataclass(frozen=True)
 class EntropyClamp(Loss):
-    """max(low - H, 0) + max(H - high, 0) of the rollout's mean entropy H, in nats; every token carries it."""
+    """max(low - H, 0) + max(H - high, 0) of the rollout's mean entropy H, in nats, on every token."""
 
-    low: float = 0.2  # below it entropy is paid for
-    high: float = 2.0  # above it entropy is punished
+    low: float = 0.2  # entropy below it is rewarded
+    high: float = 2.0  # entropy above it is penalized
     weight: float = 0.01
 
     scope: ClassVar[str] = "rollout"

@@ -1,4 +1,4 @@
-"""The exact KL to another policy at every visited context, over the whole vocabulary and in either direction."""
+"""Exact KL to another policy at every visited context, over the whole vocabulary, in either direction."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _DIRECTIONS = ("reverse", "forward")
 
 @dataclass(frozen=True)
 class ExactKl(Loss):
-    """reverse: KL(policy || other), which gives up what the other would not say; forward: KL(other || policy), which
-    covers all that it would.
+    """Reverse: KL(policy || other), mode-seeking; forward: KL(other || policy), mode-covering.
 
     No sampling noise, at the cost of a second pass over the output layer. As with every penalty per token, the gradient
     leaves out how the policy changes which contexts are visited. `other` is reference, proximal or a model's folder.

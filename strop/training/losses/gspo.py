@@ -27,7 +27,7 @@ class Gspo(Loss):
 
     low: float = 3e-4  # the lower bound of a ratio is 1 - low
     high: float = 4e-4  # the upper bound of a ratio is 1 + high
-    weight: float = 1.0  # of this loss beside others
+    weight: float = 1.0  # weight of this loss among others
 
     scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice

@@ -1,4 +1,4 @@
-"""Stay near a reference policy: Schulman's three sampled estimators of KL(policy || reference) ("Approximating KL
+"""KL penalty to a reference policy: Schulman's three sampled estimators of KL(policy || reference) ("Approximating KL
 Divergence", 2020), as a loss.
 
 With d = log(policy / reference) of the sampled token and samples of the policy:
@@ -28,11 +28,11 @@ _ESTIMATORS = ("k1", "k2", "k3")
 
 @dataclass(frozen=True)
 class Kl(Loss):
-    """A penalty for leaving the reference, or another policy; the defaults are GRPO's (2402.03300)."""
+    """KL penalty to the reference, or to another policy; the defaults are GRPO's (2402.03300)."""
 
     estimator: str = "k3"  # k1, k2 or k3
-    weight: float = 0.04  # of this loss beside others
-    policy: str = "reference"  # that is not to be left; proximal: the weights before the step
+    weight: float = 0.04  # weight of this loss among others
+    policy: str = "reference"  # the other policy; proximal: the weights before the step
 
     scope: ClassVar[str] = "rollout"
 

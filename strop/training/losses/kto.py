@@ -1,6 +1,6 @@
-"""Kahneman-Tversky optimization (KTO, 2402.01306): single rollouts, good or bad, valued against what is expected.
+"""Kahneman-Tversky optimization (KTO, 2402.01306): single desirable or undesirable rollouts, against a KL baseline.
 
-The paper estimates the KL to the reference with mismatched pairs because its data is not the policy's own. Rollouts
+The paper estimates the KL to the reference with mismatched pairs because its data is not on-policy. Rollouts
 here are, so the mean log-ratio of the siblings is an unbiased estimate of it, and no further forward pass is needed.
 
 Papers: kto
@@ -25,13 +25,13 @@ from strop.types import Metrics
 class Kto(Loss):
     """desirable * (1 - s(beta (g - z))) or undesirable * (1 - s(beta (z - g))), g = log(policy / reference), z >= 0.
 
-    Good is a reward that reaches the threshold. Every token carries its rollout's whole loss.
+    A rollout is desirable if its reward reaches the threshold. Every token has its rollout's whole loss.
     """
 
-    beta: float = 0.1  # of the reward that log(policy / reference) stands for
-    desirable: float = 1.0  # weight of good rollouts
-    undesirable: float = 1.0  # weight of bad ones
-    threshold: float = 1.0  # least reward of a good rollout
+    beta: float = 0.1  # scale of the implicit reward log(policy / reference)
+    desirable: float = 1.0  # weight of desirable rollouts
+    undesirable: float = 1.0  # weight of undesirable ones
+    threshold: float = 1.0  # least reward of a desirable rollout
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: the negative log-likelihood of what was written, whoever wrote it."""
+"""Supervised fine-tuning: the negative log-likelihood of completion tokens, of any origin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Likelihood(Loss):
-    """Make the given tokens likelier; advantages play no part."""
+    """Negative log-likelihood of the tokens; advantages are not used."""
 
     weight: float = 1.0
 

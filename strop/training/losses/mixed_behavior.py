@@ -1,6 +1,6 @@
-"""REX-RAG's correction (2508.08149): what sampled a group was a mixture of the policy and its probes.
+"""REX-RAG's correction (2508.08149): the behavior policy of a group is a mixture of the policy and its probes.
 
-Reading: what a probe was given is not among its tokens, so the probability with which rollouts fail plays no part.
+Reading: a probe's prefix is not among its tokens, so the probability that rollouts fail does not matter.
 Papers: rex-rag
 """
 
@@ -21,9 +21,9 @@ from strop.types import Metrics, Origin
 
 @dataclass(frozen=True)
 class MixedBehavior(Loss):
-    """What `inner` says where a token's behaviour is (1 - a) * policy + a * probe; a: probes' share of the batch.
+    """`inner` with the behavior policy (1 - a) * policy + a * probe; a: the probes' share of the batch.
 
-    A probe's sampled tokens are the policy's in both. Words that nobody sampled (version -1) have the proximal policy's
+    A probe's sampled tokens are the policy's in both. Inserted tokens (version -1) have the proximal policy's
     probability in the one and their recorded one in the other; tokens of plain rollouts (1 - a) times theirs.
     """
 
@@ -36,7 +36,7 @@ class MixedBehavior(Loss):
     def __post_init__(self) -> None:
         if not self.inner.contains_ratio:
             raise ConfigurationError(
-                f"MixedBehavior needs a loss with a ratio to the policy that sampled, got {type(self.inner).__name__}"
+                f"MixedBehavior needs a loss with a ratio to the behavior policy, got {type(self.inner).__name__}"
             )
 
     @property
@@ -53,7 +53,7 @@ class MixedBehavior(Loss):
         is_probe = batch.is_of(Origin.BRANCHED)  # [A]
         share = batch.aux[PROBES.name].to(batch.share.dtype)  # [T]
         if bool((batch.on_tokens(is_probe) & (share <= 0)).any()):
-            raise ConfigurationError("MixedBehavior got probes and 0 as their share of a batch: use ProbesCounted")
+            raise ConfigurationError("MixedBehavior got probes with a recorded share of 0: use ProbesCounted")
         recorded = batch.behavior_logprobs
         policy = torch.where(batch.versions < 0, batch.logprobs_of("proximal"), recorded)
         other = torch.where(batch.on_tokens(is_probe), recorded, recorded.new_full((), -torch.inf))

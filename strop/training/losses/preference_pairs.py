@@ -17,10 +17,10 @@ from strop.training.batch import Batch, Output
 from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
-# Direct preference optimization (Rafailov et al., 2305.18290): the better of two rollouts against the worse.
+# Direct preference optimization (Rafailov et al., 2305.18290): the chosen against the rejected rollout.
 #
-# With a weight on what the search found them apart it is Step-APO (2409.08642), whose pairs are two steps of one state:
-# their rewards are Q, and the difference of these is that of their advantages.
+# With a margin by the difference of search values it is Step-APO (2409.08642): its pairs are two steps of one state,
+# their rewards are Q, and the difference of Q is that of the advantages.
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,14 @@ class Dpo(Loss):
 
     With `apart`, -log sigmoid(beta * h - apart * (its reward - the other's)): outside beta, and without a gradient.
 
-    A group is one pair; the higher reward is chosen. Every token carries its pair's whole loss, so the
-    sequence-mean reduction (1 / (rollouts * N) per token) gives the mean over pairs. Equal rewards give log 2
-    and no gradient.
+    A group is one pair; the higher reward is chosen. Every token has its pair's whole loss, so the sequence-mean
+    reduction (1 / (rollouts * N) per token) gives the mean over pairs. Equal rewards give log 2 and no gradient.
     """
 
-    beta: float = 0.1  # of the reward that log(policy / reference) stands for
-    weight: float = 1.0  # of this loss beside others
-    against: str = "reference"  # or old: the weights that wrote the pair, where rounds begin anew from those
-    apart: float = 0.0  # weight of the difference of rewards, which h has to exceed
+    beta: float = 0.1  # scale of the implicit reward log(policy / reference)
+    weight: float = 1.0  # weight of this loss among others
+    against: str = "reference"  # or old: the weights that sampled the pair, for rounds that restart from them
+    apart: float = 0.0  # weight of the reward difference, the margin that h has to exceed
 
     scope: ClassVar[str] = "group"
 
@@ -66,7 +65,7 @@ def _side(batch: Batch) -> Tensor:
     sizes = _per_group(torch.ones_like(batch.rewards), batch)  # [G]
     if not bool((sizes == 2).all()):
         counts = sorted({int(size) for size in sizes})
-        raise ConfigurationError(f"Dpo needs groups of exactly 2 rollouts, got {counts}: pair them with BestAndWorst")
+        raise ConfigurationError(f"Dpo needs groups of exactly 2 rollouts, got {counts}: add the gate BestAndWorst")
     means = _per_group(batch.rewards, batch) / 2  # [G]
     return torch.sign(batch.rewards - means[batch.groups])
 
@@ -76,7 +75,7 @@ def _per_group(values: Tensor, batch: Batch) -> Tensor:
     return values.new_zeros(len(batch.group_numbers)).index_add(0, batch.groups, values)
 
 
-# Identity preference optimization (IPO, 2310.12036): a preferred margin to be reached, not to be pushed for ever.
+# Identity preference optimization (IPO, 2310.12036): a finite target margin for each preference.
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,10 @@ class Ipo(Loss):
     """(h - 1 / (2 tau))^2, h = log(policy / reference) of the chosen rollout minus that of the rejected one.
 
     The paper's h is a sum over tokens; `is_averaged` divides it by the length, as its authors later did. A group is one
-    pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.
+    pair and every token has the pair's loss, for the sequence-mean reduction. A tie has no loss.
     """
 
-    tau: float = 0.1  # the margin to reach is 1 / (2 tau)
+    tau: float = 0.1  # the target margin is 1 / (2 tau)
     is_averaged: bool = False  # log-ratios per token
     weight: float = 1.0
 
@@ -114,11 +113,11 @@ class Ipo(Loss):
 class Orpo(Loss):
     """-log policy per token of the chosen rollout - odds * log s(log odds_c - log odds_r), odds = P / (1 - P).
 
-    P = exp(mean log-probability per token); no reference. Every token carries its pair's loss. The chosen rollout alone
-    carries the likelihood term, doubled, because the sequence-mean reduction halves it. A tie has no loss.
+    P = exp(mean log-probability per token); no reference. Every token has its pair's loss. The chosen rollout alone has
+    the likelihood term, doubled, because the sequence-mean reduction halves it. A tie has no loss.
     """
 
-    odds: float = 0.1  # weight of the odds beside the likelihood
+    odds: float = 0.1  # weight of the odds ratio relative to the likelihood
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
@@ -134,7 +133,7 @@ class Orpo(Loss):
 
 
 def _log_odds(logprob: Tensor) -> Tensor:
-    """log(P / (1 - P)), with 1 - P = -expm1(log P); held where P is 1: [A]."""
+    """log(P / (1 - P)), with 1 - P = -expm1(log P); clamped where P is 1: [A]."""
     below = logprob.clamp(max=-1e-6)
     return below - torch.log(-torch.expm1(below))
 
@@ -146,11 +145,11 @@ def _log_odds(logprob: Tensor) -> Tensor:
 class SimPo(Loss):
     """-log s(beta * (mean log policy of the chosen rollout - that of the rejected one) - gamma).
 
-    A group is one pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.
+    A group is one pair and every token has the pair's loss, for the sequence-mean reduction. A tie has no loss.
     """
 
     beta: float = 2.0  # scale of mean log-probabilities
-    gamma: float = 1.0  # the margin to reach
+    gamma: float = 1.0  # the target margin
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"

@@ -1,4 +1,4 @@
-"""The plain policy gradient (Williams, 1992): log-probability times advantage, no ratio and no clip."""
+"""Plain policy gradient (Williams, 1992): log-probability times advantage, no ratio and no clipping."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class Reinforce(Loss):
-    """Raise what did better than expected; off-policy it needs a correction to stay unbiased."""
+    """REINFORCE loss -A * log policy; off-policy it needs a correction to stay unbiased."""
 
     weight: float = 1.0
 

@@ -1,4 +1,4 @@
-"""SAPO's soft clip (2511.20347): a smooth gate in place of PPO's bounds, so that no token's gradient ends abruptly.
+"""SAPO's soft clip (2511.20347): a smooth gate in place of PPO's clipping bounds.
 
 Papers: sapo-soft
 """

@@ -1,1 +1,1 @@
-"""How do tokens add up?"""
+"""Reductions from token losses to the loss of a step."""

@@ -1,4 +1,4 @@
-"""Reductions that average: over tokens, sequences, turns, groups, or by a constant length."""
+"""Averaging reductions: over tokens, sequences, turns, groups, or by a constant length."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from strop.types import FloatArray, Group, Origin, Rollout
 class ConstantLength(Reduction):
     """1 / (rollouts of the whole batch * length); `length` is usually the token limit of a rollout.
 
-    The shares add up to mean length / `length`, not to 1, and so does everything logged with them.
+    The shares add up to mean length / `length`, not to 1, and so do metrics weighted by them.
     """
 
-    length: int  # that every rollout is divided by
+    length: int  # divisor of every rollout's token sum
 
     def __post_init__(self) -> None:
         if self.length < 1:
@@ -35,23 +35,23 @@ class ConstantLength(Reduction):
         return {rollout.id: np.full(rollout.num_tokens, share, dtype=np.float32) for rollout in rollouts}
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         return float(sum(rollout.num_tokens > 0 for group in groups for rollout in group.scored))
 
 
-# Every rollout counts the same however long it is, and within it every turn (RLinf-VLA's length norm, 2510.06710).
+# Every rollout has equal weight, and within it every turn (RLinf-VLA's length norm, 2510.06710).
 
 
 @dataclass(frozen=True)
 class EqualTurns(Reduction):
-    """1 / (rollouts of the whole batch * turns of the rollout * tokens of the turn), of those that wrote something."""
+    """1 / (non-empty rollouts of the whole batch * turns of the rollout * tokens of the turn)."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         count = max(self.mass(groups), 1.0)
         return {rollout.id: _shares(rollout, count) for group in groups for rollout in group.scored}
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         return float(sum(rollout.num_tokens > 0 for group in groups for rollout in group.scored))
 
 
@@ -60,7 +60,7 @@ def _shares(rollout: Rollout, count: float) -> FloatArray:
     return np.repeat(1.0 / (count * max(len(lengths), 1) * lengths), lengths).astype(np.float32)
 
 
-# Every task of the batch counts the same: tokens are averaged over the rollouts of a group, then over groups.
+# Every task of the batch has equal weight: tokens are averaged over the rollouts of a group, then over groups.
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,16 @@ class GroupWise(Reduction):
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         return float(sum(any(rollout.num_tokens for rollout in group.scored) for group in groups))
 
 
-# Every token of the policy's own counts the same; a teacher's have no share and no place in the denominator.
+# Every token sampled by the policy has equal weight; a teacher's have no share and do not count in the denominator.
 
 
 @dataclass(frozen=True)
 class OwnTokenMean(Reduction):
-    """1 / own tokens of the whole batch, 0 for demonstrations: for losses that only look at them (CalibRL)."""
+    """1 / own tokens of the whole batch, 0 for demonstrations: for losses that read but do not train on them (CalibRL)."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         share = 1.0 / max(self.mass(groups), 1.0)
@@ -97,7 +97,7 @@ class OwnTokenMean(Reduction):
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         return float(sum(rollout.num_tokens for rollout in rollouts if _is_own(rollout)))
 
@@ -106,7 +106,7 @@ def _is_own(rollout: Rollout) -> bool:
     return rollout.origin is not Origin.TEACHER
 
 
-# Every rollout of the batch counts the same (GRPO, 2402.03300), so a token of a long one weighs less.
+# Every rollout of the batch has equal weight (GRPO, 2402.03300), so a token of a long one weighs less.
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ class SequenceMean(Reduction):
         return {rollout.id: np.full(rollout.num_tokens, shares[rollout.id], dtype=np.float32) for rollout in rollouts}
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         return float(sum(rollout.num_tokens > 0 for group in groups for rollout in group.scored))
 
 
-# Every token of the batch counts the same (DAPO, 2503.14476): long rollouts weigh more than short ones.
+# Every token of the batch has equal weight (DAPO, 2503.14476): long rollouts weigh more than short ones.
 
 
 @dataclass(frozen=True)
 class TokenMean(Reduction):
-    """1 / tokens of the whole batch, so that a split into micro-batches changes nothing."""
+    """1 / tokens of the whole batch; a split into micro-batches does not change it."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         rollouts = [rollout for group in groups for rollout in group.scored]
@@ -137,18 +137,18 @@ class TokenMean(Reduction):
         return {rollout.id: np.full(rollout.num_tokens, share, dtype=np.float32) for rollout in rollouts}
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         return float(sum(rollout.num_tokens for group in groups for rollout in group.scored))
 
 
-# Every rollout that was made counts the same, and its twin, the same completions behind other messages, as much as it.
+# Every sampled rollout has equal weight, and so has its copy: the same completions under another prompt.
 
 
 @dataclass(frozen=True)
 class WithTwins(Reduction):
-    """1 / (rollouts made in the whole batch * tokens of the rollout): twins have a share and no place in the count.
+    """1 / (sampled rollouts of the whole batch * tokens of the rollout): copies have a share and do not count.
 
-    A loss on rollouts and another one on their twins are then both means over the rollouts that were made.
+    A loss on rollouts and another one on their copies are then both means over the sampled rollouts.
     """
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
@@ -160,5 +160,5 @@ class WithTwins(Reduction):
         }
 
     def mass(self, groups: Sequence[Group]) -> float:
-        """What these weigh in a batch that they are only a part of."""
+        """Weight of a part of the batch relative to other parts."""
         return float(sum(rollout.num_tokens > 0 for group in groups for rollout in made(group.scored)))

@@ -1,1 +1,1 @@
-"""How far may a step go?"""
+"""Factors on the learning rate of single steps."""

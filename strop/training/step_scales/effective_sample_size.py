@@ -1,4 +1,4 @@
-"""Smaller steps on staler data (VCPO, 2602.17616): the learning rate follows the effective sample size.
+"""Learning rate scaled by the effective sample size (VCPO, 2602.17616): smaller steps on staler data.
 
 Papers: vcpo
 """
@@ -18,11 +18,11 @@ from strop.roles import StepScale
 class EffectiveSampleSize(StepScale):
     """min(1, share / full)^power, share = (sum w)^2 / (N sum w^2) of the rollouts' untruncated weights w.
 
-    The square root suits optimizers that normalise the gradient (Adam); 1 is the linear rule. `full` is the share
-    that still deserves a whole step: 1, or 0.55 for tool use.
+    The square root suits optimizers that normalise the gradient (Adam); 1 is the linear rule. `full` is the share at
+    which a step is not reduced: 1, or 0.55 for tool use.
     """
 
-    full: float = 1.0  # share of the samples that deserves a whole step
+    full: float = 1.0  # share of effective samples at which a step is not reduced
     power: float = 0.5  # 0.5 for Adam, 1: linear
 
     def __post_init__(self) -> None:

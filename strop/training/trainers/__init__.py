@@ -1,1 +1,1 @@
-"""How do weights move?"""
+"""Trainers: forward, backward and optimizer step of a policy."""

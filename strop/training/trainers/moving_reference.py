@@ -1,4 +1,4 @@
-"""A reference that follows: reset to the policy now and then, or a slow average of it, as a trust region that moves."""
+"""Moving reference: a trainer wrapper that resets the reference to the policy, or moves it as a slow average."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _REFERENCE = Logprobs("reference")
 class MovingReference(Trainer):
     """Every `every` versions: reference <- keep * reference + (1 - keep) * policy; keep 0 is a reset.
 
-    `reference` is a trainer of the same kind that never steps: it only holds the weights and scores with them.
+    `reference` is a trainer of the same kind that never steps: it only holds the reference weights.
     """
 
     inner: Trainer
     reference: Trainer
-    every: int = 50  # versions between two moves
-    keep: float = 0.0  # of the old reference in each; 0 resets it
-    times: int = 0  # most moves; 0: no limit
+    every: int = 50  # versions between two updates
+    keep: float = 0.0  # weight of the old reference in each update; 0 resets it
+    times: int = 0  # updates at most; 0: no limit
 
-    _moved: int = field(default=0, init=False, repr=False, compare=False)  # at this version
+    _moved: int = field(default=0, init=False, repr=False, compare=False)  # version of the last update
 
     def __post_init__(self) -> None:
         if self.every < 1 or not 0 <= self.keep < 1 or self.times < 0:
@@ -54,7 +54,7 @@ class MovingReference(Trainer):
         self._moved = 0
 
     def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
-        """Policy statistics of the reference are its own, as it stands: it moves after they were taken."""
+        """Statistics of the reference use its weights before the next update."""
         if REFERENCE_LOGPROBS in needs:
             self.reference.policy_statistic(groups, frozenset({LOGPROBS}))
             for rollout in (
@@ -76,7 +76,7 @@ class MovingReference(Trainer):
             batch.fill("reference", scored.logprobs["proximal"])
 
     def _follow(self, version: int) -> None:
-        """Move once per due version."""
+        """Update once per due version."""
         if version % self.every or version <= self._moved or 0 < self.times * self.every < version:
             return
         self._moved = version

@@ -1,8 +1,8 @@
-"""A trainer of several ranks behind the same role: FSDP2 on torch.distributed, gloo on CPUs and nccl on GPUs.
+"""Distributed trainer with one process per rank: FSDP2 on torch.distributed, gloo on CPUs and nccl on GPUs.
 
 Each rank is a local process that holds a slice of the weights and of the optimizer's moments (ZeRO, Rajbhandari et al.
-2020). A batch is cut over them by tokens and gradients are summed, so a step is that of one rank but for rounding; what
-it saves is what one rank saves, and either goes on from the other's checkpoint.
+2020). A batch is split by tokens and gradients are summed, so a step equals that of one rank up to rounding;
+checkpoints are those of one rank, and each can resume from the other's.
 """
 
 from __future__ import annotations
@@ -40,14 +40,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Ranks(Trainer):
-    """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take a rollout."""
+    """Data-parallel trainer; `inner` configures each rank, and its `max_tokens` are those of one rank, to within a
+    rollout.
+    """
 
     fills: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logprobs("proximal")})
     sends: ClassVar[bool] = True
 
     inner: TorchTrainer = field(default_factory=TorchTrainer)
     ranks: int = 2
-    seconds: float = 600.0  # without an answer, or in one exchange between ranks, before they count as hung
+    seconds: float = (
+        600.0  # seconds without an answer, or in one exchange between ranks, after which they count as hung
+    )
 
     _crew: Crew | None = field(default=None, init=False, repr=False, compare=False)
     _names: Iterator[int] = field(default_factory=itertools.count, init=False, repr=False, compare=False)
@@ -59,48 +63,46 @@ class Ranks(Trainer):
             raise ConfigurationError(f'Ranks needs a device of "cpu" or "cuda", got {self.inner.device!r}')
         if self.inner.snapshots or self.inner.average_window:
             raise ConfigurationError(
-                f"Ranks keeps no earlier weights: need snapshots=0 and average_window=0, got {self.inner.snapshots} "
+                f"Ranks keeps no earlier weights: set snapshots=0 and average_window=0, got {self.inner.snapshots} "
                 f"and {self.inner.average_window}"
             )
         if self.inner.lora:
-            raise ConfigurationError(f"Ranks trains whole weights: need lora=0, got {self.inner.lora}")
+            raise ConfigurationError(f"Ranks trains full weights: set lora=0, got {self.inner.lora}")
         if self.inner.products != "plain":
             raise ConfigurationError(
-                f'Ranks multiplies plain numbers: need products="plain", got {self.inner.products!r}'
+                f'Ranks computes matrix products in full precision: set products="plain", got {self.inner.products!r}'
             )
         if self.inner.bytes_per_weight not in (0, FLOAT32):
             raise ConfigurationError(
-                f"Ranks holds weights in float32, cut over its ranks: need bytes_per_weight={FLOAT32}, or 0, got "
+                f"Ranks holds weights in float32, sharded over its ranks: set bytes_per_weight={FLOAT32}, or 0, got "
                 f"{self.inner.bytes_per_weight}"
             )
 
     def problems(self, run: Run) -> list[str]:
-        """Policy statistics are taken by a trainer of one rank only."""
+        """Policy statistics need a trainer of one rank."""
         asked = statistics_needed(run)
-        return [f"Ranks takes no policy statistics, asked for {listed(asked)}: use ranks=1"] if asked else []
+        return [f"Ranks records no policy statistics, and {listed(asked)} are needed: set ranks=1"] if asked else []
 
     @property
     def max_tokens(self) -> int:
-        """Of one forward pass on all ranks together."""
+        """Tokens of one forward pass on all ranks together."""
         return self.inner.max_tokens * self.ranks
 
     def open(self, model: Path, seed: int) -> None:
         if self.inner.device == "cuda" and self.ranks > torch.cuda.device_count():
-            raise ConfigurationError(f"{self.ranks} ranks need as many GPUs, found {torch.cuda.device_count()}")
+            raise ConfigurationError(f"{self.ranks} ranks need {self.ranks} GPUs, found {torch.cuda.device_count()}")
         if self._crew is None or not self._crew.is_alive:
-            # weights pass through shared memory in one piece, while the piece before may still be in use
+            # weights pass through shared memory in one piece, while the previous piece may still be in use
             room = 3 * sum(path.stat().st_size for path in Path(model).glob("*.safetensors"))
             self._crew = Crew(self.inner, self.ranks, self.seconds, room)
         self._all("open", model=str(Path(model).resolve()), seed=seed)
 
     def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
-        """Refused: rollouts would have to be sent to the ranks before they are packed."""
-        raise ConfigurationError(
-            f"Ranks takes no policy statistics of rollouts, asked for {listed(needs)}: use ranks=1"
-        )
+        """Refuse: rollouts would have to be sent to the ranks before they are packed."""
+        raise ConfigurationError(f"Ranks records no policy statistics, and {listed(needs)} are needed: set ranks=1")
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
-        """Fill logprobs of reference and proximal where they are needed."""
+        """Fill the logprobs of reference and proximal policy where they are needed."""
         crew = self._ready()
         if unknown := needs - self.fills:
             raise ConfigurationError(f"Ranks fills {listed(self.fills)}, not {listed(unknown)}")
@@ -120,10 +122,10 @@ class Ranks(Trainer):
                 batch.fill(policy, torch.cat(pieces))
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
-        """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
+        """One optimizer step over all batches; weights change only if every loss and the gradient are finite."""
         crew = self._ready()
         if not batches:
-            raise ConfigurationError("a step needs at least 1 batch, got 0: every rollout failed or wrote nothing")
+            raise ConfigurationError("a step needs at least 1 batch, got 0: every rollout failed or was empty")
         scope = objective.scope if isinstance(objective, StepObjective) else "group"
         rate = self.inner.learning_rate
         parts = {"objective": packed(objective, "the objective", "the ranks")}
@@ -141,20 +143,20 @@ class Ranks(Trainer):
         return {**metrics, "loss": loss, "grad_norm": first["norm"], "learning_rate": first["learning_rate"]}
 
     def weights(self) -> dict[str, Tensor]:
-        """A copy, put together by the first rank."""
+        """A copy of the full weights, gathered by the first rank."""
         path = self._new_file()
         self._all("weights", into=str(path))
         return _taken(path)
 
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
+        """Write a Hugging Face model folder with the state needed to resume bit for bit."""
         self._all("save", folder=str(folder.resolve()))
 
     def resume(self, folder: Path) -> None:
         self._all("resume", folder=str(folder.resolve()))
 
     def stacks(self) -> str:
-        """What every rank is doing right now; may be asked from any thread."""
+        """Stack traces of every rank; may be called from any thread."""
         crew = self._crew
         return crew.stacks() if crew is not None and crew.is_alive else "no process\n"
 
@@ -165,16 +167,16 @@ class Ranks(Trainer):
             self._crew = None
 
     def _all(self, verb: str, **order: Any) -> None:
-        """The same order for every rank."""
+        """Send the same command to every rank."""
         self._ready().ask(verb, [order] * self.ranks)
 
     def _ready(self) -> Crew:
         if self._crew is None:
-            raise ConfigurationError("Ranks has no model yet: call open(model, seed) first")
+            raise ConfigurationError("Ranks has no model: call open(model, seed) first")
         return self._crew
 
     def _new_file(self) -> Path:
-        """A name never used before: whoever still maps an older file keeps what it holds."""
+        """A file name never used before: a process that still maps an older file keeps its content."""
         return self._ready().scratch / f"{next(self._names)}.safetensors"
 
     @contextmanager
@@ -191,7 +193,7 @@ class Ranks(Trainer):
 
 
 def _taken(path: Path) -> dict[str, Tensor]:
-    """What a rank wrote; the file is gone, the memory stays as long as a tensor needs it."""
+    """The tensors that a rank wrote; the file is deleted, its memory stays until the last tensor is freed."""
     tensors = load_file(path)
     path.unlink()
     return tensors

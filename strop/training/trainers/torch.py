@@ -1,4 +1,4 @@
-"""The trainer in plain PyTorch: packed sequences, micro-batches that never change the gradient, AdamW, one device."""
+"""Single-device PyTorch trainer: packed sequences, micro-batches that never change the gradient, AdamW."""
 
 from __future__ import annotations
 
@@ -37,33 +37,37 @@ from strop.weights.shared_base_weights import Loan, Shared, readable
 if TYPE_CHECKING:
     from strop.run import Run
 
-_EARLIER = ("old", "averaged")  # policies that have no whole distributions
+_EARLIER = ("old", "averaged")  # policies without whole distributions
 
 
 @dataclass
 class TorchTrainer(Trainer):
-    """`dtype` is what the forward pass computes in; weights and moments are fp32 where there is room for them."""
+    """Trainer in plain PyTorch; `dtype` is that of the forward pass, weights and moments are fp32 if memory allows."""
 
-    learning_rate: float = 1e-4  # may be changed between two steps
+    learning_rate: float = 1e-4  # may change between two steps
     betas: tuple[float, float] = (0.9, 0.999)  # of Adam
     weight_decay: float = 0.0  # of AdamW
     warmup_steps: int = 0  # over which the learning rate rises
     clip_norm: float | None = 1.0  # of a step's gradient; None: no limit
     max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
-    chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
+    chunk: int = 0  # rows of logits computed at once; 0: 4096 on a GPU, 1024 elsewhere
     device: str = "cpu"  # cpu or cuda
     dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
-    reference: FilePath | None = None  # model folder; None: the weights training began with
-    snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
-    average_window: int = 0  # versions of data that the averaged policy spans
-    step_scale: StepScale | None = None  # how far a step may go
-    fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
-    checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
-    lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
-    base: str = "plain"  # weights beside adapters: plain, or nf4: in four bits
-    products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, forward and backward, as the engine's
-    view: View | None = None  # how a model that fills masks reads completions; None: from left to right
-    bytes_per_weight: int = 0  # that learns, without adapters: 18 (all in float32), 10 or 6; 0: as many as fit
+    reference: FilePath | None = None  # model folder; None: the weights at the start of training
+    snapshots: int = 0  # past versions whose weights are kept; lag + 1 of them separate mismatch from staleness
+    average_window: int = 0  # steps that the averaged policy spans
+    step_scale: StepScale | None = None  # factor on the learning rate of each step
+    fused: str = "auto"  # strop's fused kernels: on, off, or auto (bfloat16 on a GPU, a CPU with a compiler)
+    checkpointing: str = "auto"  # gradient checkpointing: on, off, or auto (where memory requires it)
+    lora: int = 0  # rank of LoRA adapters, trained at 10 times the learning rate; 0: full weights
+    base: str = "plain"  # base weights under adapters: plain, or nf4 (4 bits)
+    products: str = (
+        "plain"  # matmul precision of layers: plain, or fp8 (8 bits, forward and backward, as in the engine)
+    )
+    view: View | None = None  # reading order of a masked diffusion model; None: left to right
+    bytes_per_weight: int = (
+        0  # bytes per trained weight without adapters: 18 (all float32), 10 or 6; 0: the most that fit
+    )
 
     borrowed: Shared | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
@@ -78,7 +82,7 @@ class TorchTrainer(Trainer):
         check(self)
 
     def problems(self, run: Run) -> list[str]:
-        """Other models that a loss asks for must be there before anything starts."""
+        """Refuse a loss that needs another model whose folder does not exist."""
         asked = folders(need for loss in inside(run.losses, Loss) for need in loss.needs)
         missing = [folder for folder in asked if not Path(folder).is_dir()]
         return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
@@ -87,11 +91,11 @@ class TorchTrainer(Trainer):
         self._opened = open_trainer(self, model, model, seed)
 
     def expect(self, room: Room) -> None:
-        """What others on its device will take, before it opens a model."""
+        """Memory that others on its device will take, set before it opens a model."""
         self.room = room
 
     def settle(self) -> None:
-        """Decide what layers keep, and refuse what cannot fit, once everybody else on the GPU has taken his part."""
+        """Choose gradient checkpointing and refuse what cannot fit, once the others on the GPU have allocated."""
         opened = self._ready()
         if opened.is_settled:
             return
@@ -107,7 +111,7 @@ class TorchTrainer(Trainer):
             compute_layers_again(model)
 
     def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
-        """Write what the current policy thinks into each rollout's policy statistics."""
+        """Record the current policy's statistics on each rollout."""
         take_statistics(
             groups,
             needs,
@@ -116,7 +120,7 @@ class TorchTrainer(Trainer):
         )
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
-        """Fill whatever is needed; logits of reference, proximal and other models only."""
+        """Fill the needed quantities; logits only of reference, proximal and other models."""
         opened = self._ready()
         asked = [need for need in needs - FILLED if isinstance(need, Logprobs | Logits) and need.policy not in _EARLIER]
         if unknown := needs - FILLED - set(asked):
@@ -127,15 +131,15 @@ class TorchTrainer(Trainer):
         opened.earlier.fill(opened.model, batches, needs)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
-        """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
+        """One optimizer step over all batches; weights change only if every loss and the gradient are finite."""
         if not batches:
-            raise ConfigurationError("a step needs at least 1 batch, got 0: every rollout failed or wrote nothing")
+            raise ConfigurationError("a step needs at least 1 batch, got 0: every rollout failed or was empty")
         self._ready().sum = None
         self.accumulate(batches, objective)
         return self.finish()
 
     def gradient(self, batches: Sequence[Batch], objective: Objective) -> dict[str, Tensor]:
-        """By weight, of what these batches would add to a step; none is made."""
+        """Gradient of these batches by weight name, without a step."""
         opened = self._ready()
         opened.sum = None
         self.accumulate(batches, objective)
@@ -155,7 +159,7 @@ class TorchTrainer(Trainer):
         self._backward(parts, watched, so_far, mass)
 
     def finish(self, mass: float = 1.0) -> Metrics:
-        """The optimizer step, on what was accumulated over the mass of it all."""
+        """The optimizer step on the accumulated gradient divided by the total mass."""
         opened = self._ready()
         if opened.sum is None:
             raise ConfigurationError("a step needs at least 1 batch, got 0: nothing was accumulated")
@@ -165,7 +169,7 @@ class TorchTrainer(Trainer):
             opened.optimizer.divide(mass)
             losses, metric_sums = losses / mass, [(name, value / mass) for name, value in metric_sums]
         is_gpu = (norm := opened.optimizer.gradient_norm()).is_cuda
-        if is_gpu:  # which is not waited for until its optimizer step is on the way
+        if is_gpu:  # the norm is fetched only after the optimizer step is queued
             learning_rate = self._rate(whole.log_weights, metric_sums)
             opened.optimizer.step_unless_broken(learning_rate, norm, losses)
             opened.forward.refresh(opened.model)
@@ -178,7 +182,7 @@ class TorchTrainer(Trainer):
             learning_rate = self._rate(whole.log_weights, scales)
             metrics |= fetched(scales, [])[0]
             opened.optimizer.step(learning_rate, height)
-        opened.optimizer.zero_grad()  # gradients take no room until the next step
+        opened.optimizer.zero_grad()  # frees the gradients' memory until the next step
         opened.earlier.observe(metrics)
         if self.products == "fp8":
             metrics["fp8/rounding"] = rounding(opened.model)
@@ -188,19 +192,19 @@ class TorchTrainer(Trainer):
         return parameters(self._ready().model)
 
     def borrow(self, shared: Loan | None) -> bool:
-        """Learn beside weights that are read in place, where its adapters are like those that are there."""
+        """Train adapters over base weights shared with the engine, if its rank and format match."""
         found = readable(shared, self.device, DTYPES[self.dtype])
         is_alike = found is not None and found.rank == self.lora and found.is_packed == (self.base == "nf4")
         self.borrowed = found if is_alike else None
         return self.borrowed is not None
 
     def lend(self) -> Shared | None:
-        """The weights beside the adapters, where the fast path reads them."""
+        """The base weights under the adapters, if the fast path can read them."""
         opened = self._ready()
         return Shared(opened.model) if self.lora and opened.forward.fast_path(opened.model) is not None else None
 
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
+        """Write a Hugging Face model folder with the state needed to resume bit for bit."""
         opened = self._ready()
         if opened.forward.reading is not None:
             mark(opened.model, opened.forward.reading.mask, opened.forward.reading.places)
@@ -217,7 +221,7 @@ class TorchTrainer(Trainer):
         again = (before.source, before.seed, before.model if self.lora else None)
         if not self.lora:
             self._opened = None
-            del before  # or two would be in memory
+            del before  # else two models would be in memory
         try:
             self._opened = open_trainer(self, folder, *again)
         except (OSError, ValueError, RuntimeError, ModelError) as error:
@@ -226,7 +230,7 @@ class TorchTrainer(Trainer):
         self._opened.earlier.resume(folder)
 
     def _fill(self, batches: Sequence[Batch], need: Logprobs | Logits) -> None:
-        """Logprobs of one policy, or what makes its whole distributions."""
+        """Fill one policy's logprobs, or the states from which its distributions are computed."""
         forward, policy, model = self._ready().forward, need.policy, self._policy(need.policy)
         if isinstance(need, Logprobs):
             forward.refresh(model)
@@ -240,7 +244,7 @@ class TorchTrainer(Trainer):
             batch.frozen = {**batch.frozen, policy: forward.frozen(model, batch.read_by(policy), head)}
 
     def _policy(self, name: str) -> Any:
-        """A model by the name of its policy; those that never move are loaded when first needed."""
+        """The model of a policy; frozen ones are loaded when first needed."""
         opened = self._ready()
         if name == "proximal":
             return opened.model
@@ -261,11 +265,11 @@ class TorchTrainer(Trainer):
 
     def _ready(self) -> Opened:
         if self._opened is None:
-            raise ConfigurationError("TorchTrainer has no model yet: call open(model, seed) first")
+            raise ConfigurationError("TorchTrainer has no model: call open(model, seed) first")
         return self._opened
 
     def learning_rate_of(self, num_steps: int) -> float:
-        """Rises over the first `warmup_steps` steps, then stays; that of adapters is a multiple."""
+        """Linear warmup over `warmup_steps`, then constant; adapters have a multiple of it."""
         return self.learning_rate * (RATE if self.lora else 1) * min(1.0, (num_steps + 1) / max(self.warmup_steps, 1))
 
     def _rate(self, log_weights: Sequence[Tensor], metric_sums: MetricSums) -> float:
@@ -278,7 +282,7 @@ class TorchTrainer(Trainer):
         return rate * scale
 
     def _backward(self, batches: Sequence[Batch], objective: Objective, into: StepSum, mass: float = 1.0) -> None:
-        """Add `mass` times the gradients, losses and metric_sums of these batches to the step's."""
+        """Add `mass` times the gradients, losses and metrics of these batches to the step's."""
         opened = self._ready()
         opened.forward.refresh(opened.model)
 
@@ -290,7 +294,7 @@ class TorchTrainer(Trainer):
         into.add(batches, opened.at_once.backward(batches, loss_of, learned))
 
     def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
-        """Find the batches behind a number that is not finite, one at a time, and say whose they are."""
+        """Report the batches behind a non-finite value, found one at a time."""
         opened = self._ready()
         guilty = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
         for batch in batches if not guilty else ():

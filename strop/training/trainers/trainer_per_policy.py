@@ -1,6 +1,4 @@
-"""Several models that learn at once: each policy name of a team has weights, an optimizer and a reference of its
-own.
-"""
+"""Trainer of several policies at once: each policy name of a team has its own weights, optimizer and reference."""
 
 from __future__ import annotations
 
@@ -29,14 +27,14 @@ _MEANT = ("learning_rate", "step_scale")  # metrics that do not add up over poli
 
 @dataclass
 class TrainerPerPolicy(Trainer):
-    """A step is one optimizer step of every policy name that wrote something, on its own tokens alone.
+    """A step is one optimizer step of every policy name with completion tokens, on its own tokens alone.
 
     The loss is the sum over policy names: shares stay those of the whole batch. The first policy name's model is the
-    checkpoint's, the others stand beside it in folders of their own.
+    checkpoint's; the others are in subfolders of it.
     """
 
-    policy_names: tuple[str, ...]  # whoever speaks in none of them speaks with the first one's weights
-    trainers: tuple[Trainer, ...]  # one for each
+    policy_names: tuple[str, ...]  # a turn of any other name belongs to the first one
+    trainers: tuple[Trainer, ...]  # one for each name
 
     fills: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logprobs("proximal"), Logprobs("old")})
 
@@ -48,7 +46,7 @@ class TrainerPerPolicy(Trainer):
         return min(trainer.max_tokens for trainer in self.trainers)
 
     def open(self, model: Path, seed: int) -> None:
-        """Where only adapters learn, all policy names read the first one's weights."""
+        """Open every model; with adapters, all policy names share the first one's base weights."""
         first, *others = self.trainers
         first.open(model, seed)
         shared = first.lend() if isinstance(first, Lends) else None
@@ -67,7 +65,7 @@ class TrainerPerPolicy(Trainer):
         return SharedByPolicy(found) if len(found) == len(self.policy_names) else None
 
     def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
-        """Each token's policy statistic is that of whoever wrote it."""
+        """Record for each token the statistic of the policy that sampled it."""
         for place, trainer in enumerate(self.trainers):
             copies = [
                 replace(group, rollouts=[replace(a, policy_statistics={}) for a in group.scored]) for group in groups
@@ -97,7 +95,9 @@ class TrainerPerPolicy(Trainer):
             if parts:
                 rows[policy_name] = trainer.step([part for _, part in parts], objective)
         if not rows:
-            raise ConfigurationError("a step needs at least 1 written token, got 0: every rollout failed or was silent")
+            raise ConfigurationError(
+                "a step needs at least 1 completion token, got 0: every rollout failed or was empty"
+            )
         names = dict.fromkeys(name for row in rows.values() for name in row)
         metrics = {name: _together(name, [row[name] for row in rows.values() if name in row]) for name in names}
         return metrics | {
@@ -105,7 +105,7 @@ class TrainerPerPolicy(Trainer):
         }
 
     def _parts(self, batches: Sequence[Batch]) -> list[list[tuple[Batch, Batch]]]:
-        """Of each policy name, batches in which its tokens alone are trained; those without any are left out."""
+        """For each policy name, batches in which only its tokens are trainable; empty ones are left out."""
         found: list[list[tuple[Batch, Batch]]] = [[] for _ in self.policy_names]
         for batch in batches:
             spoken = torch.zeros_like(batch.tokens) if batch.policy_indices is None else batch.policy_indices  # [T]
@@ -137,19 +137,19 @@ class TrainerPerPolicy(Trainer):
 def _check_rows(name: str, rows: int, tokens: int) -> None:
     if rows != tokens:
         raise ConfigurationError(
-            f"TrainerPerPolicy policy statistics one row per written token: {name} has {rows} for {tokens}"
+            f"TrainerPerPolicy needs one row of a policy statistic per completion token: {name} has {rows} for {tokens}"
         )
 
 
 def _merged(before: np.ndarray | None, values: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Rows [N, ...] of one policy name beside those of others."""
+    """Rows [N, ...] of one policy name merged with those of the others."""
     found = np.zeros_like(values) if before is None else before.copy()
     found[own] = values[own]
     return found
 
 
 def _together(name: str, values: Sequence[float]) -> float:
-    """Shares add up to 1 over all policy names, so metrics weighed by them add up."""
+    """A metric over all policy names: shares add up to 1 over them, so weighted metrics are summed."""
     if name == "grad_norm":
         return float(np.sqrt(np.square(values).sum()))
     return max(values) if name in _MEANT else float(sum(values))

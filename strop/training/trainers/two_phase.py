@@ -1,7 +1,7 @@
-"""FixPO (2312.05405): a KL penalty whose weight learns, and after it steps on the KL alone until every state is near.
+"""FixPO (2312.05405): an adaptive KL penalty, then steps on the KL alone until every state is within the bound.
 
-The bound is on the exact KL(before || after) of the next-token distribution at each written token of the batch, and on
-nothing else. Reading: the second phase follows each optimizer step and not each epoch, which a trainer does not know.
+The bound is on the exact KL(before || after) of the next-token distribution at each completion token of the batch, and
+on nothing else. Reading: the second phase follows each optimizer step, not each epoch, which a trainer cannot see.
 
 Papers: fixpo
 """
@@ -25,22 +25,22 @@ from strop.types import Group, Metrics
 
 _FILE = "two_phase.json"
 _WHOLE = frozenset({Logits("proximal")})
-_BETAS = (0.9, 0.999)  # of Adam on the multiplier
+_BETAS = (0.9, 0.999)  # of Adam on the penalty's weight
 
 
 @dataclass
 class TwoPhase(Trainer):
-    """Minimizes loss + beta * mean KL, then beta * mean KL alone while any KL exceeds `limit`, at most `sweeps` times.
+    """Trainer that minimizes loss + beta * mean KL, then beta * mean KL alone while any KL exceeds `limit`.
 
-    beta rises where the largest KL exceeds limit / margin and falls below it, never under 0. The bound is that of the
-    draw's first weights, also over several minibatches of it.
+    At most `sweeps` steps follow. beta rises where the largest KL exceeds limit / margin and falls below it, never
+    under 0. The bound is relative to the weights before the training batch, also over several minibatches of it.
     """
 
     inner: Trainer
     limit: float = 0.2  # nats
     margin: float = 2.0  # the penalty aims at limit / margin
-    rate: float = 0.01  # of the multiplier
-    sweeps: int = 20  # of repairs, at most
+    rate: float = 0.01  # learning rate of the penalty's weight
+    sweeps: int = 20  # KL-only steps at most
 
     _multiplier: Multiplier = field(default_factory=lambda: Multiplier(), init=False, repr=False, compare=False)
 
@@ -94,7 +94,7 @@ class TwoPhase(Trainer):
 
     @torch.no_grad()
     def _largest(self, batches: Sequence[Batch]) -> float:
-        """The largest KL of any state, from the distributions before the batch to those of now."""
+        """The largest KL of any state, from the distributions before the batch to the current ones."""
         again = [replace(batch) for batch in batches]
         self.inner.annotate(again, _WHOLE)
         pairs = [
@@ -119,7 +119,7 @@ class TwoPhase(Trainer):
 
 @dataclass
 class Multiplier:
-    """A number >= 0 that Adam moves; it starts at 1."""
+    """Number >= 0 optimized by Adam, starting at 1."""
 
     value: float = 1.0
     mean: float = 0.0
@@ -141,7 +141,7 @@ def divergence(new: Tensor, old: Tensor, tokens: Tensor) -> Tensor:
 
 
 def between(batch: Batch, old: Frozen, new: Frozen, chunk: int = 1024) -> Tensor:
-    """KL(old || new) at every written token: [R]."""
+    """KL(old || new) at every completion token: [R]."""
     temperature = batch.temperature[batch.trainable].unsqueeze(1)
     found = []
     for low in range(0, len(old.hidden), chunk):

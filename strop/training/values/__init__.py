@@ -1,1 +1,1 @@
-"""What was expected?"""
+"""Value models: predictions of the return of a task, turn or token."""

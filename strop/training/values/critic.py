@@ -1,4 +1,4 @@
-"""A critic as in PPO (Schulman et al., 1707.06347): a copy of the model with a linear head that learns the returns.
+"""PPO critic (Schulman et al., 1707.06347): a copy of the model with a linear head trained on the returns.
 
 Papers: ppo
 """
@@ -22,14 +22,14 @@ from strop.types import FloatArray, Group, Metrics, Rollout
 
 @dataclass
 class Critic(Bodied):
-    """The value of a state is read off the hidden state before each written token; it starts at 0 everywhere.
+    """Critic with values from the hidden state before each completion token; they start at 0.
 
-    One that shall guide decoding is asked about states *after* a candidate, the end token among them: with
-    `learns_ends` the state after a rollout's last token learns its reward.
+    To guide decoding it needs values of states *after* a candidate token, the end token included: with `learns_ends`
+    the state after a rollout's last token is trained on its reward.
     """
 
     learning_rate: float = 1e-4  # of Adam
-    learns_ends: bool = False  # also the state after the last token
+    learns_ends: bool = False  # also train the state after the last token
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"  # cpu or cuda
 
@@ -39,20 +39,20 @@ class Critic(Bodied):
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
 
     def predict(self, groups: Sequence[Group]) -> None:
-        """Fill `values` of every rollout that counts."""
+        """Fill `values` of every scored rollout."""
         rollouts = [rollout for group in groups for rollout in group.scored]
         told = self._ready().told(rollouts)
         for rollout in rollouts:
             rollout.values = told[rollout.id][:, BEFORE, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """One step on the mean squared error; always says how well the returns were predicted before it."""
+        """One step on the mean squared error; returns the calibration before it."""
         body, predicted = self._ready(), list[Tensor]()
         parts = body.parts([rollout for group in groups for rollout in group.scored])
         ends = sum(len(part.rollouts) for part in parts) if self.learns_ends else 0
         count = sum(len(part.rows) for part in parts) + ends
         if not count:
-            raise ConfigurationError("Critic needs at least 1 written token to learn from, got 0")
+            raise ConfigurationError("Critic needs at least 1 completion token to learn from, got 0")
 
         def loss(outputs: Tensor, part: Part) -> Tensor:
             values = outputs[:, BEFORE, 0]
@@ -72,5 +72,7 @@ class Critic(Bodied):
 def _returns(rollout: Rollout) -> FloatArray:
     if rollout.returns is None or len(rollout.returns) != rollout.num_tokens:
         found = 0 if rollout.returns is None else len(rollout.returns)
-        raise ConfigurationError(f"Critic learns from {rollout.num_tokens} tokens of {rollout.id}, got {found} returns")
+        raise ConfigurationError(
+            f"Critic needs one return per token: {rollout.num_tokens} tokens of {rollout.id}, got {found} returns"
+        )
     return rollout.returns

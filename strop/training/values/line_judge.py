@@ -1,4 +1,4 @@
-"""A process reward model of lines (2410.17621, 2502.01715): a head on the model that learns labels at line ends.
+"""Process reward model of program lines (2410.17621, 2502.01715): a model head trained on labels at line ends.
 
 Papers: prm-code, prlcoder
 """
@@ -19,14 +19,14 @@ from strop.training.machine.value_body import AFTER, Part, ValueBody
 from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics
 
-NAME = "critic"  # of its files, which a critic may begin with
+NAME = "critic"  # of its files, which may start from a critic's
 
 
 @dataclass
 class LineJudge(Bodied):
-    """The squared error to each label, 1 or -1, read off the state after a line's last token; it starts at 0.
+    """Value model trained by squared error on labels 1 or -1 at the state after a line's last token; it starts at 0.
 
-    Values of tokens are what it says after each.
+    Token values are its outputs after each token.
     """
 
     learning_rate: float = 1e-4  # of Adam
@@ -45,7 +45,7 @@ class LineJudge(Bodied):
             rollout.values = told[rollout.id][:, AFTER, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """One step; says how many labels there were, and of how many it knew the sign before it."""
+        """One step; reports the number of labels, and the share of which the sign was predicted before it."""
         body = self._ready()
         parts = body.parts([rollout for group in groups for rollout in group.scored])
         labels = {id(part): part.column([labels_of(rollout) for rollout in part.rollouts]) for part in parts}

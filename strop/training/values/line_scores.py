@@ -1,4 +1,4 @@
-"""A judge of lines that another run taught (2410.17621, 2502.01715), frozen: what it says after each line of a program.
+"""Line scores of a frozen process reward model trained by another run (2410.17621, 2502.01715).
 
 Papers: prm-code, prlcoder
 """
@@ -26,24 +26,24 @@ _MOST_TOKENS = 4096  # of one pass
 
 @dataclass
 class LineScores(StepJudge):
-    """A place for each line that does something, with its score; what was given to a completion has none."""
+    """A span for each line with code, with its score; a completion's prefix has none."""
 
-    folder: FilePath  # checkpoints/step-N/values of a run that learned labels of lines
-    model: FilePath = "pocket"  # whose shape it has
+    folder: FilePath  # checkpoints/step-N/values of a run that trained on line labels
+    model: FilePath = "pocket"  # model folder of the same architecture
     device: str = "cpu"
 
     _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     def meet(self, policy: Policy) -> None:
-        """Read the model now, on no rollout's clock."""
+        """Load the model before the first rollout, so that no rollout waits for it."""
         self._policy = policy
         self._body = ValueBody.open(model_folder(self.model), 1, _MOST_TOKENS, self.device)
         self._body.model.load(Path(self.folder) / f"{NAME}_weights.safetensors")
 
     def steps(self, rollout: Rollout) -> list[Span]:
         if self._body is None or self._policy is None:
-            raise ConfigurationError("LineScores has no model yet: call meet(policy) first")
+            raise ConfigurationError("LineScores has no model: call meet(policy) first")
         last, lines = rollout.turns[-1], lines_in(rollout.completion)
         if not lines or not len(last.tokens):
             return []

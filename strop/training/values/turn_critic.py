@@ -1,8 +1,8 @@
-"""ArCHer's upper level (2402.19446): values of whole turns, learned by temporal differences with slow targets.
+"""ArCHer's turn-level critic (2402.19446): values of whole turns, learned by TD with slow target networks.
 
-Reading: the turns that were taken stand for freshly sampled ones in the target of V, which on-policy is the same in
-expectation; both are read off the policy's own architecture. Above an expectile of 0.5, V learns what good turns earn
-(implicit Q-learning), so that talks which others made can be learned from.
+Reading: the target of V uses the recorded turns instead of freshly sampled ones, which on-policy is the same in
+expectation; both heads are on the policy's own architecture. Above an expectile of 0.5, V learns the value of good turns
+(implicit Q-learning), for training on conversations of other policies.
 Papers: archer-hierarchical, imagined-conversations
 """
 
@@ -25,22 +25,22 @@ from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn
 from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import Group, Metrics, Rollout
 
-_SPREAD = 0.1  # of what the heads say at first, for states of unit size
+_SPREAD = 0.1  # std of the heads' first outputs, for states of unit size
 _NAME, _TARGET = "turn_critic", "turn_target"
 
 
 @dataclass
 class TurnCritic(ValueModel):
-    """Twins Q(o, u) -> r + discount * target V(o'), V(o) -> target Q(o, u); done ends it. Mean squared error.
+    """Twin critics Q(o, u) -> r + discount * target V(o'), V(o) -> target Q(o, u), by mean squared error.
 
-    V is read before a turn's first token, Q after its last. The twins begin as different small random heads, or they
-    would stay equal for ever. Fills `values` with V of each token's turn and the policy statistic `turn_advantages`
-    with min Q - min V. Targets follow by `rate` after every step.
+    V is computed before a turn's first token, Q after its last; nothing follows the last turn. The twins start as
+    different small random heads, or they would stay equal. Fills `values` with V of each token's turn and the policy
+    statistic `turn_advantages` with min Q - min V. Targets move by `rate` after every step.
     """
 
     discount: float = 0.95  # from turn to turn
-    rate: float = 0.1  # at which targets follow
-    expectile: float = 0.5  # of Q that V learns; 0.5: its mean
+    rate: float = 0.1  # update rate of the targets
+    expectile: float = 0.5  # expectile of Q that V learns; 0.5: its mean
     steps: int = 4  # per batch
     learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
@@ -118,25 +118,25 @@ class TurnCritic(ValueModel):
 
     def _ready(self) -> tuple[ValueBody, ValueBody]:
         if self._body is None or self._target is None:
-            raise ConfigurationError("TurnCritic has no model yet: call open(model, seed) first")
+            raise ConfigurationError("TurnCritic has no model: call open(model, seed) first")
         return self._body, self._target
 
 
 def by_turn(told: NDArray[np.float32], rollout: Rollout) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Q twins after the ends of turns and V twins before their beginnings: [U, 2] each, from [N, 2, 4]."""
+    """Q twins after the last tokens of turns and V twins before their first: [U, 2] each, from [N, 2, 4]."""
     first, last = turn_bounds(rollout)
     return told[last, AFTER, :2], told[first, BEFORE, 2:]
 
 
 def action_targets(paid: NDArray[np.float64], states: NDArray[np.float32], discount: float) -> NDArray[np.float64]:
-    """r + discount * V of the next turn, twin by twin; nothing follows the last: [U, 2]."""
+    """r + discount * V of the next turn, for each twin; nothing follows the last: [U, 2]."""
     following = np.vstack([states[1:], np.zeros((1, 2), dtype=states.dtype)])
     targets: NDArray[np.float64] = paid[:, None] + discount * following
     return targets
 
 
 def expectile_weights(short: Tensor, expectile: float) -> Tensor:
-    """Twice `expectile` where V is too low, twice the rest where it is too high; 1 everywhere at 0.5."""
+    """Twice `expectile` where V is too low, 2 - that where it is too high; 1 everywhere at 0.5."""
     return torch.where(short > 0, 2 * expectile, 2 * (1 - expectile)).to(short)
 
 

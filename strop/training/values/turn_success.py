@@ -1,6 +1,6 @@
-"""DigiRL's classifier (2406.11896): how likely a rollout is to succeed, learned where advantage by turns asks.
+"""DigiRL's success classifier (2406.11896): the probability that a rollout succeeds, at the start of each turn.
 
-A model of the states after tokens (`values/success.py`) has never been told what to say at the end of a prompt.
+A model of the states after tokens (`values/success.py`) is not trained at the end of a prompt.
 Reading: one classifier for tasks and steps; the state before the first turn is the task alone.
 Papers: digirl, vsc-rl, webrl
 """
@@ -71,19 +71,19 @@ class TurnSuccess(Bodied):
 
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:
-    """Summed over the turns of a part."""
+    """Loss summed over the turns of a part."""
     logits = outputs[_firsts(part.rollouts), BEFORE, 0]
     labels = torch.from_numpy(_labels(part.rollouts)).to(logits)
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
 
 
 def _firsts(rollouts: Sequence[Rollout]) -> list[int]:
-    """Which of the written tokens of all these rollouts begin a turn."""
+    """Indices of the completion tokens of all these rollouts at which a turn begins."""
     starts = np.cumsum([0, *(rollout.num_tokens for rollout in rollouts)]).tolist()
     return [start + first for start, each in zip(starts, rollouts, strict=False) for first in turn_bounds(each)[0]]
 
 
 def _labels(rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
-    """What each turn's rollout was paid in the end."""
+    """Final reward of each turn's rollout."""
     found = [np.full(len(turn_bounds(rollout)[0]), rollout.reward) for rollout in rollouts]
     return np.concatenate([*found, np.zeros(0)])

@@ -1,1 +1,1 @@
-"""What of a completion is hidden from a model that fills masks?"""
+"""Views of completions for masked diffusion models: which tokens are masked in a forward pass."""

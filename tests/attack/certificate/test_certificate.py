@@ -153,7 +153,7 @@ def test_an_episode_is_judged_by_itself(word: str, tmp_path: Path, monkeypatch: 
     Path("tasks.jsonl").write_text("\n".join(f'{{"prompt": "{n}+1?", "answer": "{n + 1}"}}' for n in range(20)))
     ((env, rewards),) = attacks_on(word, {}, [])
     assert rewards == ((Earned(),) if env.pays else (Checked((env,)),))
-    with pytest.raises(ConfigurationError, match="is an episode"):
+    with pytest.raises(ConfigurationError, match="is an environment"):
         attacks_on(word, {"weight": "2"}, [])
 
 

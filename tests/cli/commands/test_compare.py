@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.commands.compare import compare, plan_of, told_apart
+from strop.cli.commands.compare import compare, difference_lines, plan_of
 from strop.errors import ConfigurationError, DataError
 from tests.tiny_models import save_pocket_like
 
@@ -70,14 +70,16 @@ def test_what_tells_arms_apart_is_said() -> None:
         "c": {"by_seed": [0.5], "against_first": alone, "tasks_against_first": open_},
         "d": {"by_seed": [0.5], "against_first": alone, "tasks_against_first": None},
     }
-    b, c, d = told_apart(arms)
-    assert b.startswith("b less a: +10.0 points (+5.0 to +15.0) over 2 seeds; +10.0 points (-5.0 to +25.0) over the")
-    assert "too few" not in b and c.endswith("over the tasks of these runs: too few to tell them apart")
-    assert d.startswith("d less a: no interval: it takes 2 seeds")
+    b, c, d = difference_lines(arms)
+    assert b.startswith("b minus a: +10.0 points (+5.0 to +15.0) over 2 seeds; +10.0 points (-5.0 to +25.0) over the")
+    assert "too few" not in b and c.endswith(
+        "over the tasks of these runs: the interval contains 0, too few runs to decide"
+    )
+    assert d.startswith("d minus a: no interval: it needs 2 seeds")
 
 
 def test_mistakes_show_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo; settings of one recipe"):
+    with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo; put settings of one recipe"):
         plan_of(["grpo", "env=guess:1"], 1, 100, tmp_path, "")
     with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo, grpo"):
         plan_of(["grpo", "grpo"], 1, 100, tmp_path, "")

@@ -43,11 +43,11 @@ def test_another_estimator_in_place_of_the_recipes() -> None:
     """One that reads a model has none here; the plainest one stands for it, and that is said."""
     learner = Learner(populate(SHORT, 0))
     make, said = maker_of("pcl", {})
-    assert isinstance(make(learner, 0).estimator, Counts) and "PromptValue reads a model" in said[0]
+    assert isinstance(make(learner, 0).estimator, Counts) and "PromptValue needs a model" in said[0]
     for word in ("pcl", "nearest"):
         make, said = maker_of(word, {}, "TaskCounts")
         assert isinstance(make(learner, 0).estimator, TaskCounts) and not said
-    with pytest.raises(ConfigurationError, match="PromptValue reads a model"):
+    with pytest.raises(ConfigurationError, match="PromptValue needs a model"):
         maker_of("pcl", {}, "prompt_value")
     with pytest.raises(ConfigurationError, match="no pass-rate estimator 'cuonts': did you mean counts"):
         maker_of("pcl", {}, "cuonts")

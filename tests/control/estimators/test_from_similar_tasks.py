@@ -35,7 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(kind: type[ReferenceAttention] | type[Generalist], model: Path) -> ReferenceAttention | Generalist:
     estimator = kind()
-    estimator.open(model, 0)
+    estimator.load_model(model, 0)
     estimator.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 256))
     return estimator
 
@@ -168,8 +168,8 @@ def test_what_cannot_work_is_refused(model: Path) -> None:
         Generalist(support=0)
     assert (ReferenceAttention(references=3).references, Generalist(support=1).support) == (3, 1)
     for estimator in (ReferenceAttention(), Generalist()):
-        with pytest.raises(ConfigurationError, match="open"):
+        with pytest.raises(ConfigurationError, match="load_model"):
             estimator.predict(EASY, 0)
-        estimator.open(model, 0)
+        estimator.load_model(model, 0)
         with pytest.raises(ConfigurationError, match="meet"):
             estimator.observe(tried(EASY[0], 1, 1, 0))

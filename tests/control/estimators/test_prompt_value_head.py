@@ -40,7 +40,7 @@ def reader(model: Path) -> torch.nn.Module:
 
 def opened(model: Path, **fields: float) -> PromptValue:
     estimator = PromptValue(**fields)  # type: ignore[arg-type]
-    estimator.open(model, 0)
+    estimator.load_model(model, 0)
     estimator.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 256))
     return estimator
 
@@ -160,10 +160,10 @@ def test_a_prompt_that_is_too_long_is_read_as_far_as_it_fits(model: Path) -> Non
 
 
 def test_it_says_what_it_misses(model: Path) -> None:
-    with pytest.raises(ConfigurationError, match="open"):
+    with pytest.raises(ConfigurationError, match="load_model"):
         PromptValue().predict(TASKS, 0)
     estimator = PromptValue()
-    estimator.open(model, 0)
+    estimator.load_model(model, 0)
     with pytest.raises(ConfigurationError, match="meet"):
         estimator.predict(TASKS, 0)
 
@@ -175,7 +175,7 @@ def test_recipes_tell_easy_envs_from_impossible_ones_after_sixteen_steps_of_eigh
         model_folder("pocket"),
     )
     assert isinstance(estimator, PromptValue) and estimator == same
-    estimator.open(folder, 0)
+    estimator.load_model(folder, 0)
     estimator.meet(Policy.load(folder, Scripted(lambda prompt, key: ""), Sampling(), 256))
     for number in range(128):
         is_easy = number % 2 == 0

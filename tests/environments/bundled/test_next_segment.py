@@ -15,7 +15,7 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError, DataError
 from strop.filter.judges.arithmetic_steps import holds
 from strop.filter.scoring import Scorer
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.recipes.reward.rlpt import Continued, rlpt
 from strop.recipes.setting import Setting
 from strop.standins.judges.steps import continued

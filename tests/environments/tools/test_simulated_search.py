@@ -20,7 +20,7 @@ from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
 from strop.recipes.agent.zerosearch import zerosearch

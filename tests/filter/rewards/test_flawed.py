@@ -19,7 +19,7 @@ from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.scoring import Scorer
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.llm_clients import KEY_VARIABLE, parse_judge
 from strop.recipes.reward.fapo import fapo
 from strop.recipes.reward.fapo_genrm import ErrorDistance, fapo_genrm

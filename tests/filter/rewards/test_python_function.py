@@ -17,8 +17,9 @@ from tests.filter.test_scoring import group_of
 
 NAMED = """
 def seen(completion, messages, unit, factor=2): return len(messages) * 100 + len(unit) * 10 + factor
-def everything(**offered): return sum(name in offered for name in ("prompt", "completion", "answer", "messages",
-"unit")) def unknown(completion, untis): return 1.0
+def everything(**offered):
+    return sum(name in offered for name in ("prompt", "completion", "answer", "messages", "unit"))
+def unknown(completion, untis): return 1.0
 def of_group(prompts, completions, unit, answer, **kwargs):
     assert prompts == ["1+1="] * 3 and answer == ["2"] * 3 and set(kwargs) == {"completion_ids"}
     return [None if said == "what" else float(said) + len(of) for said, of in zip(completions, unit)]

@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from strop.environments.bundled.notebook import METRICS, Notebook, table
+from strop.environments.bundled.notebook import QUANTITIES, Notebook, table
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
@@ -77,18 +77,18 @@ def test_a_table_takes_as_many_cells_as_its_level(level: int) -> None:
 
     said, paid = asyncio.run(shown())
     _, number, name = prompt_of(task).split()
-    (metric,) = (each for each in METRICS[level] if each.name == name.removesuffix("?"))
+    (quantity,) = (each for each in QUANTITIES[level] if each.name == name.removesuffix("?"))
     x = table(int(number.removesuffix(":")))
-    assert task.answer == str(metric.of(x)) and paid == [None] * level + [1.0]
+    assert task.answer == str(quantity.of(x)) and paid == [None] * level + [1.0]
     assert [message.content for message in said if message.role == "tool"][-1] == task.answer
     assert [len(message.tool_calls) for message in said if message.role == "assistant"] == [1] * level + [0]
     assert not any(str(value) in prompt_of(task) for value in x if value > 99)
 
 
-def test_metrics_are_what_their_cells_say() -> None:
-    """The cells of every metric, run here on numbers by hand."""
+def test_quantities_are_what_their_cells_compute() -> None:
+    """Every quantity, on numbers worked by hand."""
     x = [7, 2, 9, 4]
-    assert {each.name: each.of(x) for level in METRICS for each in METRICS[level]} == {
+    assert {each.name: each.of(x) for level in QUANTITIES for each in QUANTITIES[level]} == {
         **{"sum": 22, "top": 9, "low": 2, "count": 4},
         **{"range": 7, "mean": 5, "middle": 7},
     }

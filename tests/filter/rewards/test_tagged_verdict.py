@@ -76,9 +76,9 @@ def test_what_a_completion_says(completion: str, kind: str, label: str, is_laid_
 def test_what_is_shown_of_a_pair() -> None:
     """A film is told with its working and a picture without it; whatever was asked for bears the name of its medium."""
     lines = {
-        TEXT: ("26+63=?", "A: 26+63=89 89"),
-        "image understanding": ("image: 26+63=?", "A: 89"),
-        "image generation": ("26+63=?", "image B: 89"),
+        TEXT: ("26+63=?", "B: 26+63=89 89"),
+        "image understanding": ("image: 26+63=?", "B: 89"),
+        "image generation": ("26+63=?", "image A: 89"),
         "video understanding": ("video: 26+63=?", "A: 26+63=89 89"),
         "video generation": ("26+63=?", "video B: 26+63=89 89"),
     }

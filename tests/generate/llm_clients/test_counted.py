@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.launch.checks.warnings import advice
 from strop.observe.metrics.step_metrics import Tally
 from strop.pipeline import train

@@ -17,7 +17,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.own_models import Beginning, Itself
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch, relaunch
 from strop.pipeline import train

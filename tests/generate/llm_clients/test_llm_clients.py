@@ -8,7 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.llm_agent import Advised
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.roles import LLMClient
 from strop.storage.run_source import to_source
 from strop.types import Message, Sampling

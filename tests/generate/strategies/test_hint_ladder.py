@@ -189,6 +189,6 @@ def test_a_hint_that_fills_the_context_ends_the_run_and_loses_nothing(tmp_path: 
         strategy=HintLadder((env,)),
     )
     with opened(run, save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db") as (flow, _):
-        with pytest.raises(ConfigurationError, match=r"prompt has 1\d\d tokens and context=96 leaves no room"):
+        with pytest.raises(ConfigurationError, match=r"prompt has 1\d\d tokens and context=96, so no completion fits"):
             run_virtually(train(flow))
         assert flow.ledger.violations() == []

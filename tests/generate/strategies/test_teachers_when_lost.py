@@ -18,7 +18,7 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
 from strop.generate.engines.scripted import Scripted
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ampo import COMPREHENDED, TeachersWhenLost

@@ -13,7 +13,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.thinktuning import FEEDBACK, WithFeedback

@@ -29,7 +29,7 @@ class Networked(PassRateEstimator):
 
     is_open: bool = field(default=False, init=False)
 
-    def open(self, model: Path, seed: int) -> None:
+    def load_model(self, model: Path, seed: int) -> None:
         OPENED.append((model.name, seed))
         self.is_open = True
 

@@ -165,7 +165,7 @@ def test_the_machine_is_recorded_and_replay_says_what_differs(
     _edit(run / "ledger.db", reward)
     assert replay_run(run, quiet=True) == 1
     said = capsys.readouterr().out
-    assert "parted at step 1" in said
+    assert "differs at step 1" in said
     assert "torch was 1.0 and is " in said and "kernels was none: plain torch and is" in said
 
 

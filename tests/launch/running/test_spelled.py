@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.commands.train import StartedAs, start_run
+from strop.cli.commands.train import StartOptions, start_run
 from strop.cli.fields.arguments import parse_words
 from strop.generate.agents.chat import Chat
 from strop.generate.rollout import CONTROL_TEXT, play
@@ -15,7 +15,7 @@ from strop.types import Message, Start, Task
 from tests.generate.talking import Recording, policy_of, run, save_folder
 from tests.generate.test_rollout import Echo
 
-DRY = StartedAs("", Path("runs"), "", "inline", 1, is_dry=True)
+DRY = StartOptions("", Path("runs"), "", "inline", 1, is_dry=True)
 
 
 def saved(folder: Path, *prompts: str) -> Path:

@@ -21,7 +21,7 @@ from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Message, Task
 from tests.observe.folders import long_turn, rollout, run_folder, turn
-from tests.observe.metrics.test_group_tree import comparison_group_of
+from tests.observe.metrics.test_group_tree import tree_and_unused
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.browser
@@ -41,7 +41,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a tree, and a group whose task, completion and error are hostile; one completion has a megabyte."""
     root = tmp_path_factory.mktemp("runs")
     ledger = Ledger(run_folder(root / "old", steps=30, completion=EVIL).ledger)
-    group, unused = comparison_group_of(100)
+    group, unused = tree_and_unused(100)
     ledger.admitted(100, group.task, 30)
     ledger.finished(group, group, "", 30, unused)
     evil = Task((Message("user", EVIL),), EVIL, "<b>source</b>")

@@ -69,7 +69,7 @@ def test_a_name_is_looked_up_and_is_no_path(root: Path, name: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is no folder"):
+    with pytest.raises(ConfigurationError, match="is not a folder"):
         watch_runs(tmp_path / "nothing", 0)
 
 

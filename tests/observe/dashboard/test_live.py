@@ -202,7 +202,7 @@ def test_the_band_of_a_share_ends_at_0_and_1() -> None:
 def test_what_was_found_at_the_end_of_a_run_is_shown_and_escaped(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", steps=4)
     found = {"name": "length explosion", "evidence": "from 10 to <b>90</b> tokens", "remedy": "a `price` on length"}
-    folder.summary.write_text(json.dumps({"is_complete": True, "verdicts": [found]}))
+    folder.summary.write_text(json.dumps({"is_complete": True, "findings": [found]}))
     page = guest(tmp_path / "run").get("/now").text
     assert "<strong>length explosion</strong>: from 10 to &lt;b&gt;90&lt;/b&gt; tokens. What helps:" in page
     assert "  a <code>price</code> on" in page

@@ -16,7 +16,7 @@ from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Message, Task
 from tests.observe.dashboard.watching import guest, unlinked
 from tests.observe.folders import long_turn, rollout, run_folder, turn
-from tests.observe.metrics.test_group_tree import comparison_group_of
+from tests.observe.metrics.test_group_tree import tree_and_unused
 from tests.observe.report.test_write_report import Tags
 
 TASK = Arithmetic(4).task(0)
@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plain run with a tree at its end, and a group whose task and completion are hostile or of a megabyte."""
     root = tmp_path_factory.mktemp("runs")
     ledger = Ledger(run_folder(root / "run", steps=30, completion=EVIL).ledger)
-    group, unused = comparison_group_of(100)
+    group, unused = tree_and_unused(100)
     ledger.admitted(100, group.task, 30)
     ledger.finished(group, group, "", 30, unused)
     evil = Task((Message("user", EVIL),), EVIL, "<b>source</b>")

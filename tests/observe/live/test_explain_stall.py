@@ -161,7 +161,7 @@ def test_a_env_that_does_not_answer_is_named_with_stacks(
     assert "nothing has moved for 1 s: training waits for 2 groups" in run.end()
     explain(run.folder.path, with_stacks=True, as_json=False)
     told = capsys.readouterr().out
-    assert told.startswith("not running: it was killed,") and "the last state: training waits for 2 groups" in told
+    assert told.startswith("not running: killed ") and "last state: training waits for 2 groups" in told
 
 
 def test_a_blocked_loop_is_told_and_shown(model: Path, tmp_path: Path) -> None:
@@ -208,8 +208,8 @@ def test_a_part_that_cannot_be_asked_does_not_end_the_status(model: Path, tmp_pa
 def test_a_run_that_is_over_says_so(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(make_run(model), tmp_path, "run")
     explain(tmp_path / "run", with_stacks=True, as_json=False)
-    assert capsys.readouterr().out.startswith("not running: it is over,")
-    with pytest.raises(ConfigurationError, match=r"has no status.json: it is no run folder"):
+    assert capsys.readouterr().out.startswith("not running: ended ")
+    with pytest.raises(ConfigurationError, match=r"has no status.json: it is not a run folder"):
         explain(tmp_path, with_stacks=True, as_json=False)
 
 
@@ -218,7 +218,7 @@ def test_the_error_that_ended_a_run_is_told(model: Path, tmp_path: Path, capsys:
     with pytest.raises(StarvationError):
         launch(run, tmp_path, "run")
     explain(tmp_path / "run", with_stacks=False, as_json=False)
-    assert capsys.readouterr().out.startswith("not running: it is over (StarvationError: step 1 needs 2 groups")
+    assert capsys.readouterr().out.startswith("not running: ended (StarvationError: step 1 needs 2 groups")
 
 
 @pytest.mark.parametrize("lag", [0, 1])  # the trainer hangs in the loop's own thread, or in another

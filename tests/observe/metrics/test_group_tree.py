@@ -25,7 +25,7 @@ TASK = Arithmetic(4).task(0)
 EVIL = "<script>alert(1)</script>"
 
 
-def comparison_group_of(number: int) -> tuple[Group, list[Rollout]]:
+def tree_and_unused(number: int) -> tuple[Group, list[Rollout]]:
     """A root with two branches, one of which has a branch of its own; a hinted one; one given up; a demonstration."""
     root = rollout(TASK, f"{number}/0", 0.0, turn("123456789"))
     two = as_prefix(cut(root.turns, 4))
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> RunFolder:
     folder = run_folder(tmp_path / "run", steps=2)
     ledger = Ledger(folder.ledger)
     for number, reason in ((100, ""), (101, "no contrast")):
-        group, unused = comparison_group_of(number)
+        group, unused = tree_and_unused(number)
         ledger.admitted(number, TASK, 3)
         ledger.finished(group, None if reason else group, reason, 3, unused)
         if not reason:

@@ -93,12 +93,12 @@ def test_unequal_intervals_count_on_the_side_they_point_to() -> None:
 
 def test_it_stands_in_summary_page_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, run = run_folder(tmp_path / "run", steps=60), make_run(find_recipe("pocket"), {})
-    assert summarize(run, folder, 60, True)["verdicts"] == []
+    assert summarize(run, folder, 60, True)["findings"] == []
     assert "part ways" not in render(folder)
     folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows(after=0.4)))
     folder.timing.write_text("".join(json.dumps({"step": step, "seconds": 1.0}) + "\n" for step in range(61)))
     capsys.readouterr()
-    told, fallen = summarize(run, folder, 60, True)["verdicts"]
+    told, fallen = summarize(run, folder, 60, True)["findings"]
     assert fallen["name"] == "accuracy fell"
     assert told["evidence"] == str(parting_of(rows(after=0.4))) and told["is_grave"]
     assert "warning: reward without accuracy: reward and held-out accuracy part" in capsys.readouterr().err

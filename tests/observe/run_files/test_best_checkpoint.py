@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.commands.evaluate import Question, evaluate_model
+from strop.cli.commands.evaluate import EvaluationRequest, evaluate_model
 from strop.cli.commands.train import best_checkpoint
 from strop.launch.running.launch import launch
 from strop.observe.run_files.best_checkpoint import BestCheckpoint, BestMeasurement, expected_highest, read_best
@@ -95,7 +95,7 @@ def test_a_run_keeps_its_best_and_says_what_it_is_worth(tmp_path: Path, capsys: 
     said = best_checkpoint(summary | {"best": best | {"heldout": 2.0}})
     assert "highest of 4 measurements" in said[0] and said[0].endswith("checkpoints/best --fresh")
     capsys.readouterr()
-    question = Question(str(folder.checkpoints / "best"), (), 2, 1, "1", None, None, 0, 1, is_fresh=True)
+    question = EvaluationRequest(str(folder.checkpoints / "best"), (), 2, 1, "1", None, None, 0, 1, is_fresh=True)
     evaluate_model(question, as_json=True)
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["env"], told["level"], told["tasks"]) == ("arithmetic", 1, 2), "of the run whose checkpoint it is"

@@ -12,7 +12,7 @@ import pytest
 from strop.environments.bundled.pages import TextPages, answered, links_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
-from strop.generate.llm_clients.scripted import Procedural
+from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.agent.openwebvoyager import SuccessVerdict, UntilSuccess, verdict_in
 from strop.roles import LLMClient
 from strop.standins.judges.outcomes import judged_pages

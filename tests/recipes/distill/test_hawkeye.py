@@ -11,7 +11,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.llm_clients.local_model import Local
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.launch.checks.preflight import check
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch

@@ -76,7 +76,7 @@ def test_ties_keep_their_order_and_a_single_rollout_gets_zero() -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="no metric 'entropie'"):
         Conditional("entropie")
-    with pytest.raises(ConfigurationError, match="of entropy"):
+    with pytest.raises(ConfigurationError, match="no policy statistic entropy"):
         Conditional()([make_group([1.0, 0.0])])
     assert Conditional().needs == {ENTROPY} and Conditional("length").needs == frozenset()
 

@@ -117,7 +117,7 @@ def test_the_first_batch_is_unchanged_and_then_the_higher_rank_gains() -> None:
 
 def test_needs_and_refusals() -> None:
     assert HiddenRank(GroupMean()).needs == {HIDDEN_AFTER}
-    with pytest.raises(ConfigurationError, match="of hidden_after"):
+    with pytest.raises(ConfigurationError, match="no policy statistic hidden_after"):
         HiddenRank(GroupMean())([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="stride >= 1"):
         HiddenRank(GroupMean(), stride=0)

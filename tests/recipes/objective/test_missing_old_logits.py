@@ -50,7 +50,7 @@ def test_misuse_is_refused() -> None:
     assert MismatchMask(limit=1.0).limit == 1.0
     with pytest.raises(ConfigurationError, match="limit >= 1"):
         MismatchMask(limit=0.5)
-    with pytest.raises(ConfigurationError, match="knows no policy 'proximal'"):
+    with pytest.raises(ConfigurationError, match="has no policy 'proximal'"):
         MismatchMask(target="proximal")
 
 

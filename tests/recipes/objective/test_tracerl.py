@@ -13,7 +13,7 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.recipes.objective.tracerl import CanvasCritic
-from strop.training.views.masked_views import InOrder
+from strop.training.views.diffusion_views import InOrder
 from strop.types import Group, Outcome
 from tests.tiny_models import END, load_reference, save_tiny_model
 from tests.training.tiny import make_turn

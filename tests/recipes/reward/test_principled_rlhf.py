@@ -82,7 +82,7 @@ def test_it_computes_with_as_many_threads_as_the_run() -> None:
     model: Any = Threads()
     before = torch.get_num_threads()
     careful = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=2)
-    careful.open()
+    careful.open_resources()
     torch.set_num_threads(before + 2)
     try:
         assert asyncio.run(scored(Scored(model), make_group([0.0]))) == [before + 2]
@@ -96,18 +96,18 @@ def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
     reward = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=8)
     with pytest.raises(ConfigurationError, match="call open"):
         reward._scores([])
-    reward.open()
+    reward.open_resources()
     tasks = [reward.envs[0].task(index) for index in range(8)]
     mean = sum(len(completion) for task in tasks for completion in completions_of(task)) / 16
     group = make_group([0.0])
     assert asyncio.run(scored(reward, group)) == pytest.approx([1 - mean])
     model.states = lambda asked: np.array([[0.0, 4.0], [0.0, 2.0], [np.nan] * 2, [0.0, 9.0]])
-    reward.open()
+    reward.open_resources()
     assert reward._known is not None and reward._known[0].tolist() == [0.0, 3.0], "what cannot be read says nothing"
     assert reward._known[1].tolist() == pytest.approx(np.diag([10.0, 1 / 4.1]))
     model.states = lambda asked: np.full((2, 2), np.nan)
     with pytest.raises(ConfigurationError, match="none of 1 pairs fits"):
-        reward.open()
+        reward.open_resources()
     for wrong in ({"bound": -1.0}, {"ridge": 0.0}, {"pairs": 0}):
         with pytest.raises(ConfigurationError, match="bound >= 0, ridge > 0 and pairs >= 1"):
             Pessimistic(model, reward.envs, **wrong)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.scoring import Scorer
-from strop.generate.llm_clients.scripted import Canned, Procedural
+from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.recipes.reward.rlsp import JudgedEffort, SearchEffort, rlsp
 from strop.recipes.setting import Setting
 from strop.roles import Reward

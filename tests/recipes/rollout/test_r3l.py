@@ -14,7 +14,7 @@ from strop.environments.bundled.guess import Guess
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.generate.policy import rollout_key
 from strop.pipeline import train
 from strop.recipes import build, recipe_named

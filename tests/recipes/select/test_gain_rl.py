@@ -34,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(model: Path, tasks: int = 6, **fields: float) -> AngleRanked:
     sampler = AngleRanked(ENVS, tasks, **fields)  # type: ignore[arg-type]
-    sampler.open(model, 0)
+    sampler.load_model(model, 0)
     sampler.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 512))
     return sampler
 

@@ -54,7 +54,7 @@ def test_its_needs_include_those_of_the_inner_advantage() -> None:
     steps = HighEntropySteps(GroupMean())
     assert steps.needs == {ENTROPY} and max(each.min_group for each in inside(steps, Advantage)) == 2
     assert [each.needs_values for each in inside(HighEntropySteps(Residual()), Advantage)] == [False, True]
-    with pytest.raises(ConfigurationError, match="of entropy"):
+    with pytest.raises(ConfigurationError, match="no policy statistic entropy"):
         steps([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="0 < share <= 1"):
         HighEntropySteps(GroupMean(), 0.0)

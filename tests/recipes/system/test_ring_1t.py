@@ -40,5 +40,5 @@ def test_equal_engines_leave_grpo() -> None:
 
 
 def test_the_current_policy_is_no_target() -> None:
-    with pytest.raises(ConfigurationError, match="knows no policy 'current'"):
+    with pytest.raises(ConfigurationError, match="has no policy 'current'"):
         IcePop(target="current")

@@ -104,7 +104,7 @@ def test_a_resumed_probe_predicts_the_same(tmp_path: Path) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ConfigurationError, match="no policy statistics of entropy"):
+    with pytest.raises(ConfigurationError, match="no policy statistic entropy"):
         probe = Probe()
         probe.learn(groups_of(3))
         probe.predict([make_group([1.0, 0.0])])

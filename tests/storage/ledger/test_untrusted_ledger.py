@@ -215,7 +215,7 @@ def test_a_folder_that_nobody_may_write_is_read_or_refused_in_a_sentence(run: Pa
     writer.close()
     for words, code, said in (
         (["show", str(run)], 0, "reward"),
-        (["doctor", str(run)], 0, "rules found"),
+        (["doctor", str(run)], 0, "health checks"),
         (["why", str(run)], 0, ""),
         (["rollouts", str(run), "--out", str(run.parent / "out.jsonl")], 0, "rollouts"),
         (["report", str(run)], 1, "error: Read-only file system"),

@@ -74,7 +74,7 @@ def test_the_kl_is_paid_on_its_token_and_all_before_it_feel_it() -> None:
     assert rollout.returns is not None and rollout.returns.tolist() == pytest.approx([0.9, 0.9, 1.0])
     # mean .9333, std sqrt(2 * .0333^2 + .0667^2) / sqrt(3) = .04714
     assert advantages(group)[0] == pytest.approx([-math.sqrt(0.5), -math.sqrt(0.5), math.sqrt(2)], abs=1e-4)
-    with pytest.raises(ConfigurationError, match="no policy statistics of logprobs"):
+    with pytest.raises(ConfigurationError, match="no policy statistic logprobs"):
         TokenReturns()([make_group([1.0])])
 
 

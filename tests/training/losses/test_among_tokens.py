@@ -46,7 +46,7 @@ def test_what_was_said_is_imitated_apart() -> None:
 
 
 def test_refuses_losses_on_more_than_tokens() -> None:
-    with pytest.raises(ConfigurationError, match="Among needs a loss on single tokens where it tells them apart"):
+    with pytest.raises(ConfigurationError, match="Among needs a loss on single tokens to restrict it"):
         Among(Dpo(), sampled=True)
 
 

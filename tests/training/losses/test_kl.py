@@ -91,5 +91,5 @@ def test_another_policy_may_be_stayed_near() -> None:
     assert written(batch, loss) == pytest.approx([0.5 - 1 + log(2)])
     assert metrics["proximal_kl"] == pytest.approx(log(2))
     assert Kl(policy="proximal").needs == frozenset({Logprobs("proximal")}) and Kl().needs == {Logprobs("reference")}
-    with pytest.raises(ConfigurationError, match="knows no policy"):
+    with pytest.raises(ConfigurationError, match="has no policy"):
         Kl(policy="behaviour")

@@ -79,7 +79,7 @@ def test_probes_that_nobody_counted_are_refused() -> None:
     batch.origins = torch.tensor([0, ORIGINS.index(Origin.BRANCHED)])
     batch.fill("proximal", lay_out([[-1.0], [-2.0]]))
     batch.aux = {PROBES.name: torch.zeros(4)}
-    with pytest.raises(ConfigurationError, match="got probes and 0 as their share of a batch: use ProbesCounted"):
+    with pytest.raises(ConfigurationError, match="got probes with a recorded share of 0: use ProbesCounted"):
         MixedBehavior(Clip()).mixed(batch)
 
 

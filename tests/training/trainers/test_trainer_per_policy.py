@@ -97,7 +97,7 @@ def test_whoever_is_silent_stays_and_others_speak_with_the_first(model: Path) ->
     silent = pack([team((spoken("critic", 5),))], TokenMean(), 0, 4096)
     for batch in silent:
         batch.trainable = torch.zeros_like(batch.trainable)
-    with pytest.raises(ConfigurationError, match="at least 1 written token"):
+    with pytest.raises(ConfigurationError, match="at least 1 completion token"):
         trainer.step(silent, OBJECTIVE)
 
 
@@ -134,7 +134,7 @@ def test_tokens_are_scored_by_whoever_wrote_them(model: Path) -> None:
     assert batch.logprobs["proximal"][batch.trainable].numpy() == pytest.approx(noted, abs=1e-5)
     with pytest.raises(ConfigurationError, match="fills logprobs"):
         trainer.annotate([batch], frozenset({Logits("proximal")}))
-    with pytest.raises(ConfigurationError, match="one row per written token"):
+    with pytest.raises(ConfigurationError, match="one row of a policy statistic per completion token"):
         trainer.policy_statistic([group], frozenset({PROMPT_HIDDEN}))
 
 

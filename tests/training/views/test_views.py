@@ -33,7 +33,7 @@ from strop.training.pack import pack
 from strop.training.reductions.means import TokenMean
 from strop.training.requirements import HIDDEN_AFTER, Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.masked_views import Corrupted, InOrder
+from strop.training.views.diffusion_views import Corrupted, InOrder
 from strop.types import Group, Turn
 from tests.generate.engines.mutual import mutual_logprobs
 from tests.tiny_models import END, load_reference, save_tiny_model
@@ -120,7 +120,7 @@ def test_a_completion_that_is_not_one_canvas_is_refused() -> None:
     assert read(whole) == [6] and read(again) == [9]
     without, larger = replace(whole, aux={}), replace(again, aux={ORDER: more})
     for turn in (*cut([whole], 3), handed_on(whole, 2), without, larger, replace(again, aux={ORDER: mixed})):
-        with pytest.raises(ConfigurationError, match="not one canvas"):
+        with pytest.raises(ConfigurationError, match="not come from one canvas"):
             read(turn)
     begun = as_prefix(cut([whole], 3))[0]  # read, and gone on with on a canvas of its own
     rest = np.array([[9, 1, 0], [8, 1, 0]])

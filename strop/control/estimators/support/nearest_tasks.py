@@ -36,5 +36,5 @@ class ByTried(PassRateEstimator):
 
     def _ready(self) -> PromptStates:
         if self._states is None:
-            raise ConfigurationError(f"{type(self).__name__} has no model yet: call open(model, seed) first")
+            raise ConfigurationError(f"{type(self).__name__} has no model yet: call load_model(model, seed) first")
         return self._states

@@ -24,7 +24,7 @@ from strop.environments.multi_agent.store_skills import SKILLS, chosen, describe
 from strop.errors import ConfigurationError
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
-from strop.generate.llm_clients.scripted import Procedural, Rule
+from strop.generate.llm_clients.without_model import Procedural, Rule
 from strop.generate.strategies.independent import Independent
 from strop.recipes.agent.trace.agent import PolicyRouter
 from strop.recipes.agent.trace.strategy import HasPolicy, PolicyPerEnvironment

@@ -1,1 +1,1 @@
-"""Advantage for the steps of rollouts that act in an environment over several turns."""
+"""Advantages for the steps of multi-turn rollouts."""

@@ -1,6 +1,6 @@
-"""DigiRL's advantage (2406.11896): rollouts that did better than their task let expect, and in them steps that helped.
+"""DigiRL's hard-filtered advantage (2406.11896): imitate good steps of rollouts that beat their task's value.
 
-Reading: the release's form of step advantages.
+Reading: step advantages as in the released code.
 Papers: digirl
 """
 
@@ -21,15 +21,15 @@ from strop.types import Group, Metrics, Rollout
 
 @dataclass(frozen=True)
 class HardFiltered(Advantage):
-    """1 for the tokens of turn h of a chosen rollout where A_h > 0, else 0.
+    """1 for the tokens of turn h of a selected rollout where A_h > 0, else 0.
 
     A_h = V_(h+1) - V_h - cost + r_h + discount^(H - h) * R, with V before a turn's first token and 0 after the last.
-    Chosen is the `share` of the batch's rollouts with the largest R - V of the task, V before the first token of all;
-    none that equals the worst of the batch, or where all fail alike all would be imitated.
+    Selected are the `share` of the batch's rollouts with the largest R - V of the task, V before the first token of
+    all; never one that equals the worst of the batch, so that a batch of equal failures is not imitated.
     """
 
     share: float = 0.1  # of the rollouts of a batch
-    by: Literal["instruction", "reward", "random"] = "instruction"  # what is ranked: R - V, R, or nothing
+    by: Literal["instruction", "reward", "random"] = "instruction"  # ranking: R - V, R, or random
     cost: float = 0.05  # of a step
     discount: float = 0.5  # of the outcome, from turn to turn
 
@@ -61,7 +61,7 @@ class HardFiltered(Advantage):
         return rollout.reward if self.by == "reward" else 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Nothing; says how many rollouts have a step that is imitated, and which share of all tokens that is."""
+        """Train nothing; reports the number of rollouts with an imitated step, and the share of imitated tokens."""
         given = [rollout.advantages for group in groups for rollout in group.scored if rollout.advantages is not None]
         tokens = np.concatenate([*given, np.zeros(0, np.float32)])
         imitated = float(np.mean([bool(each.any()) for each in given])) if given else 0.0
@@ -69,7 +69,7 @@ class HardFiltered(Advantage):
 
 
 def step_advantages(rollout: Rollout, cost: float, discount: float) -> list[float]:
-    """Of each turn that wrote something: [U]."""
+    """The advantage of each non-empty turn: [U]."""
     first, _ = turn_bounds(rollout)
     values = np.append(values_of(rollout)[first], 0.0)  # [U + 1]
     paid = on_written(rollout, turn_payments(rollout))

@@ -1,1 +1,1 @@
-"""Losses that follow demonstrations or a teacher, beyond plain likelihood."""
+"""Losses on demonstrations and teachers, besides plain likelihood."""

@@ -1,5 +1,5 @@
-"""On-policy distillation (Agarwal et al., 2306.13649; as a policy gradient: Lu et al., 2025): a teacher grades every
-token the student writes.
+"""On-policy distillation (Agarwal et al., 2306.13649; as a policy gradient: Lu et al., 2025): a teacher scores every
+token that the student samples.
 
 Papers: distillation
 """
@@ -23,7 +23,7 @@ class Distillation(Loss):
     """-log policy * A with A = log(teacher / policy) of the token, detached: in expectation the gradient of the reverse
     KL at each context.
 
-    Rewards play no part. Whole distributions instead of sampled tokens: `ExactKl(other=FOLDER)`.
+    Rewards are not used. With whole distributions instead of sampled tokens: `ExactKl(other=FOLDER)`.
     """
 
     teacher: FilePath  # model folder

@@ -1,1 +1,1 @@
-"""Losses on what others wrote: teachers, hints, feedback."""
+"""Losses on text from outside the policy: teachers, hints, feedback."""

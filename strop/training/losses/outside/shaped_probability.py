@@ -1,4 +1,4 @@
-"""A policy gradient on what a teacher wrote (AMPO, 2510.02227; SCOPE): a bounded weight in place of a ratio.
+"""Policy gradient on a teacher's tokens (AMPO, 2510.02227; SCOPE): a bounded weight in place of a ratio.
 
 Papers: ampo, scope
 """
@@ -18,12 +18,12 @@ from strop.types import Metrics
 
 @dataclass(frozen=True)
 class ShapedProbability(Loss):
-    """-A * p / (p + shift), p the policy's probability of a token: nobody's old policy is asked, nothing is clipped.
+    """-A * p / (p + shift), p the policy's probability of a token: no old policy, no clipping.
 
     The gradient is that of -A * log p, times p * shift / (p + shift)^2: largest for tokens with p near `shift`.
     """
 
-    shift: float = 0.1  # probability at which a token weighs one half
+    shift: float = 0.1  # probability at which a token's weight is one half
     weight: float = 1.0
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What reward models minimize."""
+"""Losses of reward models."""

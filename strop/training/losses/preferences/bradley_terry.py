@@ -1,4 +1,4 @@
-"""Bradley-Terry: a reward model's loss on pairs, also the pairs of a ranking one by one.
+"""Bradley-Terry loss of a reward model on pairs, including all pairs of a ranking.
 
 Papers: axiomatic-preference, principled-rlhf
 """
@@ -24,7 +24,7 @@ from strop.types import Metrics
 class BradleyTerry(Loss):
     """-log s(score of the better - score of the worse), a mean over all pairs of siblings with different rewards.
 
-    Every token carries its group's loss, for the sequence-mean reduction. Siblings of equal reward make no pair.
+    Every token has its group's loss, for the sequence-mean reduction. Siblings of equal reward make no pair.
     """
 
     weight: float = 1.0

@@ -11,7 +11,7 @@ from strop.control.task_generators.support.prompts import REQUESTS, asked, rewri
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import LLMClientError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.llm_clients.scripted import Canned
+from strop.generate.llm_clients.without_model import Canned
 from strop.stats.task_lineage import ancestor
 from strop.text.llm_prompt import parts_of, question, told
 from strop.types import Group, Outcome

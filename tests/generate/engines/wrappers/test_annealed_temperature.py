@@ -95,7 +95,7 @@ def test_bad_numbers_are_told() -> None:
 def test_a_run_needs_the_engine_that_anneals() -> None:
     run = build(recipe_named("ead"), {})
     check(run)
-    with pytest.raises(ConfigurationError, match="the engine is no AnnealedTemperature"):
+    with pytest.raises(ConfigurationError, match="needs the engine AnnealedTemperature"):
         check(replace(run, engine=run.engine.inner))  # type: ignore[attr-defined]
 
 

@@ -64,5 +64,5 @@ def test_what_is_no_verdict_is_refused() -> None:
         BradleyTerry()(say([[0.0], [0.0]]), make_batch([[0.0], [0.0]], rewards=[1.0, 0.0]))
     batch = make_batch([[0.0, 0.0], [0.0]], rewards=[1.0, 0.0])
     batch.aux = {"verdicts": torch.ones(5, 2)}
-    with pytest.raises(ConfigurationError, match=r"one verdict of one token, got \[1.0, 2.0\]"):
+    with pytest.raises(ConfigurationError, match=r"exactly one verdict token, got \[1.0, 2.0\]"):
         BradleyTerry()(say([[0.0, 0.0], [0.0]]), batch)

@@ -25,7 +25,7 @@ _TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif
 
 
 @dataclass(frozen=True)
-class ComparisonGroup:
+class TemplateFamily:
     """What is particular about one: `kind` of tokenizer, tokens in brackets, and the template."""
 
     kind: str  # bytes, tiktoken, legacy, first or gemma
@@ -42,8 +42,8 @@ def _of(*words: str) -> tuple[str, ...]:
     return tuple(" ".join(words).split())
 
 
-COMPARISON_GROUPS = {
-    "chatml": ComparisonGroup(
+FAMILIES = {
+    "chatml": TemplateFamily(
         "bytes",
         _of("<|endoftext|> <|im_start|> <|im_end|>"),
         "<|im_end|>",
@@ -51,7 +51,7 @@ COMPARISON_GROUPS = {
         f"{{% endfor %}}<|im_end|>\n{_CUE}<|im_start|>assistant\n{{% endif %}}",
         marks=_of("<tool_call> </tool_call>"),
     ),
-    "llama3": ComparisonGroup(
+    "llama3": TemplateFamily(
         "tiktoken",
         _of(
             "<|begin_of_text|> <|end_of_text|> <|start_header_id|> <|end_header_id|>",
@@ -63,7 +63,7 @@ COMPARISON_GROUPS = {
         '{"name": "{{ f.name }}", "parameters": {{ f.arguments | tojson }}}{% endfor %}<|eot_id|>'
         f"{_CUE}<|start_header_id|>assistant<|end_header_id|>\n\n{{% endif %}}",
     ),
-    "mistral": ComparisonGroup(
+    "mistral": TemplateFamily(
         "first",
         _of(
             "<unk> <s> </s> [INST] [/INST] [TOOL_CALLS] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS]",
@@ -77,7 +77,7 @@ COMPARISON_GROUPS = {
         f"{_CALLS}[TOOL_CALLS] [{_JSON_CALL}]{{% endfor %}}</s>{{% endif %}}{{% endfor %}}",
         in_vocabulary=True,
     ),
-    "gemma": ComparisonGroup(
+    "gemma": TemplateFamily(
         "gemma",
         _of("<pad> <eos> <bos> <unk> <mask> <start_of_turn> <end_of_turn>"),
         "<end_of_turn>",
@@ -88,7 +88,7 @@ COMPARISON_GROUPS = {
         text=("\n\n", "▁▁", "<table>", "</b>"),
         in_vocabulary=True,
     ),
-    "phi": ComparisonGroup(
+    "phi": TemplateFamily(
         "legacy",
         _of("<unk> <s> </s> <|endoftext|> <|assistant|> <|system|> <|end|> <|user|> <|tool|>"),
         "<|end|>",
@@ -97,7 +97,7 @@ COMPARISON_GROUPS = {
         marks=_of("<|tool_call|> <|/tool_call|>"),
         rstrip=True,
     ),
-    "glm": ComparisonGroup(
+    "glm": TemplateFamily(
         "tiktoken",
         _of("<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|>", "<|assistant|> <|observation|>"),
         "<|user|>",
@@ -111,7 +111,7 @@ COMPARISON_GROUPS = {
             "<arg_key> </arg_key> <arg_value> </arg_value>",
         ),
     ),
-    "deepseek": ComparisonGroup(
+    "deepseek": TemplateFamily(
         "bytes",
         _of("<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜▁pad▁｜>"),
         "<｜end▁of▁sentence｜>",
@@ -128,7 +128,7 @@ COMPARISON_GROUPS = {
         ),
         text=("ü", "÷"),
     ),
-    "harmony": ComparisonGroup(
+    "harmony": TemplateFamily(
         "tiktoken",
         _of(
             "<|startoftext|> <|endoftext|> <|return|> <|constrain|> <|channel|> <|start|>",
@@ -144,7 +144,7 @@ COMPARISON_GROUPS = {
         f"{{% else %}}<|start|>{{{{ m.role }}}}<|message|>{{{{ m.content }}}}<|end|>{{% endif %}}"
         f"{_CUE}<|start|>assistant{{% endif %}}",
     ),
-    "granite": ComparisonGroup(
+    "granite": TemplateFamily(
         "bytes",
         _of("<|end_of_text|> <fim_prefix> <fim_suffix> <|start_of_role|> <|end_of_role|> <|tool_call|>"),
         "<|end_of_text|>",
@@ -153,7 +153,7 @@ COMPARISON_GROUPS = {
         f"[{_JSON_CALL}]{{% endfor %}}<|end_of_text|>\n{_CUE}<|start_of_role|>assistant<|end_of_role|>{{% endif %}}",
         in_vocabulary=True,
     ),
-    "olmo": ComparisonGroup(
+    "olmo": TemplateFamily(
         "bytes",
         _of("<|endoftext|> <|padding|> <|pad|>"),
         "<|endoftext|>",
@@ -163,7 +163,7 @@ COMPARISON_GROUPS = {
         text=("  ", "    ", "\n\n\n", "|||EMAIL|||"),
         in_vocabulary=True,
     ),
-    "smollm": ComparisonGroup(
+    "smollm": TemplateFamily(
         "bytes",
         _of("<|endoftext|> <|im_start|> <|im_end|> <repo_name> <file_sep> <empty_output>"),
         "<|im_end|>",
@@ -172,7 +172,7 @@ COMPARISON_GROUPS = {
         f"{_CUE}<|im_start|>assistant\n{{% endif %}}",
         in_vocabulary=True,
     ),
-    "qwen3.5": ComparisonGroup(
+    "qwen3.5": TemplateFamily(
         "qwen",
         _of("<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|>"),
         "<|im_end|>",
@@ -232,55 +232,51 @@ def _set_sentencepiece(tokenizer: Tokenizer, kind: str) -> None:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=True)
 
 
-def raw_tokenizer(comparison_group: ComparisonGroup, is_first: bool = True) -> Tokenizer:
+def raw_tokenizer(family: TemplateFamily, is_first: bool = True) -> Tokenizer:
     """What encodes text that stands between control tokens; `is_first`: at the very beginning."""
-    tokenizer = Tokenizer.from_str(
-        _trained(comparison_group.kind, comparison_group.special if comparison_group.in_vocabulary else ())
-    )
-    if comparison_group.kind == "first" and not is_first:
+    tokenizer = Tokenizer.from_str(_trained(family.kind, family.special if family.in_vocabulary else ()))
+    if family.kind == "first" and not is_first:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never", split=True)
-    tokenizer.add_tokens([AddedToken(text, normalized=text.isspace()) for text in comparison_group.text])
+    tokenizer.add_tokens([AddedToken(text, normalized=text.isspace()) for text in family.text])
     return tokenizer
 
 
-def save_comparison_group(folder: Path, name: str) -> Path:
+def save_family(folder: Path, name: str) -> Path:
     """A model folder of a comparison group, whose weights are nothing."""
-    comparison_group = COMPARISON_GROUPS[name]
-    tokenizer = Tokenizer.from_str(
-        _trained(comparison_group.kind, comparison_group.special if comparison_group.in_vocabulary else ())
-    )
+    family = FAMILIES[name]
+    tokenizer = Tokenizer.from_str(_trained(family.kind, family.special if family.in_vocabulary else ()))
     # in the order of `raw_tokenizer`, so that text has the same numbers there
-    tokenizer.add_tokens([AddedToken(text, normalized=text.isspace()) for text in comparison_group.text])
-    tokenizer.add_special_tokens([_special(text, comparison_group) for text in comparison_group.special])
-    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in comparison_group.marks])
-    tokenizer.decoder = _decoder(comparison_group)
-    bos = next((text for text in comparison_group.special if "bos" in text or "begin" in text or text == "<s>"), None)
+    tokenizer.add_tokens([AddedToken(text, normalized=text.isspace()) for text in family.text])
+    tokenizer.add_special_tokens([_special(text, family) for text in family.special])
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in family.marks])
+    tokenizer.decoder = _decoder(family)
+    bos = next((text for text in family.special if "bos" in text or "begin" in text or text == "<s>"), None)
     if bos is not None:  # added where somebody asks for special tokens, which a chat template never does
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))]
         )
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token=bos, eos_token=comparison_group.end, clean_up_tokenization_spaces=False
+        tokenizer_object=tokenizer, bos_token=bos, eos_token=family.end, clean_up_tokenization_spaces=False
     )
-    fast.chat_template = comparison_group.template
+    fast.chat_template = family.template
     fast.save_pretrained(folder)
-    end = tokenizer.token_to_id(comparison_group.end)
+    end = tokenizer.token_to_id(family.end)
     LlamaConfig(vocab_size=2000, eos_token_id=end, max_position_embeddings=4096).save_pretrained(folder)
     save_file({"weight": np.zeros(1, np.float32)}, folder / "model.safetensors")
     return folder
 
 
-def _special(text: str, comparison_group: ComparisonGroup) -> AddedToken:
-    return AddedToken(text, special=True, normalized=False, rstrip=comparison_group.rstrip and text.startswith("<|"))
+def _special(text: str, family: TemplateFamily) -> AddedToken:
+    return AddedToken(text, special=True, normalized=False, rstrip=family.rstrip and text.startswith("<|"))
 
 
-def _decoder(comparison_group: ComparisonGroup) -> decoders.Decoder:
-    if comparison_group.kind in ("bytes", "tiktoken", "qwen"):
+def _decoder(family: TemplateFamily) -> decoders.Decoder:
+    if family.kind in ("bytes", "tiktoken", "qwen"):
         return decoders.ByteLevel()
     return decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
 
 
-def segments(comparison_group: ComparisonGroup, rendered: str, marks: Sequence[str]) -> list[tuple[str, bool]]:
+def segments(family: TemplateFamily, rendered: str, marks: Sequence[str]) -> list[tuple[str, bool]]:
     """A text that the template wrote, cut at its control tokens; whether each piece is one."""
     pieces, at = list[tuple[str, bool]](), 0
     while at < len(rendered):
@@ -290,6 +286,6 @@ def segments(comparison_group: ComparisonGroup, rendered: str, marks: Sequence[s
         place, _, mark = min(found)
         pieces += [(rendered[at:place], False), (mark, True)]
         at = place + len(mark)
-        if comparison_group.rstrip and mark in comparison_group.special and mark.startswith("<|"):
+        if family.rstrip and mark in family.special and mark.startswith("<|"):
             at = len(rendered) - len(rendered[at:].lstrip())
     return pieces
