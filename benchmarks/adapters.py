@@ -136,7 +136,8 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         torch.cuda.reset_peak_memory_stats()
     trainer, engine, channel = opened(folder, arguments)
     assert trainer._opened is not None
-    assert channel._lent is not None, "the engine reads weights of its own"
+    shared = channel._shared
+    assert shared is not None, "the engine reads weights of its own"
     vocabulary = trainer._opened.model.config.vocab_size
     stream = np.random.default_rng(0)
     prompts = [stream.integers(1, vocabulary - 1, arguments.prompt) for _ in range(arguments.rollouts)]
@@ -160,7 +161,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
             await channel.publish(step)
             delivery.append(1e3 * (time.perf_counter() - start))
         again = time.perf_counter()
-        channel._lent.__post_init__()  # the whole proof of the weights, which a publish spares
+        shared.__post_init__()  # the whole proof of the weights, which a publish spares
         return {
             **{name: found[name] for name in ("mean_absolute_difference", "quantiles", "tokens")},
             "difference_without_adapters": plain["mean_absolute_difference"],

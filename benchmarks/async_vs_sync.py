@@ -220,16 +220,17 @@ def compare(plan: Plan, keep: Path) -> dict[str, Any]:
 
 def _apart(name: str, model: Path, seed: int, plan: Plan) -> dict[str, Any]:
     """One run in a process of its own, so that none inherits another's threads or memory."""
-    episode = os.environ | {"HF_HUB_OFFLINE": "1"}
+    variables = os.environ | {"HF_HUB_OFFLINE": "1"}
     if name.startswith(_BEFORE):
-        episode |= {"PYTHONPATH": str(plan.before.resolve())}
+        assert plan.before is not None
+        variables |= {"PYTHONPATH": str(plan.before.resolve())}
     with tempfile.TemporaryDirectory() as folder:
         target, log = Path(folder) / "figures.json", Path(folder) / "log"
         words = [name.removeprefix(_BEFORE), model, seed, plan.steps, plan.tasks, target]
         command = [sys.executable, str(Path(__file__).resolve()), "--one", *map(str, words)]
         with log.open("w") as said:
             # elsewhere, or its processes would take the checkout that they are started in
-            done = subprocess.run(command, stdout=said, stderr=said, env=episode, cwd=folder)
+            done = subprocess.run(command, stdout=said, stderr=said, env=variables, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{name}, seed {seed}, ended with {done.returncode}:\n{log.read_text()[-4000:]}")
         figures: dict[str, Any] = json.loads(target.read_text())

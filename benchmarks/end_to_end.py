@@ -160,8 +160,8 @@ def apart(side: str, model: Path, arguments: argparse.Namespace, words: list[str
     with tempfile.TemporaryDirectory() as folder:
         target, log = Path(folder) / "figures.json", Path(folder) / "log"
         command = [sys.executable, __file__, *words, "--one", side, "--folder", str(model), "--target", str(target)]
-        with log.open("w") as told:
-            done = subprocess.run(command, stdout=told, stderr=told, env=os.environ | {"HF_HUB_OFFLINE": "1"})
+        with log.open("w") as output:
+            done = subprocess.run(command, stdout=output, stderr=output, env=os.environ | {"HF_HUB_OFFLINE": "1"})
         if done.returncode:
             raise SystemExit(f"{side} ended with {done.returncode}:\n{log.read_text()[-4000:]}")
         found: dict[str, Any] = json.loads(target.read_text())

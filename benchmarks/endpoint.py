@@ -26,7 +26,7 @@ from machine import circumstances, output_arguments, publish
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.backends import Completion, Stop
+from strop.backends import Completion, Stop, WeightVersion
 from strop.generate.policy import Policy
 from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
@@ -72,6 +72,13 @@ class Instant(Engine):
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         count = len(self.tokens)
         return Completion(self.tokens, np.zeros(count, np.float32), np.zeros(count, np.int64), Stop.STOP)
+
+    def open(self, model: Path) -> None: ...
+    async def load(self, version: WeightVersion) -> str:
+        return version.fingerprint
+
+    def forget(self) -> None: ...
+    def abort(self, key: int) -> None: ...
 
 
 async def measure(num_rollouts: int, turns: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from machine import circumstances, output_arguments, publish
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -74,7 +75,7 @@ def _trainer(groups: Sequence[Group]) -> dict[str, Any]:
         lengths = [size for size in batch.segments.bincount().tolist() if size]
         sequences = Sequences(batch.tokens, batch.positions, lengths, "cpu")
         laid, computed = laid + len(batch.tokens), computed + sequences.num_computed
-        segments = [part.tolist() for part in batch.tokens.split(lengths)]
+        segments = [part.tolist() for part in torch.split(batch.tokens, lengths)]
         distinct += len({tuple(each[:end]) for each in segments for end in range(1, len(each))})
     return {"laid_out": laid, "computed": computed, "distinct": distinct}
 

@@ -91,13 +91,13 @@ def compiling() -> Iterator[dict[str, Any]]:
     driver.set_active(Hopper())
     JITFunction.run = compiled
     for user in users:
-        user.chained = as_on_hopper
+        vars(user)["chained"] = as_on_hopper
     try:
         yield found
     finally:
         JITFunction.run = run
         for user in users:
-            user.chained = chained
+            vars(user)["chained"] = chained
 
 
 def some(*shape: int, dtype: torch.dtype = BF16) -> Tensor:
@@ -110,24 +110,26 @@ def decoding(shape: dict[str, Any], rows: int) -> None:
     does, hidden, size = Kernels(), shape["hidden_size"], shape["hidden_size"] // shape["num_attention_heads"]
     heads = Heads(shape["num_attention_heads"], shape["num_key_value_heads"], size)
     state, residual, weight = some(rows, hidden), some(rows, hidden, dtype=F32), some(hidden)
-    pages = [some(8, heads.keys, PAGE, size) for _ in "kv"]
+    keys, values = (some(8, heads.keys, PAGE, size) for _ in "kv")
     tables, at = some(_SLOTS, _CONTEXT // PAGE, dtype=INT), some(rows, dtype=INT)
-    angles = [some(_CONTEXT, size // 2, dtype=F32) for _ in "cs"]
+    cosines, sines = (some(_CONTEXT, size // 2, dtype=F32) for _ in "cs")
     norm.forward(residual, state, weight, 1e-6, BF16, is_in_place=True)
     for wide, inner in ((heads.width, hidden), (hidden, heads.queries * size), (hidden, shape["intermediate_size"])):
         in_order.product(some(rows, inner), some(wide, inner), None)
     in_order.gated(state, some(2 * shape["intermediate_size"], hidden), None)
     for runs in (None, some(2, 3, dtype=INT)):
         where = TokenPlaces(at, at, tables, runs)
-        does.store(some(rows, heads.queries + 2 * heads.keys, size), *pages, where, Rotation(*angles, None, None, 0.0))
-        does.attend(some(rows, heads.queries, size), *pages, where, 0.1)
+        rotation = Rotation(cosines, sines, None, None, 0.0)
+        does.store(some(rows, heads.queries + 2 * heads.keys, size), keys, values, where, rotation)
+        does.attend(some(rows, heads.queries, size), keys, values, where, 0.1)
     scores, position = some(rows, shape["vocab_size"], dtype=F32), some(rows, dtype=torch.int64)
     how = Draws(some(rows, dtype=F32), position, some(rows, dtype=F32), position)
     for races in (False, True):
         for is_truncated in (False, True):
             Kernels(races).draw(scores, how, at, is_truncated)
     sheet = Sheet(
-        *(some(_SLOTS, 64, dtype=each) for each in (INT, F32, INT)), *(some(_SLOTS, dtype=INT) for _ in "ll"),
+        some(_SLOTS, 64, dtype=INT), some(_SLOTS, 64, dtype=F32), some(_SLOTS, 64, dtype=INT),
+        some(_SLOTS, dtype=INT), some(_SLOTS, dtype=INT),
         some(_SLOTS, dtype=torch.bool), some(1, dtype=INT), some(2, dtype=torch.int64),
     )  # fmt: skip
     does.write(sheet, position, position, some(rows, dtype=F32))

@@ -16,7 +16,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from strop.cli.models import hush
+from strop.models.silence_libraries import hush
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.storage.ledger.ledger import Ledger

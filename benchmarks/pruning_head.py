@@ -37,9 +37,9 @@ from strop.models.loading.model_names import model_folder
 from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway
 from strop.roles import Agent, Player
 from strop.success import success
-from strop.training.requirements import HIDDEN, Note
+from strop.training.requirements import HIDDEN, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Outcome, Rollout, Sampling, Start, Task, Turn
+from strop.types import Group, Message, Outcome, Rollout, Sampling, Start, Task, Turn
 
 SHARES = tuple(eighth / 8 for eighth in range(1, 9))
 VERSIONS, LEARNED, GROUPS, ROLLOUTS, LEVEL = 8, 4, 16, 8, 6
@@ -61,13 +61,22 @@ class Recorded(Player):
         self.cuts[whole.id] = max(1, math.ceil(self.share * len(turn.tokens)))
         return replace(whole, turns=(first(turn, self.cuts[whole.id]),), outcome=Outcome.PRUNED)
 
-    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[Note]) -> list[dict[str, Any]]:
-        return [{HIDDEN.name: self.rollouts[t.id].notes[HIDDEN.name][: self.cuts[t.id]]} for t in rollouts]
+    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[dict[str, Any]]:
+        return [{HIDDEN.name: self.rollouts[t.id].policy_statistics[HIDDEN.name][: self.cuts[t.id]]} for t in rollouts]
 
     def another(self, **changes: Any) -> Start:
         raise NotImplementedError
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+        raise NotImplementedError
+
+    def apart(self, start: Start) -> Player:
+        raise NotImplementedError
+
+    def retold(self, rollout: Rollout, messages: Sequence[Message]) -> Rollout:
+        raise NotImplementedError
+
+    def joined(self, pieces: Sequence[Rollout]) -> Rollout:
         raise NotImplementedError
 
 
@@ -93,7 +102,7 @@ async def written(seed: int, versions: int, groups: int, rollouts: int) -> list[
         return group
 
     found = list(await asyncio.gather(*(made(number) for number in range(versions * groups))))
-    trainer.note(found, frozenset({HIDDEN}))
+    trainer.policy_statistic(found, frozenset({HIDDEN}))
     await scorer.close()
     return found
 

@@ -23,8 +23,10 @@ from strop.recipes.setting import Setting
 
 def made(env: str, steps: int, pairs: int, device: str, root: Path) -> Path:
     """The folder of a reward model after `steps` of `pairs` pairs, each of a right and a wrong completion."""
-    sizes = {"steps": steps, "groups_per_step": pairs, "checkpoint_every": max(steps, 1), "heldout_every": 0}
-    setting = Setting(env=env, group_size=2, learning_rate=1e-3, heldout_tasks=1, device=device, **sizes)
+    setting = Setting(
+        env=env, steps=steps, groups_per_step=pairs, checkpoint_every=max(steps, 1), heldout_every=0, group_size=2,
+        learning_rate=1e-3, heldout_tasks=1, device=device,
+    )  # fmt: skip
     run = axiomatic_preference(setting, useful=1.0, relevant=0.0, grounded=0.0, evidence=0.0, merged=0.0)
     launch(run, root, "reward_model")
     return root / "reward_model" / "checkpoints" / f"step-{steps}"

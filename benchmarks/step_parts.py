@@ -12,7 +12,7 @@ import inspect
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ from strop.storage.ledger.ledger import Ledger
 from strop.training.verify_logprobs import rescored
 
 EVALUATION, START = "evaluation", "start"
-_TRAINING = ("step", "accumulate", "finish", "annotate", "note")
+_TRAINING = ("step", "accumulate", "finish", "annotate", "policy_statistic")
 _LEDGER = ("admitted", "finished", "trained", "published", "sync")
 
 
@@ -44,7 +44,7 @@ class Clock:
     """Seconds and calls by part; within a phase of its own (evaluation), everything is booked there."""
 
     now: Callable[[], float] = time.perf_counter
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     calls: Counter[str] = field(default_factory=Counter)
     phase: str = ""
     _mine: threading.local = field(default_factory=threading.local)

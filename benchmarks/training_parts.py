@@ -94,10 +94,11 @@ def tune_backward(tokens: int, length: int, heads: attention.Heads) -> None:
     from itertools import product as every
 
     from strop.kernels.triton import attention_back
+    from strop.kernels.triton.attention import options_of
 
     fused, pull = drawn(tokens, heads.width), drawn(tokens, heads.queries * heads.size)
     work = 5 * tokens * length * heads.queries * heads.size
-    usual = attention_back.options_of
+    usual = options_of
 
     def tried(name: str) -> None:
         plan = attention.Varlen(np.full(tokens // length, length), np.arange(tokens), "cuda")
@@ -109,12 +110,14 @@ def tune_backward(tokens: int, length: int, heads: attention.Heads) -> None:
         chosen = getattr(attention_back, kind)
         for rows, step, warps, stages in every((64, 128), (32, 64), (4, 8), (1, 2, 3)):
             options = {"STEP": step, "num_warps": warps, "num_stages": stages}
-            attention_back.options_of = lambda found, heads, c=chosen, o=options: (
-                o if found is c else usual(found, heads)
-            )
+
+            def tuned(found: dict[str, int], heads: Heads, c: Any = chosen, o: dict[str, int] = options) -> dict[str, int]:
+                return o if found is c else usual(found, heads)
+
+            vars(attention_back)["options_of"] = tuned
             setattr(attention, block, rows)
             tried(f"{kind} block {rows} {options}")
-        attention_back.options_of = usual
+        vars(attention_back)["options_of"] = usual
         setattr(attention, block, 64)
 
 

@@ -96,6 +96,6 @@ class Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self._process.args} ended with {self._process.wait()}; see its log")
+            raise RuntimeError(f"{self._process.args!r} ended with {self._process.wait()}; see its log")
         answer: dict[str, Any] = json.loads(line)
         return answer

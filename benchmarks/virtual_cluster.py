@@ -39,13 +39,13 @@ from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
 from strop.models.loading.model_names import POCKET
 from strop.pipeline import train
-from strop.roles import Engine
+from strop.roles import Engine, Trainer
 from strop.run import Run
 from strop.run_state import Flow, Progress
 from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
-from strop.training.requirements import Need, Note
+from strop.training.requirements import Need, PolicyStatistic
 from strop.types import Group, IntArray, Metrics, Sampling
 from tests.clock import VirtualLoop
 
@@ -106,13 +106,13 @@ class VirtualEngines(Engine):
 
 
 @dataclass
-class VirtualTrainer:
+class VirtualTrainer(Trainer):
     """Moves nothing; its time is taken by the executor it is called through."""
 
     max_tokens: int = 1 << 30
 
     def open(self, model: Path, seed: int) -> None: ...
-    def note(self, groups: Any, needs: frozenset[Note]) -> None: ...
+    def policy_statistic(self, groups: Any, needs: frozenset[PolicyStatistic]) -> None: ...
     def annotate(self, batches: Any, needs: frozenset[Need]) -> None: ...
     def step(self, batches: Any, objective: Any) -> Metrics:
         return {"loss": 0.0}

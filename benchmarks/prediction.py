@@ -146,7 +146,7 @@ def rank_correlation(one: Doubles, two: Doubles) -> float:
     ranks = [_ranks(each) for each in (one, two)]
     if min(each.std() for each in ranks) == 0:
         return 0.0
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _ranks(values: Doubles) -> Doubles:
