@@ -41,6 +41,7 @@ from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
+from strop.weights.shared_base_weights import Shared
 
 NEED = {"tokens_per_second": 16_000.0, "delivery_ms": 50.0, "mean_absolute_difference": 1e-5}
 _PEAK = {"plain": 24.0, "nf4": 16.0}  # GiB
@@ -89,7 +90,7 @@ def gap(trainer: TorchTrainer, prompts: list[IntArray], found: list[Completion])
 
 def seconds(work: Callable[[], object], device: str, count: int) -> float:
     """Of the median."""
-    found = []
+    found: list[float] = []
     for _ in range(count):
         synchronize(device)
         start = time.perf_counter()
@@ -110,7 +111,7 @@ def trained(trainer: TorchTrainer, vocabulary: int, sequences: int, arguments: a
 
     for _ in range(2):
         step()
-    found = sequences * length / seconds(step, trainer.device, arguments.steps)
+    found: float = sequences * length / seconds(step, trainer.device, arguments.steps)
     if arguments.profile:
         profiled(step, arguments.profile)
     return found
@@ -137,7 +138,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     trainer, engine, channel = opened(folder, arguments)
     assert trainer._opened is not None
     shared = channel._shared
-    assert shared is not None, "the engine reads weights of its own"
+    assert isinstance(shared, Shared), "the engine reads weights of its own"
     vocabulary = trainer._opened.model.config.vocab_size
     stream = np.random.default_rng(0)
     prompts = [stream.integers(1, vocabulary - 1, arguments.prompt) for _ in range(arguments.rollouts)]

@@ -16,8 +16,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from strop.models.silence_libraries import hush
 from strop.launch.running.launch import launch
+from strop.models.silence_libraries import hush
 from strop.recipes import build, recipe_named
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import read_rows

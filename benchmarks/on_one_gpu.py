@@ -47,7 +47,14 @@ def generation(model: str, sequences: int, tokens: int, *more: str) -> tuple[str
 
 def training(sequences: int, length: int) -> tuple[str, ...]:
     shape = ("--sequences", str(sequences), "--length", str(length))
-    return ("training.py", "--model", "random:1.5b", *shape, "--sides", "strop")  # the whole logits of a peer do not fit
+    return (
+        "training.py",
+        "--model",
+        "random:1.5b",
+        *shape,
+        "--sides",
+        "strop",
+    )  # the whole logits of a peer do not fit
 
 
 MEASUREMENTS = {

@@ -90,7 +90,7 @@ class Learner:
     @classmethod
     def ladder(cls, stream: np.random.Generator) -> Learner:
         offsets = np.where(stream.random(TASKS) < 0.5, IMPOSSIBLE, stream.normal(0, 1, TASKS))
-        return cls(np.arange(TASKS) % 6, offsets, 1.0 - 1.5 * np.arange(6))
+        return cls(np.arange(TASKS) % 6, offsets, 1.0 - 1.5 * np.arange(6, dtype=np.float64))
 
     @property
     def probabilities(self) -> Doubles:

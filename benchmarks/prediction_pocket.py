@@ -90,7 +90,7 @@ def predicted(groups: list[Group], tasks: list[Task], step: int) -> dict[str, Do
     return found
 
 
-def figures(means: Doubles, truth: Doubles) -> Doubles:
+def metrics(means: Doubles, truth: Doubles) -> Doubles:
     """Squared error, Brier score and rank correlation."""
     error = float(np.square(means - truth).mean())
     return np.array([error, error + float((truth * (1 - truth)).mean()), rank_correlation(means, truth)])
@@ -108,7 +108,7 @@ def of_seed(seed: int, tasks: int, visits: int, oracle: int) -> tuple[dict[str, 
         groups, model = trained(run, Path(root))
         truth = asyncio.run(asked(run_of(seed, tasks, visits), model, tasks, oracle))
     everyone = [env.task(index) for env in run.envs for index in range(tasks)]
-    return {name: figures(means, truth) for name, means in predicted(groups, everyone, run.steps).items()}, truth
+    return {name: metrics(means, truth) for name, means in predicted(groups, everyone, run.steps).items()}, truth
 
 
 def summed(found: list[tuple[dict[str, Doubles], Doubles]]) -> dict[str, Any]:

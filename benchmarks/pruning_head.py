@@ -82,8 +82,8 @@ class Recorded(Player):
 
 def first(turn: Turn, count: int) -> Turn:
     """A turn as it was after `count` tokens."""
-    kept = {"tokens": turn.tokens, "logprobs": turn.logprobs, "versions": turn.versions}
-    return replace(turn, **{name: array[:count] for name, array in kept.items()})
+    kept = turn.tokens[:count], turn.logprobs[:count], turn.versions[:count]
+    return replace(turn, tokens=kept[0], logprobs=kept[1], versions=kept[2])
 
 
 async def written(seed: int, versions: int, groups: int, rollouts: int) -> list[Group]:

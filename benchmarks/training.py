@@ -44,7 +44,7 @@ from strop.types import Group, Message, Outcome, Rollout, Task, Turn
 
 CEILING = 782e12  # operations/s
 NEED = {"tokens_per_second": 400_000, "gib": 15}
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "smollm2": {
         "vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
         "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 8192, "rope_theta": 100000.0,

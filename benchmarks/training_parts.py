@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -111,8 +113,10 @@ def tune_backward(tokens: int, length: int, heads: attention.Heads) -> None:
         for rows, step, warps, stages in every((64, 128), (32, 64), (4, 8), (1, 2, 3)):
             options = {"STEP": step, "num_warps": warps, "num_stages": stages}
 
-            def tuned(found: dict[str, int], heads: Heads, c: Any = chosen, o: dict[str, int] = options) -> dict[str, int]:
-                return o if found is c else usual(found, heads)
+            def tuned(
+                found: dict[str, int], heads: attention.Heads, c: Any = chosen, o: Any = options
+            ) -> dict[str, int]:
+                return dict(o) if found is c else usual(found, heads)
 
             vars(attention_back)["options_of"] = tuned
             setattr(attention, block, rows)
@@ -138,45 +142,28 @@ def tune(tokens: int, length: int) -> None:
         options = {"STEP": step, "num_warps": warps, "num_stages": stages}
         triton_attention.ATTEND = options
         name = f"{block} {step} {warps} {stages}"
-        report(f"attend {name}", lambda p=plan: attention.attend(fused, HEADS, p, 0.125), operations=work)
+        report(f"attend {name}", partial(attention.attend, fused, HEADS, plan, 0.125), operations=work)
         output, level = torch.empty(tokens, 576, device="cuda", dtype=BF16), torch.zeros(9, tokens, device="cuda")
         pulled, into = torch.empty_like(level), torch.empty_like(fused)
         report(
             f"of_queries {name}",
-            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: attention_back._of_queries[
-                (HEADS.queries, len(p.queries))
-            ](
-                o,
-                fused,
-                o,
-                v,
-                d,
-                None,
-                p.queries,
-                None,
-                None,
-                i,
-                tokens,
-                0.125,
-                0.18,
-                BLOCK=b,
-                IS_TURNED=False,
-                **triton_attention.shape_of(HEADS, p, None, None),
-                **s,
+            partial(
+                attention_back._of_queries[(HEADS.queries, len(plan.queries))],
+                output, fused, output, level, pulled, None, plan.queries, None, None, into, tokens, 0.125, 0.18,
+                BLOCK=block, IS_TURNED=False, **triton_attention.shape_of(HEADS, plan, None, None), **options,
             ),
             operations=work * 1.5,
-        )
+        )  # fmt: skip
     for block, step, warps, stages in itertools.product((64, 128), (32, 64, 128), (4, 8), (2, 3)):
         attention.KEY_BLOCK = block
         plan = attention.Varlen(np.full(count, length), np.arange(tokens), "cuda")
         options = {"STEP": step, "num_warps": warps, "num_stages": stages}
         report(
             f"of_keys {block} {step} {warps} {stages}",
-            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: attention_back._of_keys[
-                (HEADS.keys, len(p.keys))
-            ](
-                o, fused, v, d, None, p.keys, None, None, i, 576, HEADS.width, tokens, 0.125, 0.18,
-                BLOCK=b, IS_TURNED=False, **triton_attention.shape_of(HEADS, p, None, None), **s,
+            partial(
+                attention_back._of_keys[(HEADS.keys, len(plan.keys))],
+                output, fused, level, pulled, None, plan.keys, None, None, into, 576, HEADS.width, tokens, 0.125, 0.18,
+                BLOCK=block, IS_TURNED=False, **triton_attention.shape_of(HEADS, plan, None, None), **options,
             ),
             operations=work * 2,
         )  # fmt: skip
@@ -214,12 +201,10 @@ def products(tokens: int) -> None:
     ):  # fmt: skip
         state, weight, pull = drawn(tokens, inputs), drawn(outputs, inputs), drawn(tokens, outputs)
         work = 2 * tokens * inputs * outputs
-        report(f"{name} forward", lambda s=state, w=weight: torch.mm(s, w.t()), operations=work)
-        report(f"{name} to the state", lambda p=pull, w=weight: torch.mm(p, w), operations=work)
-        report(
-            f"{name} to the weight, float32", lambda p=pull, s=state: product(p.t(), s, torch.float32), operations=work
-        )
-        report(f"{name} to the weight, bfloat16", lambda p=pull, s=state: torch.mm(p.t(), s), operations=work)
+        report(f"{name} forward", partial(torch.mm, state, weight.t()), operations=work)
+        report(f"{name} to the state", partial(torch.mm, pull, weight), operations=work)
+        report(f"{name} to the weight, float32", partial(product, pull.t(), state, torch.float32), operations=work)
+        report(f"{name} to the weight, bfloat16", partial(torch.mm, pull.t(), state), operations=work)
 
 
 def heads(rows: int) -> None:

@@ -154,16 +154,14 @@ class Settles(Protocol):
 
 @runtime_checkable
 class Lends(Protocol):
-    """Trainer whose weights can be read in place because only adapters are trained; `lend` returns None where it
-    cannot.
-    """
+    """Trainer of adapters whose base weights can be read in place; `lend` returns None where they cannot."""
 
     def lend(self) -> Loan | None: ...
 
 
 @runtime_checkable
 class Borrows(Protocol):
-    """Engine or trainer that can read another trainer's weights in place; `borrow` returns whether it will once opened."""
+    """Engine or trainer that can read another trainer's weights in place; `borrow` returns whether it will."""
 
     def borrow(self, lent: Loan | None) -> bool: ...
 

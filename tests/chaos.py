@@ -131,7 +131,7 @@ class Campaign:
         found: dict[str, list[tuple[int, str]]] = {"controller": [(controller, "")]}
         for pid, command in descendants(controller) if self.mode.kills_all else ():
             for kind, part in KINDS.items():
-                if command.startswith(part) or f"processes.entry {part}" in command:
+                if command.startswith(part) or f"workers.entry {part}" in command:
                     found.setdefault(kind, []).append((pid, command))
         kind = self.random.choice(sorted(found))
         return kind, *self.random.choice(sorted(found[kind]))

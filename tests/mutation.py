@@ -93,7 +93,7 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class GateResult:
+class MutantResult:
     """What became of a mutant; `by` is the test that failed, or "" where none did."""
 
     mutant: Mutant
@@ -125,7 +125,13 @@ def files_of_keys(keys: Sequence[str]) -> dict[str, list[Path]]:
     if unknown := sorted(set(wanted) - papers.keys()):
         raise SystemExit(f"no paper is called {', '.join(unknown)}: see `strop papers`")
     modules = {key: dict.fromkeys((*papers[key].mechanisms, *papers[key].recipes)) for key in wanted}
-    return {key: [Path(f"{each.replace('.', '/')}.py") for each in found] for key, found in modules.items()}
+    return {key: [path for each in found for path in _files_of_module(each)] for key, found in modules.items()}
+
+
+def _files_of_module(name: str) -> list[Path]:
+    """The file of a module, or all of a package."""
+    place = Path(name.replace(".", "/"))
+    return sorted(place.glob("*.py")) if (ROOT / place).is_dir() else [place.with_suffix(".py")]
 
 
 def chosen(files: Sequence[Path], seed: int, number: int) -> list[Mutant]:
@@ -257,7 +263,7 @@ def untouched(test: str, seconds: float) -> tuple[str, str, float]:
     return test, failure, time.monotonic() - begun
 
 
-def judged(mutant: Mutant, tests: Sequence[str], seconds: float) -> GateResult:
+def judged(mutant: Mutant, tests: Sequence[str], seconds: float) -> MutantResult:
     """Write a mutant into the copy, run its tests and put the file back."""
     place = Workplace.project / mutant.path
     source = place.read_text()
@@ -266,13 +272,13 @@ def judged(mutant: Mutant, tests: Sequence[str], seconds: float) -> GateResult:
     sys.dont_write_bytecode = True  # or the original's compiled file would be replaced by the mutant's
     place.write_text(with_change(source, mutant.index))
     try:
-        return GateResult(mutant, run_tests(tests, seconds, Workplace.project), time.monotonic() - begun)
+        return MutantResult(mutant, run_tests(tests, seconds, Workplace.project), time.monotonic() - begun)
     finally:
         place.write_text(source)
         os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def judge_all(mutants: Sequence[Mutant], jobs: int, slow: float) -> Iterator[GateResult]:
+def judge_all(mutants: Sequence[Mutant], jobs: int, slow: float) -> Iterator[MutantResult]:
     """Every mutant's verdict as it comes; test files that fail or are slow without a change are left out and named."""
     tests = {path: about(path) for path in sorted({mutant.path for mutant in mutants})}
     context = multiprocessing.get_context("fork")
@@ -293,7 +299,7 @@ def judge_all(mutants: Sequence[Mutant], jobs: int, slow: float) -> Iterator[Gat
         yield from pool.map(judged, *zip(*plans, strict=True))
 
 
-def report(verdicts: Sequence[GateResult], as_json: bool) -> float:
+def report(verdicts: Sequence[MutantResult], as_json: bool) -> float:
     survivors = [verdict.mutant for verdict in verdicts if not verdict.by]
     ratio = 1 - len(survivors) / max(len(verdicts), 1)
     if as_json:

@@ -334,3 +334,34 @@ def test_every_measurement_is_a_command_that_is_understood(benchmark: ModuleType
         if each.words[0].endswith(".py"):
             source = (FOLDER / each.words[0]).read_text() + (FOLDER / "machine.py").read_text()
             assert all(f'"{word}"' in source for word in each.words if word.startswith("--")), each
+
+
+_ELSEWHERE = {  # what a script needs that this environment may not have
+    "end_to_end_trl": "datasets",
+    "trl_side": "trl",
+    "kernel_resources": "triton",
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
+def test_every_script_can_be_imported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in _ELSEWHERE:
+        pytest.importorskip(_ELSEWHERE[name])
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    importlib.import_module(name)
+    for each in set(sys.modules) - before:
+        if (FOLDER / f"{each}.py").is_file():
+            del sys.modules[each]
+
+
+@pytest.mark.parametrize("benchmark", ["virtual_cluster"], indirect=True)
+def test_the_cluster_on_a_virtual_clock_runs(benchmark: ModuleType) -> None:
+    found = benchmark.simulate(lag=1, steps=2, engines=64, trainers=16)
+    assert found["seconds_per_step"] > 0 and 0 <= found["rows_idle_share"] < 1
+
+
+@pytest.mark.parametrize("benchmark", ["ledger_share"], indirect=True)
+def test_the_ledger_is_timed_by_call(benchmark: ModuleType) -> None:
+    found = benchmark.measure(steps=1)
+    assert found["ratio"] > 0 and "1 steps" in benchmark.table(found)

@@ -262,9 +262,9 @@ def test_an_arm_of_another_seed_is_refused(tmp_path: Path) -> None:
 
 
 def finished(runs: Path) -> dict[Path, int]:
-    """Those whose summary is as it stays: verdicts come into it last."""
+    """Those whose summary is as it stays: findings come into it last."""
     written = runs.glob("alpha-*/*/summary.json")
-    return {path: path.stat().st_mtime_ns for path in written if "verdicts" in json.loads(path.read_text())}
+    return {path: path.stat().st_mtime_ns for path in written if "findings" in json.loads(path.read_text())}
 
 
 def bits(runs: Path) -> dict[str, bytes]:

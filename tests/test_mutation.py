@@ -71,7 +71,7 @@ def test_the_seed_and_the_mutants_themselves_decide_which_are_taken() -> None:
 
 def test_a_papers_files_are_its_mechanisms_and_its_recipe() -> None:
     found = files_of_keys(["control"])
-    assert set(found) == set(CONTROL) and all(len(files) >= 2 for files in found.values())
+    assert set(found) == set(CONTROL) and all((ROOT / path).is_file() for files in found.values() for path in files)
     assert set(files_of_keys(["generate", "pcl"])) == {*GENERATE, "pcl"}
     estimator, sampler = (
         Path("strop/control/estimators/prompt_value_head.py"),
@@ -87,7 +87,7 @@ def test_a_modules_tests_name_it_or_walk_its_room() -> None:
     assert {"tests/recipes/objective/test_nft.py", "tests/training/losses/test_robust.py"} <= set(found)
     assert "tests/training/losses/test_gspo.py" not in found
     parts, devices, *others = about("strop/recipes/rollout/brorl.py")
-    assert parts.endswith("[brorl]") and devices.endswith("[brorl]") and others == ["tests/recipes/test_stages.py"]
+    assert parts.endswith("[brorl]") and devices.endswith("[brorl]") and "tests/recipes/rollout/test_brorl.py" in others
     assert about("strop/recipes/reward/fapo.py")[2:] == ["tests/filter/rewards/test_flawed.py"], "who imports it"
 
 

@@ -86,7 +86,7 @@ class Batch:
         self.logprobs = {**self.logprobs, policy: logprobs}
 
     def read_by(self, policy: str) -> Batch:
-        """The batch as input of a policy: a reference or teacher routes to its own experts, not to the recorded ones."""
+        """Input of a policy: a reference or teacher routes to its own experts, not to the recorded ones."""
         if policy == "proximal" or EXPERTS not in self.aux:
             return self
         return replace(self, aux={name: each for name, each in self.aux.items() if name != EXPERTS})

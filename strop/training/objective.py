@@ -67,7 +67,7 @@ class Objective:
 
 
 def _covered(loss: Loss, batch: Batch, share: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens that a loss covers and their shares [T]: the policy's, or the environment's if the loss declares so."""
+    """The tokens that a loss covers and their shares [T]: the policy's, or the environment's if declared."""
     if loss.covers != "observed":
         return batch.trainable, share
     if batch.observed is None or batch.observed_share is None:

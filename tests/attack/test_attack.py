@@ -200,7 +200,7 @@ def run(words: Sequence[str], **more: Any) -> int:
 def test_the_command_says_what_each_family_earned(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([f"{HACKABLE}:holds"], envs=["arithmetic:3"]) == 1
     told = capsys.readouterr().out
-    assert "arithmetic:3: a right answer earns 1, a wrong one 0; 2 of 22 hostile completions were paid" in told
+    assert "arithmetic:3: a right answer earns 1, a wrong one 0; 2 of 22 hostile completions are rewarded like" in told
     assert "every answer" in told and "paid as right, every answer: '" in told
     assert run(["grpo", "env=arithmetic:2"], as_json=True) == 0
     plain = json.loads(capsys.readouterr().out)
@@ -216,5 +216,5 @@ def test_what_can_be_attacked() -> None:
         rewards_of("chekced", {}, [])
     with pytest.raises(ConfigurationError, match="GradedAnswer needs judge: add FIELD=VALUE, or attack a recipe"):
         rewards_of("graded_answer", {}, [])
-    with pytest.raises(ConfigurationError, match="a recipe brings its environments"):
+    with pytest.raises(ConfigurationError, match="a recipe has its own environments"):
         rewards_of("grpo", {}, [Arithmetic(1)])

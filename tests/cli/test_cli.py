@@ -170,7 +170,7 @@ def test_eval_as_table_and_as_json(strop: Any, model: Path) -> None:
     words = ["eval", str(model), "--env", "arithmetic:1+compose:1", "--tasks", "3", "--k", "1,2", "--max-tokens", "4"]
     code, out, _ = strop(*words, "--against", str(model), "--plan", "5")
     assert code == 0 and "compose" in out
-    for told in ("avg@2", "maj@2", "pass@2", "cut", "task by task", "tasks that show a difference of 5 points"):
+    for told in ("avg@2", "maj@2", "pass@2", "truncated", "task by task", "tasks that show a difference of 5 points"):
         assert told in out
     assert [line.split()[-4] for line in out.splitlines() if line.startswith("all ")] == ["+0.0"], "the same rollouts"
     assert "6 tasks with 2 rollouts each show" in out
@@ -263,7 +263,7 @@ def test_fields_of_a_recipe_are_described(strop: Any) -> None:
 def test_doctor_says_what_is_wrong_and_what_helps(strop: Any, tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "runs" / "sick", steps=20)
     code, out, _ = strop("doctor", "runs/sick")
-    assert code == 0 and out.startswith("runs/sick: none of ")
+    assert code == 0 and out.startswith("runs/sick: no findings")
     rows = [json.loads(line) | {"truncated_share": 0.8} for line in folder.metrics.read_text().splitlines()]
     folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, out, _ = strop("doctor", "runs")

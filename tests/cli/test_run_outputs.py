@@ -159,7 +159,7 @@ def test_rollouts_are_rows_with_conversations_and_fates(finished: Path, tmp_path
     assert any(message["role"] == "tool" for row in rows for message in row["messages"])
     with pytest.raises(ConfigurationError, match=r"\.jsonl or \.parquet"):
         write_rollouts(finished, tmp_path / "rollouts.csv")
-    with pytest.raises(ConfigurationError, match="no run folder"):
+    with pytest.raises(ConfigurationError, match="not a run folder"):
         write_rollouts(tmp_path, tmp_path / "other.jsonl")
 
 

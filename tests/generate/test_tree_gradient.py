@@ -102,7 +102,8 @@ def trees(theta: Tensor) -> Iterator[tuple[str, str]]:
 def played(policy: Policy, theta: Tensor, root: str, end: str) -> list[Rollout]:
     async def note(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         for rollout in groups[0].scored:
-            rollout.policy_statistics["entropy"] = np.array([warning(theta, rollout.completion[:place]) for place in range(DEPTH)])
+            entropies = [warning(theta, rollout.completion[:place]) for place in range(DEPTH)]
+            rollout.policy_statistics["entropy"] = np.array(entropies)
 
     async def score(group: Group) -> None:
         return None

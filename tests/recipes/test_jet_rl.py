@@ -81,7 +81,7 @@ def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not(engine: Tor
             ]
             gaps += np.abs(scores[np.arange(len(completion.tokens)), completion.tokens] - completion.logprobs).tolist()
         apart[name] = float(np.median(gaps))
-    assert apart["fp8"] < 1e-4 and apart["plain"] > 0.01, apart
+    assert apart["fp8"] < 1e-4 and apart["plain"] > max(0.003, 1000 * apart["fp8"]), apart
 
 
 def test_weights_that_learn_are_not_rounded(tmp_path: Path) -> None:

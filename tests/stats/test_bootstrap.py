@@ -152,5 +152,5 @@ def test_what_cannot_be_diagnosed_says_so(tmp_path: Path) -> None:
     folder(tmp_path, "b", [0.1, 0.2], seed=1)
     with pytest.raises(ConfigurationError, match="all 2 runs have the same settings"):
         diagnose([tmp_path], 10, 0, as_json=True)
-    with pytest.raises(ConfigurationError, match="is no folder"):
+    with pytest.raises(ConfigurationError, match="is not a folder"):
         diagnose([tmp_path / "nowhere"], 10, 0, as_json=True)

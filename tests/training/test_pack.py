@@ -82,7 +82,7 @@ def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
     with pytest.raises(ConfigurationError, match="bad of task task has 2 completion tokens and 0 advantages; 1 of 2"):
         pack([group], TokenMean(), 0, 100)
     bad.advantages = np.ones(3, dtype=np.float32)
-    with pytest.raises(ConfigurationError, match="wrote 2 tokens and has 3 advantages"):
+    with pytest.raises(ConfigurationError, match="has 2 completion tokens and 3 advantages"):
         pack([group], TokenMean(), 0, 100)
     bad.set_advantage(1.0)
     good.returns = np.ones(1, dtype=np.float32)

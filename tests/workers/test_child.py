@@ -113,7 +113,7 @@ def test_it_dies_with_its_parent_and_its_folder_goes_too(tmp_path: Path) -> None
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     until = time.monotonic() + 20.0
-    while b"processes.entry" not in Path(f"/proc/{pid}/cmdline").read_bytes() and time.monotonic() < until:
+    while b"workers.entry" not in Path(f"/proc/{pid}/cmdline").read_bytes() and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.5)
     os.kill(parent.pid, signal.SIGKILL)

@@ -1,4 +1,7 @@
-"""Budgets that are spent in waves: fixed waves, or another wave where all failed."""
+"""Budgets that are spent in waves: fixed waves, or another wave where all failed.
+
+Papers: ghpo, guide, relift, seele
+"""
 
 from __future__ import annotations
 

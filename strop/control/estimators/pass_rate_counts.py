@@ -1,4 +1,7 @@
-"""Pass-rate estimators that count: by task, or by kind of task."""
+"""Pass-rate estimators that count: by task, or by kind of task.
+
+Papers: cures, vade
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 WebRL (2411.02337) tries only what its critic finds within reach: with a `band`, the run's pass-rate estimator is asked
 at the batch. Papers: webrl
+
+Papers: webrl
 """
 
 from __future__ import annotations

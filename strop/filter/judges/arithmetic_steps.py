@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from strop.environments.bundled.countdown import Exact, Expression
@@ -66,5 +67,6 @@ def holds(step: str) -> bool:
         return False
 
 
+@lru_cache(1 << 13)  # siblings repeat steps, and a judge asks several times
 def _value(text: str) -> Exact:
     return Expression(f"0{text}" if text.startswith("-") else text).value

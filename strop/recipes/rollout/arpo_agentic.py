@@ -1,5 +1,4 @@
-"""ARPO: GRPO for tool use; rollouts branch where entropy rose after a tool's answer; shared tokens get the advantages
-of all branches.
+"""ARPO: GRPO for tool use; branches where entropy rose after a tool result; shared tokens get all advantages.
 
 Title: Agentic Reinforced Policy Optimization
 Paper: arXiv 2507.19849 (2025)

@@ -1,4 +1,7 @@
-"""Advantages standardized over the training batch, with or without a value baseline."""
+"""Advantages standardized over the training batch, with or without a value baseline.
+
+Papers: reinforce-plus-plus
+"""
 
 from __future__ import annotations
 

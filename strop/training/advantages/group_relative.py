@@ -1,4 +1,7 @@
-"""Group-relative advantages: mean, standardized (GRPO), leave-one-out (RLOO), maximum likelihood, next sibling."""
+"""Group-relative advantages: mean, standardized (GRPO), leave-one-out (RLOO), maximum likelihood, next sibling.
+
+Papers: dr-grpo, grpo, maxrl, rloo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Advantages per turn: relative to siblings, to turns of the same role, or from a turn-level critic."""
+"""Advantages per turn: relative to siblings, to turns of the same role, or from a turn-level critic.
+
+Papers: archer-hierarchical
+"""
 
 from __future__ import annotations
 
@@ -60,8 +63,8 @@ def noted_turns(rollout: Rollout, asked_by: str) -> tuple[FloatArray, list[int]]
     noted = rollout.policy_statistics.get("turn_advantages", np.zeros(0))
     if len(noted) != len(lengths):
         raise ConfigurationError(
-            f"{asked_by} needs a turn advantage for each of {len(lengths)} turns of rollout {rollout.id}, got {len(noted)}: "
-            "set values=TurnCritic()"
+            f"{asked_by} needs a turn advantage for each of {len(lengths)} turns of rollout {rollout.id}, "
+            f"got {len(noted)}: set values=TurnCritic()"
         )
     return noted, lengths
 

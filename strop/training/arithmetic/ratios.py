@@ -14,8 +14,8 @@ from strop.training.requirements import Logprobs, Need
 
 # From the policy that sampled to the one being trained: policy / behaviour = (middle / behaviour) * (policy / middle).
 #
-# A correction weighs the first factor, a loss with the middle policy as its anchor contains the second; preflight checks
-# that both name the same middle, so no part is counted twice or left out.
+# A correction weighs the first factor, a loss with the middle policy as its anchor contains the second; preflight
+# checks that both name the same middle, so no part is counted twice or left out.
 
 FROZEN = ("proximal", "old", "averaged")  # policies that a trainer can score before a step
 

@@ -2,6 +2,8 @@
 
 Uses: demonstrations are imitated, hinted rollouts have their own weights, and a hint within a completion is not
 reinforced. Papers: seele, thinktuning
+
+Papers: seele, thinktuning
 """
 
 from __future__ import annotations

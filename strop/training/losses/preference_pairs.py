@@ -1,4 +1,7 @@
-"""Pairwise preference losses: DPO, IPO, ORPO, SimPO."""
+"""Pairwise preference losses: DPO, IPO, ORPO, SimPO.
+
+Papers: cpl, dpo, ipo, orpo, simpo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Averaging reductions: over tokens, sequences, turns, groups, or by a constant length."""
+"""Averaging reductions: over tokens, sequences, turns, groups, or by a constant length.
+
+Papers: dr-grpo, nudgerl, rlinf-vla
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,7 @@ class GroupWise(Reduction):
 
 @dataclass(frozen=True)
 class OwnTokenMean(Reduction):
-    """1 / own tokens of the whole batch, 0 for demonstrations: for losses that read but do not train on them (CalibRL)."""
+    """1 / own tokens of the whole batch, 0 for demonstrations: for losses that only read them (CalibRL)."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         share = 1.0 / max(self.mass(groups), 1.0)

@@ -61,13 +61,9 @@ class TorchTrainer(Trainer):
     checkpointing: str = "auto"  # gradient checkpointing: on, off, or auto (where memory requires it)
     lora: int = 0  # rank of LoRA adapters, trained at 10 times the learning rate; 0: full weights
     base: str = "plain"  # base weights under adapters: plain, or nf4 (4 bits)
-    products: str = (
-        "plain"  # matmul precision of layers: plain, or fp8 (8 bits, forward and backward, as in the engine)
-    )
+    products: str = "plain"  # matmul precision of layers: plain, or fp8 (forward and backward, as in the engine)
     view: View | None = None  # reading order of a masked diffusion model; None: left to right
-    bytes_per_weight: int = (
-        0  # bytes per trained weight without adapters: 18 (all float32), 10 or 6; 0: the most that fit
-    )
+    bytes_per_weight: int = 0  # per trained weight without adapters: 18 (all float32), 10 or 6; 0: the most that fit
 
     borrowed: Shared | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
@@ -248,12 +244,8 @@ class TorchTrainer(Trainer):
         opened = self._ready()
         if name == "proximal":
             return opened.model
-        if (
-            name == "reference"
-            and self.lora
-            and not self.reference
-            and opened.forward.fast_path(opened.model) is not None
-        ):
+        is_unadapted = name == "reference" and self.lora and not self.reference
+        if is_unadapted and opened.forward.fast_path(opened.model) is not None:
             opened.frozen.setdefault(name, Unadapted(opened.model))
         if name not in opened.frozen:
             folder = Path(name if name != "reference" else self.reference or opened.source)

@@ -1,8 +1,8 @@
 """ArCHer's turn-level critic (2402.19446): values of whole turns, learned by TD with slow target networks.
 
 Reading: the target of V uses the recorded turns instead of freshly sampled ones, which on-policy is the same in
-expectation; both heads are on the policy's own architecture. Above an expectile of 0.5, V learns the value of good turns
-(implicit Q-learning), for training on conversations of other policies.
+expectation; both heads are on the policy's own architecture. Above an expectile of 0.5, V learns the value of good
+turns (implicit Q-learning), for training on conversations of other policies.
 Papers: archer-hierarchical, imagined-conversations
 """
 

@@ -1,4 +1,7 @@
-"""Masked views of completions for diffusion models: in sampling order, or corrupted at random."""
+"""Masked views of completions for diffusion models: in sampling order, or corrupted at random.
+
+Papers: d1, tracerl
+"""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_charts_are_read_out(seen: Seen, address: str) -> None:
     before = seen.page.locator("output").first.inner_text()
     chart.hover(position={"x": 60, "y": 40})
     assert seen.page.locator("output").first.inner_text() != before
-    assert seen.page.locator("metric p").first.inner_text().startswith("step ")
+    assert seen.page.locator("figure p").first.inner_text().startswith("step ")
 
 
 def test_rollouts_are_filtered(seen: Seen, address: str) -> None:

@@ -112,7 +112,7 @@ def test_refusals() -> None:
         Probe(window=0)
     run = poise(Setting(group_size=1))
     assert Probe().problems(run) == ["a baseline from siblings needs group_size >= 2, got 1"]
-    with pytest.raises(ConfigurationError, match="each of 1 tokens, got 0"):
+    with pytest.raises(ConfigurationError, match="one value per token: 1 tokens, got 0"):
         Residual()([make_group([1.0])])
 
 
