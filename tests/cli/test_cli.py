@@ -170,10 +170,17 @@ def test_eval_as_table_and_as_json(strop: Any, model: Path) -> None:
     words = ["eval", str(model), "--env", "arithmetic:1+compose:1", "--tasks", "3", "--k", "1,2", "--max-tokens", "4"]
     code, out, _ = strop(*words, "--against", str(model), "--plan", "5")
     assert code == 0 and "compose" in out
-    for told in ("avg@2", "maj@2", "pass@2", "truncated", "task by task", "tasks that show a difference of 5 points"):
+    for told in (
+        "avg@2",
+        "maj@2",
+        "pass@2",
+        "truncated",
+        "paired by task",
+        "tasks needed to detect a difference of 5 points",
+    ):
         assert told in out
     assert [line.split()[-4] for line in out.splitlines() if line.startswith("all ")] == ["+0.0"], "the same rollouts"
-    assert "6 tasks with 2 rollouts each show" in out
+    assert "6 tasks with 2 rollouts each detect" in out
     code, out, _ = strop(*words, "--json")
     rows = json.loads(out)
     assert [(row["env"], row["level"], row["tasks"], row["rollouts"]) for row in rows] == [

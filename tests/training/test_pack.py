@@ -86,7 +86,7 @@ def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
         pack([group], TokenMean(), 0, 100)
     bad.set_advantage(1.0)
     good.returns = np.ones(1, dtype=np.float32)
-    with pytest.raises(ConfigurationError, match="has 0 returns"):
+    with pytest.raises(ConfigurationError, match="2 completion tokens and 0 returns"):
         pack([group], TokenMean(), 0, 100)
 
 

@@ -1,5 +1,4 @@
-"""COS(M+O)S: MCTS over steps rewarded for coherence and curiosity; ORPO on the best against the worst child of each
-node.
+"""COS(M+O)S: MCTS over steps rewarded for coherence and curiosity; ORPO on the best and worst child of each node.
 
 Title: COS(M+O)S: Curiosity and RL-Enhanced MCTS for Exploring Story Space via Language Models
 Paper: arXiv 2501.17104 (2025)

@@ -1,5 +1,4 @@
-"""R^3L: the policy reflects on a rollout and retries from its first wrong step; the retry is trained without the
-guidance.
+"""R^3L: the policy reflects on a rollout and retries from its first wrong step; trained without the reflection.
 
 Title: R^3L: Reflect-then-Retry Reinforcement Learning with Language-Guided Exploration, Pivotal Credit, and Positive
     Amplification

@@ -1,5 +1,4 @@
-"""Semi-offline RL: imitation of demonstrations plus REINFORCE on sampled fillings of masked tokens, in one forward
-pass.
+"""Semi-offline RL: imitation of demonstrations plus REINFORCE on sampled tokens in masked places, in one forward pass.
 
 Title: Semi-Offline Reinforcement Learning for Optimized Text Generation
 Paper: arXiv 2306.09712 (2023)

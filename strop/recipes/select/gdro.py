@@ -1,5 +1,4 @@
-"""GDRO: tasks in bins by predicted pass rate; bins of high loss get larger advantages, bins of high variance more
-rollouts.
+"""GDRO: tasks in bins by predicted pass rate; larger advantages for hard bins, more rollouts for uneven ones.
 
 Title: Group Distributionally Robust Optimization-Driven Reinforcement Learning for LLM Reasoning
 Paper: arXiv 2601.19280 (2026)

@@ -1,5 +1,4 @@
-"""SeRL: the policy generates tasks from a few seeds; majority-vote reward; REINFORCE++ with the KL penalty in the
-return.
+"""SeRL: the policy generates tasks from a few seeds; majority-vote reward; REINFORCE++ with KL in the reward.
 
 Title: SeRL: Self-Play Reinforcement Learning for Large Language Models with Limited Data
 Paper: arXiv 2505.20347 (2025)

@@ -1,5 +1,4 @@
-"""XRPO: GRPO with rollouts allotted by uncertainty, in-context examples where all failed, and a novelty bonus on
-advantages.
+"""XRPO: GRPO with rollouts allotted by uncertainty, in-context examples for failed tasks, and a novelty bonus.
 
 Title: XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation
 Paper: arXiv 2510.06672 (2025)

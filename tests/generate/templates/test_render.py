@@ -30,7 +30,7 @@ _BOMBS = {
     "recursion": ("{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}", "RecursionError|processor"),
     "doubling": (
         "{% set n = namespace(s='x') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}",
-        "MemoryError",
+        "MemoryError|processor",
     ),
     "product": ("{% set x = 'a' * 9999999999 %}", "MemoryError"),
     "method": ("{{ 'a'.center(9999999999) }}", "MemoryError"),

@@ -123,5 +123,5 @@ def test_the_order_of_a_draw_is_part_of_the_record(model: Path, tmp_path: Path) 
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no run folder"):
+    with pytest.raises(ConfigurationError, match="not a run folder"):
         retrain(tmp_path)
