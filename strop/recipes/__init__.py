@@ -70,13 +70,20 @@ def parameters_of(recipe: Recipe) -> dict[str, Parameter]:
     return found
 
 
+def _without_toy_temperature(setting: Setting, given: Mapping[str, Any]) -> Setting:
+    """A recipe's temperature above 1 is for the bundled model and environments alone."""
+    is_toy = setting.temperature > 1 and "temperature" not in given and not setting.is_bundled
+    return replace(setting, temperature=1.0) if is_toy else setting
+
+
 def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
     """The run of a recipe called with these parameters."""
     arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(recipe).parameters.items():
         if isinstance(parameter.default, Setting):
             of_setting = {field.name for field in fields(Setting)}
-            arguments[name] = replace(parameter.default, **{k: v for k, v in values.items() if k in of_setting})
+            given = {k: v for k, v in values.items() if k in of_setting}
+            arguments[name] = _without_toy_temperature(replace(parameter.default, **given), given)
         elif name in values:
             arguments[name] = values[name]
     known = parameters_of(recipe)

@@ -49,6 +49,12 @@ def bundled_envs() -> dict[str, Callable[..., Any]]:
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
+def is_bundled_env(text: str) -> bool:
+    """Whether a text names one of the bundled environments, with or without its level."""
+    name = text.strip().partition(":")[0]
+    return name.isidentifier() and find_spec(f"{bundled.__name__}.{name}") is not None
+
+
 def _kind(name: str) -> Callable[..., Any] | None:
     """The environment's class; only its module is imported, as some environments load slow libraries."""
     if not name.isidentifier() or not find_spec(path := f"{bundled.__name__}.{name}"):

@@ -16,7 +16,8 @@ from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.rewards.from_environment import Checked, Earned
 from strop.generate.engines.select_engine import EngineName, engine_on
-from strop.recipes.environments import parse_envs
+from strop.models.loading.model_names import BUNDLED
+from strop.recipes.environments import is_bundled_env, parse_envs
 from strop.recipes.model_paths import chosen_model
 from strop.recipes.user_rewards import own_rewards
 from strop.roles import Advantage, Loss, Reward
@@ -52,6 +53,11 @@ class Setting:
     device: str = "cpu"  # cpu or cuda
     engine: EngineName = "own"  # own, or vllm for families without a fast path and models that need several GPUs
     ranks: int = 1  # trainer processes, on CPUs or on one GPU each
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether model and environments are the bundled ones."""
+        return self.model in BUNDLED and all(is_bundled_env(name) for name in self.env.split("+"))
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""

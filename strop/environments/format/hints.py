@@ -41,14 +41,5 @@ def beginnings(envs: Sequence[Environment], task: Task) -> list[str]:
 def _env(envs: Sequence[Environment], task: Task) -> Hints:
     env = env_of(envs, task)
     if not isinstance(env, Hints):
-        raise ConfigurationError(without_hints([env])[0])
+        raise ConfigurationError(f"environment {env.name} gives no hints: it has no method hint(task, steps)")
     return env
-
-
-def without_hints(envs: Sequence[Environment]) -> list[str]:
-    """What is wrong with environments that give none."""
-    return [
-        f"environment {env.name} gives no hints: it has no method hint(task, steps)"
-        for env in envs
-        if not isinstance(env, Hints)
-    ]

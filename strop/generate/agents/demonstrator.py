@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.format.demonstrations import demonstrating
+from strop.environments.needs import DEMONSTRATIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.roles import Agent, Dialogue, Episode
 from strop.types import Origin, Task
@@ -19,6 +20,7 @@ class Demonstrate(Agent):
     least: float = 0.0  # least reward of a demonstration in an environment that pays; a lower one ends the run
 
     origin: ClassVar[Origin] = Origin.TEACHER
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS,)
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         shown = demonstrating(episode)

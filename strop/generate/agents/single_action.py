@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from strop.environments.format.actions import action_in
 from strop.environments.format.demonstrations import demonstrating
+from strop.environments.needs import DEMONSTRATIONS, EnvNeed
 from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.roles import Agent, Dialogue, Episode
 from strop.types import Message, Origin, Task
@@ -23,6 +24,7 @@ class OneAction(Agent):
     """
 
     origin: ClassVar[Origin] = Origin.POLICY
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS,)
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         expert = demonstrating(episode)

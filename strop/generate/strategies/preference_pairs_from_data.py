@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from strop.concurrency import together
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
+from strop.environments.needs import PREFERENCES, EnvNeed
 from strop.generate.strategies.support.forced_completion import Saying
 from strop.roles import Player, Strategy
 from strop.types import Group, Outcome, Rollout, Start
-
-if TYPE_CHECKING:
-    from strop.run import Run
 
 
 @dataclass(frozen=True)
 class RecitedPair(Strategy):
     """Reward 1 for a row's chosen completion, 0 for the rejected one; a pair that exceeds the context is dropped."""
 
-    def problems(self, run: Run) -> list[str]:
-        return [
-            f"{env.name} has no pairs: each row needs the columns `chosen` and `rejected`; otherwise set pairs=sampled "
-            "to form pairs of the policy's own rollouts"
-            for env in run.envs
-            if not {CHOSEN, REJECTED} <= columns_of(env.task(0)).keys()
-        ]
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (PREFERENCES,)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         columns = columns_of(group.task)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.capabilities import OnDevice, Refuses, TakesOffers, inside, outermost, parts
+from strop.environments.needs import problems as problems_of_needs
 from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
 from strop.launch.checks.diffusion_checks import problems as problems_of_filling
@@ -32,11 +33,19 @@ _THREADS = 16  # for each processor: with thousands of them, torch crashes
 def check(run: Run) -> None:
     """Raise ConfigurationError with every problem found."""
     if run.warmup is not None:
-        check(run.warmup)
+        _check_warmup(run.warmup)
         run = replace(run, warmup=None)
     problems = [problem for question in _QUESTIONS for problem in question(run)]
     if problems:
         raise ConfigurationError("\n".join(problems))
+
+
+def _check_warmup(warmup: Run) -> None:
+    """Its problems say which phase they are of."""
+    try:
+        check(warmup)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}\n(in the supervised warm-up: warmup_steps=0 leaves it out)") from None
 
 
 def _counts(run: Run) -> list[str]:
@@ -275,7 +284,8 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _clocks,
     _values,
     _task_generator,
-    _own,
     _tasks,
+    problems_of_needs,
+    _own,
     shortage,
 )

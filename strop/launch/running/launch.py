@@ -40,7 +40,7 @@ from strop.observe.run_files.best_checkpoint import BestCheckpoint
 from strop.observe.run_files.heldout_jsonl import HeldOutJournal
 from strop.observe.run_files.metrics_jsonl import Journal
 from strop.observe.run_files.run_info import read_summary
-from strop.observe.run_files.summary import WARMUP, summarize
+from strop.observe.run_files.summary import WARMUP, summarize, warmup_harm
 from strop.pipeline import train
 from strop.run import Run
 from strop.run_state import Flow, Progress, Watcher, is_spent
@@ -159,6 +159,8 @@ def _conduct(
 ) -> dict[str, Any]:
     if run.warmup is not None:
         before = _warm_up(folder, watchers, changed_anyway, trust)
+        if lowered := warmup_harm(before):
+            print(f"warning: {lowered}", file=sys.stderr)
         if not before["is_complete"]:
             return before | {"folder": str(folder.path)}
         run = warmed(run, folder)

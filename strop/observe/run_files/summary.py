@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -151,3 +152,14 @@ def _on_the_way(folder: RunFolder, target: float | None) -> dict[str, Any]:
         return {}
     when = {} if target is None else {"target": target, "tokens_to_target": tokens_to(found, target)}
     return {"heldout_area": area(found), **when}
+
+
+def warmup_harm(summary: Mapping[str, Any]) -> str:
+    """A sentence where held-out accuracy fell in the warm-up by more than its interval explains."""
+    gain = summary.get("heldout_gain")
+    if gain is None or gain["high"] >= 0:
+        return ""
+    return (
+        f"the supervised warm-up lowered held-out accuracy from {summary['heldout_before']:.1%} to "
+        f"{summary['heldout_after']:.1%}: warmup_steps=0 leaves it out"
+    )

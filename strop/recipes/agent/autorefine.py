@@ -24,7 +24,7 @@ from strop.filter.rewards.search_answer_f1 import Refined
 from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
@@ -37,7 +37,7 @@ def autorefine(
     found: float = 0.1,  # reward for an answer in a refinement where the final answer is wrong
     turns: int = 5,  # maximum number of turns of a rollout
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
-    warmup_steps: int = 8,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(8),  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO on questions of the search environment, with a refinement after each search result."""
     run = setting.run("autorefine", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

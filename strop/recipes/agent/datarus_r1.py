@@ -23,7 +23,7 @@ from strop.filter.rewards.tools.cosine_shift import CosineShift
 from strop.filter.rewards.tools.steps_and_whole import StepsAndWhole
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
@@ -32,7 +32,7 @@ from strop.training.losses.clip import Clip
 def datarus_r1(
     setting: Setting = Setting(env="notebook:1"),
     turns: int = 6,  # maximum number of turns of a rollout
-    warmup_steps: int = 14,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(14),  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO with the scheduled reward; the weight of the format reward reaches 0 at the last step."""
     run = setting.run("datarus_r1", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))

@@ -9,7 +9,7 @@ Reading: Only the abstract was available, so the formula is ours: the advantage 
     that the bundled model knows: plain, careful, quick. The agents are names of the policy, share its weights and
     learn with it. The bundled model has never built a team, so supervised steps on random teams come first.
 Left out: Further roles, tools of agents, and messages that go back and forth between them.
-Acts: action_pay < 0 and team_policies > 1 and reward/outcome > 0 with warmup=20
+Acts: action_pay < 0 and team_policies > 1 and reward/outcome > 0 with warmup_steps=20
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.support.episode_loop import told_by_others
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Advantage, Agent, Dialogue, Episode, Reward
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import placed_payments
@@ -200,11 +200,11 @@ def mashost(
     most: int = 3,  # maximum number of agents of a team
     price: float = 0.2,  # penalty for each added agent
     weight: float = 0.1,  # weight of the action rewards
-    warmup: int = 20,  # supervised steps on random teams before RL
+    warmup_steps: int = BundledOnly(20),  # supervised steps on random teams before RL
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """HRPO: a group-relative term for teams and an absolute one for each action."""
-    agent, taught = TeamBuilder(most), shown(setting, "mashost", warmup)
+    agent, taught = TeamBuilder(most), shown(setting, "mashost", warmup_steps)
     if taught is not None:
         taught.agent = DemonstrateTeam(most)
     run = setting.run("mashost", ActionWise(), (Clip(clip, clip),), agent=agent, warmup=taught)

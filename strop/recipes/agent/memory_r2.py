@@ -36,11 +36,12 @@ from strop.environments.bundled.sessions import (
 )
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer
+from strop.environments.needs import DEMONSTRATIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Checked
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Advantage, Agent, Dialogue, Episode, Player, Strategy
 from strop.run import Run
 from strop.text.sanitize import quoted
@@ -58,6 +59,7 @@ class DemonstrateMemory(Agent):
     """Demonstration of both roles: the facts of each session, the last of each key, and the updated memory."""
 
     origin: ClassVar[Origin] = Origin.TEACHER
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS,)
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         shown = demonstrating(episode)
@@ -231,13 +233,13 @@ def memory_r2(
     share: float = 0.25,  # probability that a session is rerun from one rollout's memory
     count: int = 4,  # reruns of each such session
     stage: int = 20,  # versions per environment of the setting, from short to long conversations
-    warmup: int = 20,  # supervised steps on demonstrations of both roles before RL
+    warmup_steps: int = BundledOnly(20),  # supervised steps on demonstrations of both roles before RL
     kl: float = 0.01,  # weight of the KL penalty to the initial weights
     entropy: float = 0.001,  # weight of the entropy bonus
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """LoGo-GRPO: two epochs on global and local groups together."""
-    agent, taught = ExtractAndManage(), shown(setting, "memory_r2", warmup)
+    agent, taught = ExtractAndManage(), shown(setting, "memory_r2", warmup_steps)
     if taught is not None:
         taught.agent = DemonstrateMemory()
     run = setting.run(

@@ -8,14 +8,14 @@ Reading: Images are grids of characters, and a view is a quarter or a ninth of t
     text. A box earns no reward. The bundled model has never seen a box, so demonstrations come first, few enough that
     most of its boxes still miss.
 Left out: Pixels. Positions of a second image, which differ between the release's engine and trainer.
-Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll > 0 with taught=14
+Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll > 0 with warmup_steps=14
 """
 
 from __future__ import annotations
 
 from strop.filter.rewards.from_environment import CarriedOut
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
@@ -29,12 +29,12 @@ def mgpo(
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 4,  # optimizer steps per training batch
-    taught: int = 30,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(30),  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO on the tokens of both turns."""
     sampling = Sampling(setting.temperature, max_tokens=setting.max_tokens, stop=("]",))
     parts = {"reduction": SequenceMean(), "minibatches": minibatches, "sampling": sampling}
     run = setting.run("mgpo", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), **parts)
     run.rewards = (*run.rewards, CarriedOut(bonus=1.0, weight=0.0))
-    run.warmup = shown(setting, "mgpo", taught)
+    run.warmup = shown(setting, "mgpo", warmup_steps)
     return run

@@ -9,7 +9,7 @@ Reading: `group_size` is the maximum number of rollouts of a task. Pages are sho
     rule reads the same and replaces the larger model. A round is a training step that continues from the last weights,
     as released.
 Left out: Screenshots, and the accessibility tree that the paper's agent reads with them.
-Acts: tries > 1 and kept_share < 1 and reward/success_verdict > 0 and warmup/nll > 0 with taught=12, steps=1,
+Acts: tries > 1 and kept_share < 1 and reward/success_verdict > 0 and warmup/nll > 0 with warmup_steps=12, steps=1,
     env=pages:1
 """
 
@@ -135,7 +135,7 @@ def openwebvoyager(
     setting: Setting = Setting(env="pages:2", group_size=5),
     judge: str = "rules",  # judge of success: rules, itself (the policy), a model folder, http://HOST/v1#MODEL
     pages: int = 3,  # the last pages, in the judge's prompt
-    taught: int = 20,  # supervised steps on expert rollouts before RL
+    warmup_steps: int = 20,  # supervised steps on expert rollouts before RL
 ) -> Run:
     """Maximum likelihood on one success of each task."""
     parts = {"budget": UntilSuccess(setting.group_size), "gates": (Successes(),), "reduction": SequenceMean()}
@@ -145,5 +145,5 @@ def openwebvoyager(
         Earned(weight=0.0),
     )
     run.reward_seconds = judge_seconds(judge)
-    run.warmup = shown(setting, "openwebvoyager", taught)
+    run.warmup = shown(setting, "openwebvoyager", warmup_steps)
     return run

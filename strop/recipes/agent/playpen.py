@@ -31,7 +31,7 @@ from strop.generate.llm_clients.own_models import Itself
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Advantage, Environment, Gate, Loss, Reward
 from strop.run import Run
 from strop.training.advantages.constant import Constant
@@ -84,7 +84,7 @@ def playpen(
     describe: int = 2,  # digits of the number in the description game; 0: without that game
     learns: Literal["grpo", "dpo", "sft"] = "grpo",  # from all games, from preference pairs, or from won games
     unseen: str = "keyvalue:2",  # the held-out game, for evaluation only
-    warmup: int = 10,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(10),  # supervised steps on demonstrations before RL
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
 ) -> Run:
     """GRPO, DPO or SFT on games that the policy played."""
@@ -94,7 +94,7 @@ def playpen(
         "sft": (Constant(), Likelihood(), (Successes(_WON),)),
     }
     advantage, loss, gates = kinds[learns]
-    run = setting.run("playpen", advantage, (loss,), gates=gates, warmup=shown(setting, "playpen", warmup))
+    run = setting.run("playpen", advantage, (loss,), gates=gates, warmup=shown(setting, "playpen", warmup_steps))
     if describe:
         _add(run, Describe(describe, setting.seed, Itself()))
     if describe and run.warmup is not None:

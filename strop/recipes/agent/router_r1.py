@@ -27,7 +27,7 @@ from strop.environments.tools.paid_experts import EXPERTS
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Reward
 from strop.run import Run
 from strop.text.overlap import token_f1
@@ -128,7 +128,7 @@ def router_r1(
     window: int = 1000,  # latest rollouts, for the price quantiles
     turns: int = 4,  # maximum number of turns of a rollout
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
-    warmup_steps: int = 12,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(12),  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO on the router's own tokens."""
     run = setting.run("router_r1", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

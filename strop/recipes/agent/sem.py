@@ -30,7 +30,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.text.overlap import token_f1
@@ -124,7 +124,7 @@ def sem(
     setting: Setting = Setting(env="search:1+arithmetic:2"),
     known: float = 0.5,  # F1 of the first answer from which a search is needless
     turns: int = 4,  # maximum number of turns of a rollout
-    warmup_steps: int = 12,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(12),  # supervised steps on demonstrations before RL
     needless: float = 0.5,  # share of the sums' demonstrations with a needless search
 ) -> Run:
     """GRPO on environments that need a search and environments that do not, all with the search tool."""

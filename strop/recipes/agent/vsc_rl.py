@@ -9,7 +9,8 @@ Reading: As released: the return of subgoals by DigiRL's hard-filtered update, a
     1 / subgoals, and the value model predicts the share of reached subgoals. The bundled model has never read a
     subgoal, so supervised steps on demonstrations come first.
 Left out: Pixels, and the offline first phase.
-Acts: stepwise_share > 0 and stepwise_share < 1 and cloned_share > 0 and reward/outcome > 0 with share=0.5, warmup=3
+Acts: stepwise_share > 0 and stepwise_share < 1 and cloned_share > 0 and reward/outcome > 0
+    with share=0.5, warmup_steps=3
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Checked
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Advantage
 from strop.run import Run
 from strop.training.advantages.steps.hard_filtered import HardFiltered
@@ -77,12 +78,12 @@ def vsc_rl(
     discount: float = 0.5,  # discount of the outcome per turn
     best: float = 0.1,  # share of a batch's rollouts that are cloned as a whole
     cloning: float = 1.0,  # advantage added for cloning
-    warmup: int = 10,  # supervised steps on demonstrations with subgoals before RL
+    warmup_steps: int = BundledOnly(10),  # supervised steps on demonstrations with subgoals before RL
 ) -> Run:
     """Imitation with advantage 0 or 1 for steps, and `cloning` more for the best rollouts."""
     advantage = WithBestCloned(HardFiltered(share, "instruction", cost, discount), best, cloning)
     values = TurnSuccess(steps=5, device=setting.device)
-    run = setting.run("vsc_rl", advantage, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup))
+    run = setting.run("vsc_rl", advantage, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup_steps))
     wrap_envs(run, lambda env: (Subgoals(env),))
     run.evaluation = replace(run.evaluation, rewards=(Checked(run.envs),))
     return run

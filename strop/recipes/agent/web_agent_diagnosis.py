@@ -10,7 +10,7 @@ Reading: `branch` is the supervised step at which RL begins, which sets the teac
     `strop diagnose FOLDER`. The environment is one that imitation does not solve: one level lower, 84 of the first 100
     groups after imitation had equal rewards.
 Left out: Compute in FLOPs; a summary has tokens. A curriculum over tasks, error messages in the prompt.
-Acts: warmup/nll > 0 and turns > 1 and kept_share < 1 and advantage > 0 with branch=1, steps=1
+Acts: warmup/nll > 0 and turns > 1 and kept_share < 1 and advantage > 0 with warmup_steps=1, steps=1
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from strop.training.losses.clip import Clip
 
 def web_agent_diagnosis(
     setting: Setting = Setting(env="keyvalue:5"),
-    branch: int = 4,  # supervised steps on demonstrations before RL; 0: RL only
+    warmup_steps: int = 4,  # supervised steps on demonstrations before RL; 0: RL only
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 2,  # optimizer steps per training batch
 ) -> Run:
     """GRPO that branches off supervised training after `branch` steps."""
     parts = {"gates": (ZeroVariance(),), "minibatches": minibatches}
     run = setting.run("web_agent_diagnosis", GroupStandard(), (Clip(clip, clip),), **parts)
-    run.warmup = shown(setting, "web_agent_diagnosis", branch)
+    run.warmup = shown(setting, "web_agent_diagnosis", warmup_steps)
     return run

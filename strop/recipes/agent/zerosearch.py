@@ -24,7 +24,7 @@ from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment
 from strop.run import Run
 from strop.standins.search_engine import found
@@ -41,7 +41,7 @@ def zerosearch(
     base: float = 4.0,  # base of the noise curve: 1 is linear, larger ones rise later
     turns: int = 5,  # maximum number of turns of a rollout
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
-    warmup_steps: int = 14,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(14),  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO with a noise curriculum, which ends at the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

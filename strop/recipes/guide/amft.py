@@ -9,7 +9,7 @@ Reading: A group holds one demonstration and the policy's rollouts; the demonstr
     and bounds were not found. The weight of imitation rises while entropy is above its first value, as in the paper's
     text.
 Left out: The critic; advantages are relative to the group.
-Acts: mu != 0.5 and meta_gradient != 0 with taught=1
+Acts: mu != 0.5 and meta_gradient != 0 with warmup_steps=1
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def amft(
     rate: float = 0.1,  # learning rate of mu from held-back groups
     entropy_rate: float = 0.01,  # learning rate of mu from the entropy
     printed: bool = False,  # the entropy sign of the paper's formula, which contradicts its text
-    taught: int = 4,  # steps of supervised warm-up
+    warmup_steps: int = 4,  # steps of supervised warm-up
 ) -> Run:
     """One optimizer step per batch on a mixture of both losses; its weight is learned."""
     run = setting.run(
@@ -183,5 +183,5 @@ def amft(
             TorchTrainer(setting.learning_rate, device=setting.device), mu, rate, entropy_rate, printed=printed
         ),
     )
-    run.warmup = shown(setting, "amft", taught)
+    run.warmup = shown(setting, "amft", warmup_steps)
     return run

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.concurrency import together
 from strop.control.budgets.waves import InWaves
-from strop.environments.format.hints import with_hint, without_hints, working
+from strop.environments.format.hints import with_hint, working
+from strop.environments.needs import SOLUTIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
 from strop.recipes.setting import Setting
@@ -71,8 +73,7 @@ class HintLadder(Strategy):
         messages = with_hint(group.task, solution[: round(share * len(solution))])
         return await together(_guided(start, messages, share, play) for start in starts)
 
-    def problems(self, run: Run) -> list[str]:
-        return without_hints(self.envs)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """The mean share of the solution in the prompts of trained rollouts."""

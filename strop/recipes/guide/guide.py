@@ -24,7 +24,8 @@ from torch import Tensor
 
 from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
-from strop.environments.format.hints import hinted, without_hints
+from strop.environments.format.hints import hinted
+from strop.environments.needs import SOLUTIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Gate, Loss, Player, Strategy
@@ -84,8 +85,7 @@ class HintedWhenLost(Strategy):
         messages = hinted(self.envs, group.task, self.steps)
         return await together(_without_hint(start, messages, play) for start in starts)
 
-    def problems(self, run: Run) -> list[str]:
-        return without_hints(self.envs)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)
 
 
 async def _without_hint(start: Start, messages: tuple[Message, ...], play: Player) -> Rollout:

@@ -10,7 +10,7 @@ Reading: The warm-up imitates the environments' worked solutions with a plan bef
     were not found. Tokens of a plan are trained once, with the mean advantage of its rollouts. All rollouts of a group
     are normalized together. The number of optimizer steps per batch was not found: one.
 Left out: A reward for short plans, which reviews mention without a formula.
-Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=12, env=arithmetic:1
+Acts: shared_token_share > 0 and reward/plan_quality > 0 with warmup_steps=12, env=arithmetic:1
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Plans(Strategy):
 def pta_grpo(
     setting: Setting = Setting(group_size=3),
     chains: int = 3,  # rollouts per plan
-    taught: int = 40,  # steps of supervised warm-up on plans
+    warmup_steps: int = 40,  # steps of supervised warm-up on plans
     quality: float = 1.0,  # weight of the plan's success rate in the reward
     form: float = 0.1,  # weight of the format reward: a plan, a chain of thought and an answer
 ) -> Run:
@@ -159,6 +159,6 @@ def pta_grpo(
     )
     (judged,) = run.rewards
     run.rewards = (judged, PlanQuality(judged, quality), InParts(weight=form))
-    before = shown(setting, "pta_grpo", taught)
+    before = shown(setting, "pta_grpo", warmup_steps)
     run.warmup = None if before is None else replace(before, agent=DemonstratePlan(before.agent))
     return run

@@ -17,15 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from strop.concurrency import together
 from strop.control.budgets.waves import InWaves
 from strop.control.samplers.few import Few
-from strop.environments.format.hints import beginnings, without_hints
+from strop.environments.format.hints import beginnings
 from strop.environments.format.think_tags import OPEN
+from strop.environments.needs import SOLUTIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import unwritten
@@ -134,8 +135,7 @@ class ResponsiveHints(Strategy):
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
-    def problems(self, run: Run) -> list[str]:
-        return without_hints(self.envs)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         steps = beginnings(self.envs, group.task)

@@ -140,10 +140,12 @@ def _loss(group: Group) -> float:
 def recap(
     setting: Setting = Setting(env="arithmetic:4+countdown:3", group_size=4, groups_per_step=16),
     window: int = 10,  # training batches over which losses are averaged
-    temperature: float = 5.0,  # of the weights; large: equal weights
+    weight_temperature: float = 5.0,  # of the softmax over losses; large: equal weights
 ) -> Run:
     """Replays the last environment and trains on rollouts of all others; no KL penalty."""
-    run = setting.run("recap", Reweighted(GroupStandard(), window, temperature), (Clip(),), reduction=GroupWise())
+    run = setting.run(
+        "recap", Reweighted(GroupStandard(), window, weight_temperature), (Clip(),), reduction=GroupWise()
+    )
     if len(run.envs) < 2:
         raise ConfigurationError(
             f"recap needs at least 2 environments, as env=A+B (the last is replayed), got {setting.env}"

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.capabilities import Relates
 from strop.concurrency import together
 from strop.environments.data.lookup import env_of
+from strop.environments.needs import RELATIVES, EnvNeed
 from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.skill_used import SkillUsed
@@ -53,15 +55,14 @@ class SkillChain(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         env = env_of(self.envs, group.task)
         if not isinstance(env, Relates):
-            raise ConfigurationError(_unrelated(env))
+            raise ConfigurationError(RELATIVES.unmet([env])[0])
         task = env.relative(group.task, starts[0].key)
         others = [play.another() for _ in starts]  # made here, so that ids do not depend on which rollout ends first
         pairs = zip(starts, others, strict=True)
         chains = await together(self._chain(start, other, task, play) for start, other in pairs)
         return [rollout for chain in chains for rollout in chain]
 
-    def problems(self, run: Run) -> list[str]:
-        return [_unrelated(env) for env in self.envs if not isinstance(env, Relates)]
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (RELATIVES,)
 
     async def _chain(self, start: Start, other: Start, task: Task, play: Player) -> list[Rollout]:
         first = await play(replace(start, comparison_group="first"))
@@ -79,10 +80,6 @@ class SkillChain(Strategy):
 def _shown(task: Task, skills: Sequence[str]) -> tuple[Message, ...]:
     *before, last = task.messages
     return (*before, replace(last, content=f"{last.content} hint: {' '.join(skills)}")) if skills else task.messages
-
-
-def _unrelated(env: Environment) -> str:
-    return f"environment {env.name} has no related tasks: it lacks the method relative(task, key)"
 
 
 def sage_skills(

@@ -32,7 +32,7 @@ from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.support.forced_completion import Saying
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
@@ -129,7 +129,7 @@ def acecoder(
     reward_model: str = "",  # checkpoints/step-N of a learns_pairs run, whose scores replace the tests
     kl: float = 0.001,  # coefficient of the per-token KL penalty log(policy / reference)
     clip: float = 0.2,  # PPO clip range of the importance ratio
-    warmup_steps: int = 20,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(20),  # supervised warm-up steps before RL
 ) -> Run:
     """Advantages are returns standardized over the batch; the KL penalty is part of the return."""
     trials = Trials(setting.isolation)

@@ -31,7 +31,7 @@ from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import PassRateEstimator, Reward, Sampler, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, plain, unplain
@@ -157,7 +157,7 @@ def critique_coder(
     setting: Setting = Setting(env="programs:1+critiques:1"),
     share: float = 0.2,  # share of critiques among the tasks
     clip: float = 0.2,  # PPO clip range of the importance ratio
-    warmup_steps: int = 24,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(24),  # supervised warm-up steps before RL
 ) -> Run:
     """Environments of programs are sampled uniformly; those of critiques serve the warm-up and the held-out tasks."""
     run = setting.run("critique_coder", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)

@@ -4,7 +4,7 @@ Reading: FAPO's first stage, as released: 16 rollouts at temperature 1.2, clip 0
     16 optimizer steps per batch, here four. Solutions are the bundled environments' own worked solutions, half of them
     with one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never
     judged solutions, so a short supervised warm-up comes first.
-Acts: reward/error_distance > -1 and warmup/nll > 0 with taught=4, steps=1
+Acts: reward/error_distance > -1 and warmup/nll > 0 with warmup_steps=4, steps=1
 Papers: fapo
 """
 
@@ -18,7 +18,7 @@ from strop.environments.judging.first_error_question import CLEAN, located
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Reward
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
@@ -52,14 +52,14 @@ class ErrorDistance(Reward):
 
 def fapo_genrm(
     setting: Setting = Setting(env="arithmetic:5", group_size=16, temperature=1.2),
-    taught: int = 20,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(20),  # supervised warm-up steps before RL
     low: float = 0.2,  # importance ratios are clipped below 1 - low
     high: float = 0.28,  # importance ratios are clipped above 1 + high
     minibatches: int = 4,  # optimizer steps per batch
 ) -> Run:
     """The judge is rewarded for its verdict and for the distance between the named and the wrong step."""
     run = setting.run("fapo_genrm", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
-    run.warmup = shown(setting, "fapo_genrm", taught)
+    run.warmup = shown(setting, "fapo_genrm", warmup_steps)
     wrap_envs(run, lambda env: (FirstError(env),))
     run.rewards = (ErrorDistance(), Earned(weight=0.0))
     return run

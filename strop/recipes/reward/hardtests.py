@@ -26,7 +26,7 @@ from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.rubric import answer
 from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, written_validator
@@ -172,7 +172,7 @@ def hardtests(
     setting: Setting = Setting(env="programs:1+programs:2"),
     is_hard: bool = True,  # with special and hacking inputs in addition to plain ones
     clip: float = 0.2,  # PPO clip range of the importance ratio
-    warmup_steps: int = 20,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(20),  # supervised warm-up steps before RL
 ) -> Run:
     """Only the written tests give rewards; the environment's own tests measure them."""
     task_generators = (direct, special, hacking) if is_hard else (direct,)

@@ -9,7 +9,7 @@ Reading: As released: 1 for the right label, 0.2 for its tags, from the second s
     solutions and mistakes that rules make. The supervised warm-up also shows captions: the bundled model follows no
     instructions and would never name a type unprompted.
 Left out: Images and videos themselves; with them the third stage and the distillation from captions to media.
-Acts: fact/typed > 0 and reward/tagged_verdict > 0 with taught=24, textual=1, env=arithmetic:1, temperature=0.1
+Acts: fact/typed > 0 and reward/tagged_verdict > 0 with warmup_steps=24, textual=1, env=arithmetic:1, temperature=0.1
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, Reward
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupMean
@@ -75,7 +75,7 @@ class TaggedVerdict(Reward):
 
 def msrl(
     setting: Setting = Setting(env="arithmetic:3", max_tokens=80),
-    taught: int = 40,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(40),  # supervised warm-up steps before RL
     textual: int = 50,  # steps of the first stage, on texts alone
     replayed: float = 0.25,  # share of texts in the second stage
     layout: float = 0.2,  # reward of tags in order
@@ -84,7 +84,7 @@ def msrl(
     """`textual` steps of the first stage come before `steps` of the second."""
     if not 0 <= replayed < 1:
         raise ConfigurationError(f"msrl needs 0 <= replayed < 1, got {replayed}")
-    start = shown(setting, "msrl", taught)
+    start = shown(setting, "msrl", warmup_steps)
     if start is not None:
         wrap_envs(start, _every_kind)
     if textual:

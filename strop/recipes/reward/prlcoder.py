@@ -29,7 +29,7 @@ from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import noted
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Agent, Dialogue, Episode, Player, Strategy
 from strop.run import Run
 from strop.success import is_right
@@ -138,7 +138,7 @@ def prlcoder(
     weight: float = 1.0,  # weight of the line rewards; the tests have 1
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
-    warmup_steps: int = 30,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(30),  # supervised warm-up steps before RL
 ) -> Run:
     """Without `judge` the line judge is trained and the policy is frozen."""
     tests = PassedTests(trials=Trials(setting.isolation))

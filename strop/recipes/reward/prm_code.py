@@ -28,7 +28,7 @@ from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import as_prefix, cut, noted
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Player, Strategy
 from strop.run import Run
 from strop.success import is_right
@@ -124,7 +124,7 @@ def prm_code(
     samples: int = 4,  # completions per prefix, in the first run
     weight: float = 0.25,  # weight of the line rewards; the tests have 1
     clip: float = 0.2,  # PPO clip range of the importance ratio
-    warmup_steps: int = 30,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(30),  # supervised warm-up steps before RL
 ) -> Run:
     """Without `judge` the line judge is trained and the policy is frozen."""
     tests = PassedTests(trials=Trials(setting.isolation))

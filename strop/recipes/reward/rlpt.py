@@ -11,7 +11,7 @@ Reading: Both objectives, E[r | next] + share * E[r | between]. The advantage is
     go on. Texts are sums told in sentences; text=FILE takes others.
 Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and train and held-out sides
     are split by text.
-Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=8
+Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with warmup_steps=8
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from strop.filter.rewards.from_environment import Earned
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.steps import continued
@@ -75,11 +75,11 @@ def rlpt(
     text: str = "",  # a text file, texts separated by empty lines; empty: sums told in sentences
     judge: str = "rules",  # compares prediction and text: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.5,  # missing-sentence tasks per next-sentence task
-    taught: int = 10,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(10),  # supervised warm-up steps before RL
 ) -> Run:
     """Reasoning about plain text, rewarded by the text itself."""
     run = setting.run("rlpt", GroupStandard(), (Clip(),))
-    run.warmup = shown(setting, "rlpt", taught)
+    run.warmup = shown(setting, "rlpt", warmup_steps)
     if text:
         wrap_envs(run, lambda env: (replace(env, path=text),) if isinstance(env, NextSegment) else (env,))
     weights = tuple(share if env.level == 2 else 1.0 for env in run.envs)

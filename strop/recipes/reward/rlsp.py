@@ -10,7 +10,7 @@ Reading: As released: 1 for a right answer, 0 for a wrong one, -0.5 for none. fo
     that counts different calculations stands in for the model, and a failed judge gives no reward where the release
     gives 0.5. The KL penalty of 0.05 is a loss here; trace 0.95. Demonstrations are the environments' own worked
     solutions with backtracking and checks inserted between the steps.
-Acts: reward/search_effort < 0 and credit_within > 0 and warmup/nll > 0 with taught=2
+Acts: reward/search_effort < 0 and credit_within > 0 and warmup/nll > 0 with warmup_steps=2
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.outcomes import effort
@@ -109,7 +109,7 @@ def rlsp(
     price: float = 2.0,  # form=length: penalty of a chain of thought of one token; 1000 in the release
     judge: str = "rules",  # form=judge: grades effort: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.2,  # form=judge: weight of the judge's grade in the reward
-    taught: int = 10,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(10),  # supervised warm-up steps before RL
     behaviours: float = 0.3,  # probability of backtracking, and of a check, before each step of a demonstration
     kl: float = 0.05,  # weight of the KL penalty to the reference policy
 ) -> Run:
@@ -125,6 +125,6 @@ def rlsp(
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)
     search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, effort), share)
     run.rewards, run.reward_seconds = (graded, search, truth), judge_seconds(judge)
-    if (warmup := shown(setting, "rlsp", taught)) is not None:
+    if (warmup := shown(setting, "rlsp", warmup_steps)) is not None:
         run.warmup = replace(warmup, agent=Injected(Demonstrate(least=1.0), behaviours, behaviours, setting.seed))
     return run

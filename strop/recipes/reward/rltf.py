@@ -29,7 +29,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.policy import Policy
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Advantage, Player, Reward, Strategy
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import placed_payments
@@ -158,7 +158,7 @@ def rltf(
     is_adaptive: bool = True,  # the share of tests passed raises the score of a wrong program
     fine: float = -0.3,  # reward per token of the line with the error; 0: none
     imitation: float = 1.0,  # weight of imitating the environment's own programs
-    warmup_steps: int = 30,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(30),  # supervised warm-up steps before RL
 ) -> Run:
     """Rewards: right 1, wrong -0.3 or more, runtime error -0.6, syntax error -1."""
     run = setting.run(

@@ -8,7 +8,7 @@ Reading: Supervised training on true changes first, then GRPO on the metric itse
     is right, where the release gives 0. Group size and KL penalty were not found: those here are ours. The environment
     is a store of numbers and one action.
 Left out: The text games' sum of partial rewards, and video.
-Acts: reward/change_f1 > 0 and warmup/nll > 0 with taught=4, steps=1
+Acts: reward/change_f1 > 0 and warmup/nll > 0 with warmup_steps=4, steps=1
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strop.environments.bundled.next_state import NextState, items_in
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Reward
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
@@ -76,11 +76,11 @@ def overlap(predicted: Set[str], true: Set[str]) -> float:
 def rlvr_world(
     setting: Setting = Setting(env="next_state:3"),
     form: str = "f1",  # f1 of the changes, or exact
-    taught: int = 20,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(20),  # supervised warm-up steps before RL
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """The reward is the metric by which world models are compared."""
     run = setting.run("rlvr_world", GroupStandard(), (Clip(), Kl("k3", kl)))
-    run.warmup = shown(setting, "rlvr_world", taught)
+    run.warmup = shown(setting, "rlvr_world", warmup_steps)
     run.rewards = (ChangeF1(form), Earned(weight=0.0))
     return run

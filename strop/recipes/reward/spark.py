@@ -8,7 +8,7 @@ Reading: As released: 8 rollouts, a KL penalty of 0.001, from each group one que
     as any is queued, checked like any other task and trained with the same loss. Held-out accuracy is measured on all
     three kinds. The bundled model was never asked to judge, so a short supervised warm-up comes first.
 Left out: Many wordings of each question, and images.
-Acts: written_share > 0 and judged_share > 0 with taught=4
+Acts: written_share > 0 and judged_share > 0 with warmup_steps=4
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from strop.environments.judging.verdict_questions import Judged
 from strop.errors import ConfigurationError
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
@@ -173,12 +173,12 @@ def spark(
     judged: int = 4,  # questions about answers generated per step
     reflected: int = 4,  # reflections generated per step
     pointwise: float = 0.3,  # probability that a mixed group's question is about one answer, not two
-    taught: int = 12,  # supervised warm-up steps before RL, on all kinds of questions
+    warmup_steps: int = BundledOnly(12),  # supervised warm-up steps before RL, on all kinds of questions
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """The verifier labels every rollout, so judging is trained without further labels."""
     run = setting.run("spark", GroupStandard(), (Clip(), Kl("k3", kl)))
-    run.warmup, tried = shown(setting, "spark", taught), run.envs
+    run.warmup, tried = shown(setting, "spark", warmup_steps), run.envs
     wrap_envs(run, lambda env: (env, Judged(env), Choice(env, 2)))
     run.sampler = WithWritten(Uniform(tried), share=0.5)
     run.task_generator = Recycled(tried, judged, reflected, pointwise)

@@ -9,7 +9,7 @@ Reading: Reward 1 if the best completion's score is strictly the highest, else -
     judged. Completions to compare are worked solutions and mistakes that rules make. `spct_votes` samples such a judge
     several times.
 Left out: Answers with a hint about which completion is best in the second stage.
-Acts: reward/graded_answer > -1 and warmup/kept_share < 1 with taught=3, rejected=1
+Acts: reward/graded_answer > -1 and warmup/kept_share < 1 with warmup_steps=3, rejected=1
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_relative import GroupStandard
@@ -37,13 +37,13 @@ _SAMPLES = 3  # answers per question, of which right ones are imitated
 def spct(
     setting: Setting = Setting(env="arithmetic:3", group_size=4),
     completions: int = 2,  # completions that a question shows
-    taught: int = 12,  # supervised warm-up steps before RL
+    warmup_steps: int = BundledOnly(12),  # supervised warm-up steps before RL
     rejected: int = 4,  # rejection-sampling steps (imitation of right answers) before RL
     kl: float = 0.08,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Rejection sampling, then RL with a rule-based reward; only the scores count, not the critique's text."""
     run = setting.run("spct", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    run.warmup = shown(setting, "spct", taught)
+    run.warmup = shown(setting, "spct", warmup_steps)
     if rejected:
         cold = replace(setting, steps=rejected, group_size=_SAMPLES, heldout_every=0)
         start = cold.run("spct", Constant(), (Likelihood(),), gates=(ZeroVariance(), Successes()))

@@ -22,7 +22,8 @@ import numpy as np
 from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.support.task_pool import Pool
-from strop.environments.format.hints import hinted, without_hints
+from strop.environments.format.hints import hinted
+from strop.environments.needs import SOLUTIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Player, Sampler, Strategy
@@ -130,8 +131,9 @@ class Reformulated(Strategy):
         accepted = [a for a, score in zip(made, scores, strict=True) if score and is_right(score, self.right)]
         return [play.retold(rollout, rollout.task.messages) for rollout in accepted]
 
-    def problems(self, run: Run) -> list[str]:
-        return [] if self.answer_alone else without_hints(self.envs)
+    @property
+    def env_needs(self) -> tuple[EnvNeed, ...]:
+        return () if self.answer_alone else (SOLUTIONS,)
 
     def _shown(self, task: Task) -> tuple[Message, ...]:
         if not self.answer_alone:

@@ -8,7 +8,7 @@ Reading: The three stages are consecutive GRPO runs with groups of 4, here one r
     neither kind of question, so a short supervised run on demonstrations comes before; the paper's model needs none.
     Rejection sampling keeps what the environment scores as right, where the paper asks a judge.
 Left out: Images, overlap of bounding boxes as a reward, and a format reward, which no environment here has.
-Acts: warmup/stage > 0 and kept_share < 1 with taught=4, improved=2
+Acts: warmup/stage > 0 and kept_share < 1 with warmup_steps=4, improved=2
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strop.environments.judging.verdict_questions import Judged
 from strop.filter.gates.successes_only import Successes
 from strop.filter.rewards.from_environment import Checked
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_relative import GroupStandard
@@ -34,13 +34,13 @@ from strop.training.reductions.means import SequenceMean
 
 def curr_reft(
     setting: Setting = Setting(group_size=4, steps=150),
-    taught: int = 12,  # steps of supervised training first, on all three kinds, or the open one is forgotten
+    warmup_steps: int = BundledOnly(12),  # supervised steps before RL, on all three kinds of tasks
     improved: int = 20,  # steps of imitation of right completions last
     kl: float = 0.04,  # weight of the KL penalty to the reference
 ) -> Run:
-    """`steps` counts the three stages together; `taught` and `improved` steps come before and after."""
+    """`steps` counts the three stages together; `warmup_steps` and `improved` steps come before and after."""
     curriculum = setting.run("curr_reft", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
-    curriculum.warmup = shown(setting, "curr_reft", taught)
+    curriculum.warmup = shown(setting, "curr_reft", warmup_steps)
     last = replace(setting, steps=improved)
     run = last.run("curr_reft", Constant(), (Likelihood(),), gates=(Successes(),), reduction=SequenceMean())
     run.warmup = curriculum

@@ -23,7 +23,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.data.hf_dataset import json_rows
 from strop.environments.data.lookup import env_of
-from strop.environments.format.hints import without_hints
+from strop.environments.needs import SOLUTIONS, EnvNeed
 from strop.errors import ConfigurationError, DataError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
@@ -77,10 +77,12 @@ class ScoreRange(Sampler):
         assert isinstance(env, Hints)
         return float(len(env.hint(task, _ALL).split()))
 
+    @property
+    def env_needs(self) -> tuple[EnvNeed, ...]:
+        return () if self.scores else (SOLUTIONS,)
+
     def problems(self, run: Run) -> list[str]:
-        if not self.scores:
-            return without_hints(self.envs)
-        return [] if Path(self.scores).is_file() else [f"{self.scores} does not exist"]
+        return [] if not self.scores or Path(self.scores).is_file() else [f"{self.scores} does not exist"]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Metrics only: mean score of the batch, and tasks skipped so far."""

@@ -223,7 +223,7 @@ def dots_rr(
     pool: int = 128,  # tasks of each environment; they repeat
     uniform: float = 0.25,  # share of tasks sampled uniformly, the references of the next choices
     references: int = 256,  # tasks sampled last, which others are compared with
-    temperature: float = 1e-3,  # of the choice
+    choice_temperature: float = 1e-3,  # distance from the target at which a task is 1/e as likely
     every: int = 2,  # versions of the weights that a choice is for
     fresh: float = 0.5,  # share of new groups in a step; 1: no replay
 ) -> Run:
@@ -238,6 +238,6 @@ def dots_rr(
     )
     count = setting.groups_per_step * every
     sampler = NearTarget(
-        run.envs, pool, count, int(uniform * count), temperature=temperature, every=every, seed=setting.seed
+        run.envs, pool, count, int(uniform * count), temperature=choice_temperature, every=every, seed=setting.seed
     )
     return replace(run, sampler=sampler)

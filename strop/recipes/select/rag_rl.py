@@ -25,7 +25,7 @@ from strop.environments.format.think_tags import CLOSE, final_number
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
@@ -122,7 +122,7 @@ def rag_rl(
     shape: Shape = "min-max",  # or linear, or max: the hardest level alone
     is_shuffled: bool = False,  # control: the same levels in random order
     kl: float = 0.04,  # weight of the KL penalty to the reference
-    warmup_steps: int = 6,  # of supervised training first
+    warmup_steps: int = BundledOnly(6),  # of supervised training first
 ) -> Run:
     """Environments from easy to hard; the schedule ends with the last batch of the last step."""
     run = setting.run("rag_rl", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())

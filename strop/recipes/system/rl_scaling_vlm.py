@@ -13,7 +13,7 @@ Reading: The script's setting: reward 1 for a right answer, 1 for one closed cha
     demonstrations with "wait" before one of their steps come first. Use `strop compare` for several seeds.
 Left out: Images, and the frozen vision tower.
 Acts: reflecting > 0 and reward/whole_or_less > 0 and reference_kl != 0 and clipped_share > 0
-    and warmup/nll > 0 with taught=8
+    and warmup/nll > 0 with warmup_steps=8
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from strop.filter.reward_values import plain_scores
 from strop.filter.rewards.format import Formatted
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Reward
 from strop.run import Run
 from strop.success import is_right, paid
@@ -158,13 +158,13 @@ def rl_scaling_vlm(
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     minibatches: int = 4,  # optimizer steps per training batch
-    taught: int = 4,  # supervised steps on demonstrations with reflection before RL
+    warmup_steps: int = BundledOnly(4),  # supervised steps on demonstrations with reflection before RL
 ) -> Run:
     """Rewards for correctness, format and completeness; reflection is a metric."""
     run = setting.run("rl_scaling_vlm", TokenReturns(kl=0.0), (Clip(clip, clip), Kl("k3", kl)), minibatches=minibatches)
     (judged,) = run.rewards
     parts = (judged, Formatted(weight=layout), ForeignScript(-foreign))
     run.rewards = (WholeOrLess(parts, instead, least), replace(judged, weight=0.0), Reflects())  # type: ignore[type-var]
-    if (examples := shown(setting, "rl_scaling_vlm", taught)) is not None:
+    if (examples := shown(setting, "rl_scaling_vlm", warmup_steps)) is not None:
         run.warmup = replace(examples, agent=DemonstrateReflection(examples.agent, "wait "))
     return run

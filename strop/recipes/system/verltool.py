@@ -22,7 +22,7 @@ from strop.environments.tools.toolbox import Toolbox
 from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.setting import Setting
-from strop.recipes.warmup import shown
+from strop.recipes.warmup import BundledOnly, shown
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
@@ -33,7 +33,7 @@ def verltool(
     turns: int = 10,  # maximum number of turns of a rollout
     longest: int = 512,  # maximum characters of a tool result
     seconds: float = 10.0,  # time limit of a tool call, after which the rollout fails
-    warmup_steps: int = 8,  # supervised steps on demonstrations before RL
+    warmup_steps: int = BundledOnly(8),  # supervised steps on demonstrations before RL
 ) -> Run:
     """GRPO on the tasks of any environment, with a calculator."""
     run = setting.run("verltool", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))

@@ -127,7 +127,7 @@ def test_the_recipes() -> None:
         start is not None and start.gates[0] == ZeroVariance() and start.budget.size == 3 and start.warmup is not None
     )
     assert {env for each in (run, start, start.warmup) for env in each.envs} == {ENV}
-    assert spct(taught=0, rejected=0).warmup is None and spct(taught=1, rejected=0).warmup is not None
+    assert spct(warmup_steps=0, rejected=0).warmup is None and spct(warmup_steps=1, rejected=0).warmup is not None
     voted, measured = spct_votes(meta=".").rewards
     assert isinstance(voted, ShuffledVotes) and voted.meta is not None and measured.weight == 0
     with pytest.raises(ConfigurationError, match="got 5 and 4"):

@@ -111,7 +111,7 @@ def test_the_better_completion_stands_in_either_place_and_its_label_is_right(kin
 
 def test_stages() -> None:
     """Demonstrations of all kinds, then texts alone, then captions with a quarter of texts."""
-    run = msrl(Setting(env="arithmetic:1+arithmetic:3"), taught=3, textual=5, replayed=0.25)
+    run = msrl(Setting(env="arithmetic:1+arithmetic:3"), warmup_steps=3, textual=5, replayed=0.25)
     first = run.warmup
     assert first is not None and first.warmup is not None and first.warmup.warmup is None
     kinds = [[(env.kind, env.level) for env in each.envs] for each in (first.warmup, first, run)]  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ def test_stages() -> None:
     assert (first.rewards[0], run.rewards[0]) == (TaggedVerdict(0.2, 0.0), TaggedVerdict(0.2, 0.2))
     assert isinstance(run.sampler, Mixture) and sum(run.sampler.weights) == pytest.approx(2)
     assert run.sampler.weights[:5] == run.sampler.weights[5:] == (0.25, *[0.75 / 4] * 4)
-    assert msrl(taught=0, textual=0).warmup is None
+    assert msrl(warmup_steps=0, textual=0).warmup is None
 
 
 def test_what_is_refused() -> None:

@@ -78,4 +78,4 @@ def test_what_cannot_work_is_refused() -> None:
         SearchEffort(price=-1, least=1)
     with pytest.raises(ConfigurationError, match="no form 'lenght'"):
         rlsp(Setting(), form="lenght")
-    assert rlsp(Setting(), taught=0).warmup is None
+    assert rlsp(Setting(), warmup_steps=0).warmup is None

@@ -63,7 +63,7 @@ def test_what_cannot_work_is_refused() -> None:
         ChangeF1("f2")
     with pytest.raises(ConfigurationError, match="levels 1 to 6, got 7"):
         NextState(7)
-    assert rlvr_world(Setting(env="next_state:1"), taught=0).warmup is None
+    assert rlvr_world(Setting(env="next_state:1"), warmup_steps=0).warmup is None
     assert rlvr_world(form="exact").rewards[0] == ChangeF1("exact")
 
 

@@ -10,6 +10,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.needs import SOLUTIONS, unmet
 from strop.errors import ConfigurationError, DataError
 from strop.recipes.select.dereason import ScoreRange
 from strop.roles import Environment
@@ -72,7 +73,5 @@ def test_refuses_what_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="none of 1000 tasks in a row has a score from 9"):
         draws(where(low=9.0), 1)
     assert where().problems(make_run()) == []
-    assert where((KeyValue(2),)).problems(make_run()) == [
-        "environment keyvalue gives no hints: it has no method hint(task, steps)"
-    ]
+    assert unmet(where((KeyValue(2),)).env_needs, (KeyValue(2),)) == [SOLUTIONS.unmet((KeyValue(2),))[0]]
     assert where(scores=str(tmp_path / "none")).problems(make_run()) == [f"{tmp_path / 'none'} does not exist"]
