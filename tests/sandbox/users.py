@@ -25,7 +25,14 @@ from strop.sandbox.python.python_pool import PythonSandbox
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
-_COPIED = ("strop/__init__.py", "strop/errors.py", "strop/sandbox", "tests/__init__.py", "tests/sandbox")
+_COPIED = (
+    "strop/__init__.py",
+    "strop/errors.py",
+    "strop/sandbox",
+    "strop/workers",
+    "tests/__init__.py",
+    "tests/sandbox",
+)
 
 
 @cache
