@@ -201,7 +201,7 @@ def test_the_command_says_what_each_family_earned(capsys: pytest.CaptureFixture[
     assert run([f"{HACKABLE}:holds"], envs=["arithmetic:3"]) == 1
     told = capsys.readouterr().out
     assert "arithmetic:3: a right answer earns 1, a wrong one 0; 2 of 22 hostile completions are rewarded like" in told
-    assert "every answer" in told and "paid as right, every answer: '" in told
+    assert "every answer" in told and "rewarded as right, every answer: '" in told
     assert run(["grpo", "env=arithmetic:2"], as_json=True) == 0
     plain = json.loads(capsys.readouterr().out)
     assert plain["ratio"] == 0.0 and plain["envs"]["arithmetic:2"]["families"]["code"]["completions"] == 2
