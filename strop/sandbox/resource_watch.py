@@ -44,26 +44,33 @@ class Overseer:
     _told: bytes = field(default=b"", init=False)
     _is_over: threading.Event = field(default_factory=threading.Event, init=False)
 
+    _beginning: threading.Lock = field(default_factory=threading.Lock, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         _alarm(os.getpid()).ring(self)
 
     def begin(self) -> None:
-        """Watch from now on."""
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError as error:  # there may be no more threads
-            self._thread, self._why = None, str(error)
-            self.kill()
+        """Watch from now on, unless nothing of the sandbox is left."""
+        with self._beginning:
+            if self._is_over.is_set():
+                return
+            thread = threading.Thread(target=self._watch, daemon=True)
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError as error:  # there may be no more threads
+                self._why = str(error)
+                self.kill()
 
     def release(self) -> None:
         """Nothing of the sandbox is left."""
         self._is_over.set()
         _alarm(os.getpid()).forget(self)
-        if self._thread is not None:
-            self._thread.join()
+        with self._beginning:
+            thread = self._thread
+        if thread is not None:
+            thread.join()
         self._told += os.read(self.status, _CHUNK)
         os.close(self.status)
 
@@ -132,6 +139,10 @@ class _Alarm:
             self._due.pop(overseer, None)
 
     def _run(self) -> None:
+        while True:
+            self._next().begin()  # with no lock held: a thread may take its time to start
+
+    def _next(self) -> Overseer:
         with self._changed:
             while True:
                 overseer, due = next(iter(self._due.items()), (None, 0.0))
@@ -141,7 +152,7 @@ class _Alarm:
                     self._changed.wait(left)
                 else:
                     del self._due[overseer]
-                    overseer.begin()
+                    return overseer
 
 
 @cache
