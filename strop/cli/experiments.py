@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from strop.cli.app import PASS_ON, AsJson, Debug, Runs, Seed, app
+from strop.cli.app import PASS_ON, AsJson, Debug, Runs, Seed, Trust, app
 
 
 @app.command()
@@ -106,6 +106,7 @@ def attack_reward(
     seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="Time limit per completion.")] = 5.0,
     report: Annotated[bool, typer.Option("--report", help="Run all checks; write a page and a JSON file.")] = False,
     out: Annotated[Path, typer.Option("--out", help="With --report: output folder.")] = Path("certificates"),
+    trust: Trust = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -113,5 +114,5 @@ def attack_reward(
     from strop.cli.commands.attack import attack, certify
 
     if report:
-        raise typer.Exit(certify(words, env or (), (completions, seed, seconds), out))
-    raise typer.Exit(attack(words, env or (), completions, seed, seconds, as_json))
+        raise typer.Exit(certify(words, env or (), (completions, seed, seconds), out, trust))
+    raise typer.Exit(attack(words, env or (), completions, seed, seconds, as_json, trust))

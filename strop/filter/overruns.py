@@ -7,6 +7,7 @@ the least that the reward gave wrong completions of this task and siblings. Othe
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +25,7 @@ FAST_SHARE = 0.25  # of the deadline, within which a completion is scored that s
 _CONTROL_SHARE = 0.5  # of the deadline: a scorer that is slow with everything is not cleared by a hair
 
 Asked = Callable[[Rollout, float], Awaitable[Score]]
+AskedTogether = Callable[[Sequence[Rollout], float], Awaitable[list[Score]]]
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,7 @@ async def cleared(
     usual = known.turns if known else said(suspect.task.answer or _WRONG[1])
     scores = list[Score]()
     for turns in (usual, *map(said, _WRONG)):
-        control = replace(suspect, id="control", turns=turns, rewards={}, facts={})
-        scores.append(score := await ask(control, seconds * _CONTROL_SHARE))
+        scores.append(score := await ask(_control(suspect, turns), seconds * _CONTROL_SHARE))
         if isinstance(score, Fault) and (score.is_spent or score.is_death):
             return Fault(f"a control completion fails as well: {score.text}", is_whole=True)
     again = await ask(suspect, seconds)
@@ -56,6 +57,39 @@ async def cleared(
     if not wrong:
         return Fault(f"{again.text}, and no wrong completion was scored", is_whole=True)
     return Overrun(f"{again.text}, twice, where controls were scored: it counts as wrong", min([*wrong, *siblings]))
+
+
+async def cleared_siblings(
+    ask: AskedTogether, siblings: Sequence[Rollout], faults: Sequence[Score], seconds: float
+) -> list[Score | Overrun]:
+    """The same for a reward that compares siblings: each is tried among controls, in place of all others.
+
+    Those that exhaust it there are left out, a control in the place of each, and the others compared.
+    """
+    controls = [_control(rollout, said(_WRONG[1]), f"control/{n}") for n, rollout in enumerate(siblings)]
+
+    async def is_spent(number: int) -> bool:
+        tried = [*controls[:number], siblings[number], *controls[number + 1 :]]
+        return _is_spent(await ask(tried, seconds))
+
+    if any(isinstance(score, Fault) for score in await ask(controls, seconds * _CONTROL_SHARE)):
+        return [*faults]
+    guilty = await asyncio.gather(*map(is_spent, range(len(siblings))))
+    left = [controls[n] if bad else siblings[n] for n, bad in enumerate(guilty)]
+    scores = await ask(left, seconds)
+    if any(isinstance(score, Fault) for score in scores):
+        return [*scores]
+    worth = min(total(score) for score in scores if not isinstance(score, Fault))
+    text = "ran out of time, memory or stack, again among controls: it counts as wrong"
+    return [Overrun(text, worth) if bad else score for bad, score in zip(guilty, scores, strict=True)]
+
+
+def _control(suspect: Rollout, turns: tuple[Turn, ...], name: str = "control") -> Rollout:
+    return replace(suspect, id=name, turns=turns, rewards={}, facts={})
+
+
+def _is_spent(scores: Sequence[Score]) -> bool:
+    return any(isinstance(score, Fault) and score.is_spent for score in scores)
 
 
 class Book(Protocol):

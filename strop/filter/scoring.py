@@ -17,7 +17,7 @@ from itertools import count
 
 from strop.capabilities import inside
 from strop.errors import RewardError
-from strop.filter.overruns import FAST_SHARE, Overrun, Overruns, cleared, is_overrun, total
+from strop.filter.overruns import FAST_SHARE, Overrun, Overruns, cleared, cleared_siblings, is_overrun, total
 from strop.filter.paid_text import Paid
 from strop.filter.reward_values import Fault, Score, scored
 from strop.filter.span_rewards import Places, misplaced, pay
@@ -105,9 +105,17 @@ class Scorer:
         return pay(rollout, name, self._rewards[name].weight, score, self.places)
 
     async def _scores(self, name: str, group: Group) -> list[Score | Overrun]:
-        """One of each rollout; an overrun on record is not asked about again."""
-        if name not in self._foreign or name in self._relative:
-            return [*await self._singled_out(name, group)]
+        """One of each rollout; an overrun on record is not asked about again.
+
+        Rewards that wait in this process, for judges, have no control at their deadline: a judge that is late is at
+        fault, since it is asked about no more text than it takes.
+        """
+        if name in self._relative:
+            return await self._compared(name, group)
+        if name not in self._foreign:
+            here = await self._singled_out(name, group)
+            known = [total(score) for score in here if not isinstance(score, Fault)]
+            return [await self._judged(name, *each, known) for each in zip(group.rollouts, here, strict=True)]
         recorded = [self.overruns.known(name, rollout) for rollout in group.rollouts]
         left = [rollout for rollout, known in zip(group.rollouts, recorded, strict=True) if known is None]
         begun = time.monotonic()
@@ -128,14 +136,31 @@ class Scorer:
         fresh = iter([True])
 
         async def ask(each: Rollout, seconds: float) -> Score:
+            alone = Group(0, each.task, [each])
+            if name not in self._foreign:
+                return (await scored(self._rewards[name], alone, seconds))[0]
             async with self._pool.lend(is_fresh=next(fresh, False)) as worker:
-                alone = Group(0, each.task, [each])
                 return (await worker.ask(self._foreign.index(name), alone, seconds))[0]
 
         found = await cleared(ask, rollout, self._known.get(name), siblings, self._seconds)
         if isinstance(found, Overrun):
             self.overruns.keep(name, rollout, found)
         return found
+
+    async def _compared(self, name: str, group: Group) -> list[Score | Overrun]:
+        """The scores of siblings that are compared; where they exhaust the reward, each is tried beside controls."""
+        scores = await self._singled_out(name, group)
+        if not any(isinstance(score, Fault) and score.is_spent for score in scores):
+            return [*scores]
+
+        async def ask(rollouts: Sequence[Rollout], seconds: float) -> list[Score]:
+            beside = replace(group, rollouts=[*rollouts])
+            if name not in self._foreign:
+                return await scored(self._rewards[name], beside, seconds)
+            async with self._pool.lend() as worker:
+                return await worker.ask(self._foreign.index(name), beside, seconds)
+
+        return await cleared_siblings(ask, group.rollouts, scores, self._seconds)
 
     async def _singled_out(self, name: str, group: Group) -> list[Score]:
         """The scores of a group; where a whole call failed, each rollout is asked about alone."""

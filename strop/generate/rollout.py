@@ -8,18 +8,22 @@ a bug) stops the run, and a cancelled rollout stays cancelled.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from strop.backends import Stop
+from strop.capabilities import inside
 from strop.environments.format.demonstrations import demonstrating
+from strop.environments.isolation.client import EndsHung
 from strop.environments.wrappers.versioned import episode_at
 from strop.errors import StropError
 from strop.generate.conversation import Talk
 from strop.generate.guarded_episode import GuardedEpisode, Phase
 from strop.generate.rollout_limits import Paused
+from strop.generate.step_trial import Ask, Spent, StepTrial, Unanswered
 from strop.observe.metrics.stage_tracker import Stages
 from strop.roles import Agent, Environment, Episode
 from strop.types import Message, Observation, Origin, Outcome, Rollout, Start, Task
@@ -34,12 +38,19 @@ _LONGEST_ERROR = 500
 class EnvironmentFailed(Exception):  # noqa: N818 (an event, never shown as an error)
     """Failure of an environment; the cause is its exception."""
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether time, memory or stack ran out."""
+        cause = self.__cause__
+        return isinstance(cause, TimeoutError) or (isinstance(cause, NoAnswer) and cause.is_spent)
+
 
 @dataclass
 class Guarded:
     """Guard of one episode: attributes exceptions to the environment and enforces a deadline of `seconds` per call.
 
-    After `done` no step is accepted, so the reward is final.
+    After `done` no step is accepted, so the reward is final. With a trial, completions that exhaust the environment
+    are not its failure: they end the episode, and count as wrong.
     """
 
     inner: Episode
@@ -48,6 +59,10 @@ class Guarded:
     stages: Stages = field(default_factory=Stages)
     is_open: bool = False  # the environment's last answer did not end the episode
     episode: GuardedEpisode = field(default_factory=GuardedEpisode)
+    trial: Callable[[], StepTrial | None] = lambda: None  # where steps can be tried again
+    overrun: str = field(default="", init=False)  # what the completions exhausted
+    _said: list[Message] = field(default_factory=list, init=False)
+    _seen: list[Observation] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._name = f"rollout {self.rollout}"
@@ -58,10 +73,25 @@ class Guarded:
 
     async def step(self, completion: Message) -> Observation:
         with self.episode.answering(Phase.OPEN):
-            observation = await self._guard(self.inner.step, completion)
+            observation = await self._answered(completion)
         self.is_open = not observation.done
         if observation.done:
             self.episode.end()
+        return observation
+
+    async def _answered(self, completion: Message) -> Observation:
+        self._said.append(completion)
+        try:
+            observation = await self._guard(self.inner.step, completion)
+        except EnvironmentFailed as failure:
+            trial = self.trial() if failure.is_spent else None
+            if trial is None or (found := await trial.judged(self._said, self._seen)) is None:
+                raise
+            if isinstance(found, Observation):
+                return found
+            self.overrun = f"{failure}, twice, where other completions were answered: it counts as wrong"
+            return Observation(done=True, reward=found.worth)
+        self._seen.append(observation)
         return observation
 
     async def close(self) -> None:
@@ -145,13 +175,18 @@ async def play(
 ) -> Rollout:
     """One rollout; a failure or timeout of the environment yields FAILED with the turns so far.
 
+    A completion that alone brings its environment to the deadline ends the rollout, and counts as wrong.
+
     A paused rollout yields PRUNED and can be continued from its turns.
     """
     start, task, paid, error = dialogue.start, dialogue.task, tuple[float, ...](), ""
     try:
-        episode = Guarded(_build(env, start), start.id, seconds, stages or Stages())
+        stages = stages or Stages()
+        trial = partial(_trial, env, start, task, seconds, stages)
+        episode = Guarded(_build(env, start), start.id, seconds, stages, trial=trial)
         paid = await _rollout(agent, task, dialogue, episode)
         outcome = _outcome(dialogue, episode)
+        error = f"environment {env.name}: {episode.overrun}" if episode.overrun else ""
     except Paused:
         outcome = Outcome.PRUNED
     except EnvironmentFailed as failure:
@@ -162,6 +197,32 @@ async def play(
     if dialogue.spelled:
         rollout.facts[CONTROL_TEXT] = float(dialogue.spelled)
     return rollout
+
+
+def _trial(env: Environment, start: Start, task: Task, seconds: float, stages: Stages) -> StepTrial | None:
+    """None where an episode that hangs cannot be ended, so that others could not be asked either."""
+    bounds = [each.seconds for each in inside(env, EndsHung)]
+    return StepTrial(partial(_fresh, env, start, task, seconds, stages), min(seconds, *bounds)) if bounds else None
+
+
+@asynccontextmanager
+async def _fresh(env: Environment, start: Start, task: Task, seconds: float, stages: Stages) -> AsyncIterator[Ask]:
+    """Another episode of this task, for a trial."""
+    guarded = Guarded(_build(env, start), start.id, seconds, stages)
+
+    async def ask(message: Message, seconds: float) -> Observation:
+        guarded.seconds = seconds
+        return await guarded.step(message)
+
+    try:
+        await guarded.reset(task)
+        yield ask
+    except EnvironmentFailed as failure:
+        raise (Spent if failure.is_spent else Unanswered)(str(failure)) from failure
+    finally:
+        guarded.seconds = seconds
+        with suppress(EnvironmentFailed):
+            await guarded.close()
 
 
 def _build(env: Environment, start: Start) -> Episode:

@@ -18,14 +18,15 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from strop.errors import ConfigurationError
 from strop.sandbox.execution import MOST_PROCESSES, USUAL, Allowance, Ending, Ran
 from strop.sandbox.kernel_isolation import cgroup, seccomp
 from strop.sandbox.kernel_isolation.libc import libc
-from strop.sandbox.kill_tree import ended
+from strop.sandbox.kernel_isolation.unprivileged_user import strangers
+from strop.sandbox.kill_tree import ended, kill
 from strop.sandbox.layout import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, BubbleStage
 from strop.sandbox.resource_watch import Overseer
 from strop.sandbox.watched_process import limit, watched
@@ -82,14 +83,18 @@ class Bubble:
     environment: tuple[tuple[str, str], ...] = ()
 
     async def run(self, command: Sequence[str], stdin: str = "", allowance: Allowance = USUAL, folder: str = "") -> Ran:
-        if (program := shutil.which("bwrap")) is None:
+        if (program := _program(os.environ.get("PATH", os.defpath))) is None:
             raise ConfigurationError("shells run in bubblewrap alone, and there is no program bwrap: install it")
         try:
             lent = LentFolder(folder) if folder else None
         except OSError as error:
             return Ran(Ending.SETUP, stderr=f"{folder} cannot be lent: {error}")
+        try:
+            users = strangers()
+        except OSError as error:
+            return Ran(Ending.SETUP, stderr=str(error))
         group = cgroup.made(cgroup.limits(allowance.memory, 2 * MOST_PROCESSES))
-        stage = BubbleStage(allowance.memory, self.seen, lent, group)
+        stage = BubbleStage(allowance.memory, self.seen, lent, group, users)
         try:
             ran = await _run((program, *self._sandbox(stage)), command, stdin, allowance, stage)
             return replace(ran, ending=Ending.MEMORY) if group is not None and group.is_full() else ran
@@ -108,6 +113,12 @@ class Bubble:
         for path in self.seen:
             found += ["--ro-bind", stage.shown(path), path]
         return [*found, *(each for path in ("/dev", "/proc", "/") for each in ("--remount-ro", path)), "--chdir", HOME]
+
+
+@cache
+def _program(path: str) -> str | None:
+    """Where bubblewrap is, looked for once."""
+    return shutil.which("bwrap", path=path)
 
 
 @cache
@@ -140,7 +151,7 @@ async def _run(
         if isinstance(error, (OSError, subprocess.SubprocessError)):
             return Ran(Ending.SETUP, stderr=why)
         raise
-    overseer = Overseer(status, allowance.memory, stage.lent)
+    overseer = Overseer(status, allowance.memory, stage.lent, partial(kill, process))
     try:
         ran = await watched(process, stdin.encode(), allowance, begun)
     finally:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strop.sandbox.kernel_isolation.cgroup import Cgroup
-from strop.sandbox.kernel_isolation.mounts import mount_memory, opened, own_mounts, show
-from strop.sandbox.kernel_isolation.unprivileged_user import become, forget_keys, stranger
+from strop.sandbox.kernel_isolation.mounts import detach, mount_memory, opened, own_mounts, show
+from strop.sandbox.kernel_isolation.unprivileged_user import become, forget_keys, stranger_of
 from strop.sandbox.writable_folder import LentFolder
 
 PLACE = "/sys"  # is everywhere, needed by nobody, and hidden for whoever enters the stage
@@ -30,6 +30,7 @@ class BubbleStage:
     seen: tuple[str, ...] = ()
     lent: LentFolder | None = None
     group: Cgroup | None = None
+    users: range = range(0)  # as one of whom root enters it
 
     def shown(self, path: str) -> str:
         """Where a path that may be seen is found on the stage."""
@@ -39,21 +40,23 @@ class BubbleStage:
         """For good, with no keys and, if root, as a stranger."""
         if self.group is not None:
             self.group.join()
-        user = stranger()
+        user = stranger_of(self.users)
         if user is not None and self.lent is not None:
             self.lent.give(user)
         own_mounts()
         shown = {self.shown(path): opened(path) for path in self.seen}
         if self.lent is not None:
             shown[FOLDER] = opened(self.lent.path)
+        if not any(Path(path).is_relative_to(PLACE) for path in self.seen):
+            detach(PLACE)
         mount_memory(PLACE, self.memory)
         for place, handle in shown.items():
             show(handle, place)
             os.close(handle)
-        Path(EMPTY).mkdir()
+        os.mkdir(EMPTY)  # noqa: PTH102 (after a fork each object touched is a page copied)
         os.close(os.open(NOTHING, os.O_CREAT | os.O_WRONLY, 0o444))
         for name in MEMORY:
-            Path(PLACE, name).mkdir(0o700)
+            os.mkdir(f"{PLACE}/{name}", 0o700)  # noqa: PTH102
             if user is not None:
                 os.chown(f"{PLACE}/{name}", user, user)
         if user is not None:

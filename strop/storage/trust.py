@@ -68,8 +68,8 @@ def refusal(recipe: Path) -> str:
     runs = "".join(f"\n  {each}" for each in named_code(recipe))
     return (
         f"{recipe} {why} another user or machine (the key of this one is {_place()}). It is code, and would be "
-        f"executed with your rights:{runs}\nRead it, then trust it, which is remembered: --trust with train, eval or "
-        "replay; strop.resume(RUN, trust=True) in Python"
+        f"executed with your rights:{runs}\nRead it, then trust it, which is remembered: --trust with train, eval, "
+        "replay or attack; strop.resume(RUN, trust=True) in Python"
     )
 
 

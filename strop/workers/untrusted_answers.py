@@ -14,9 +14,13 @@ _SHOWN = 80
 class NoAnswer(Exception):  # noqa: N818 (it says what happened)
     """The process hung, died, raised or answered with something else."""
 
+    is_spent = False  # time, memory or stack ran out: perhaps the completion's doing
+
 
 class TooLate(NoAnswer):
     """The process is alive and did not answer within its deadline."""
+
+    is_spent = True
 
 
 class Died(NoAnswer):

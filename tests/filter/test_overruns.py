@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -104,6 +104,49 @@ def test_it_earns_that_beside_right_siblings_alone_and_without_any() -> None:
     beside, alone = group_of("right", "hang"), group_of("hang")
     scored([Grades()], beside, alone, seconds=1.0)
     assert outcomes(beside) == [1.0, -1.0] and outcomes(alone) == [-1.0]
+
+
+@dataclass(frozen=True)
+class GradesHere(Grades):
+    """In the run's own process."""
+
+    is_inline: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Ranks(Grades):
+    """How many siblings are no better."""
+
+    is_relative: ClassVar[bool] = True
+    hangs_on_all: bool = False
+
+    def __call__(self, group: Group) -> list[float]:
+        if self.hangs_on_all:
+            time.sleep(300)
+        grades = super().__call__(group)
+        return [float(sum(grade >= other for other in grades)) for grade in grades]
+
+
+@pytest.mark.parametrize("said", ["memory", "stack"])
+def test_what_exhausts_a_reward_of_this_process_counts_as_wrong(said: str) -> None:
+    group = group_of("right", said, "wrong")
+    (scores,) = scored([GradesHere()], group, seconds=5.0)
+    assert outcomes(group) == [1.0, -1.0, -1.0] and (scores.overruns, scores.failed) == (1, 0)
+
+
+@pytest.mark.parametrize("said", ["hang", "memory"])
+def test_what_exhausts_a_comparison_of_siblings_counts_as_the_worst(said: str) -> None:
+    """It is left out of the comparison, and takes nobody with it."""
+    group = group_of("right", said, "wrong", "right")
+    (scores,) = scored([Ranks()], group, seconds=2.0)
+    assert outcomes(group) == [4.0, 2.0, 2.0, 4.0] and (scores.overruns, scores.failed) == (1, 0)
+    assert group.rollouts[1].error.endswith("counts as wrong")
+
+
+def test_a_comparison_that_hangs_on_all_punishes_nobody() -> None:
+    group = group_of("right", "hang")
+    (scores,) = scored([Ranks(hangs_on_all=True)], group, seconds=1.0)
+    assert [rollout.outcome for rollout in group.rollouts] == [Outcome.FAILED] * 2 and scores.overruns == 0
 
 
 def test_a_bug_that_a_completion_finds_stays_the_scorers_fault() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import strop
+from strop.cli.commands.attack import rewards_of
 from strop.cli.commands.evaluate import EvaluationRequest, evaluate_model
 from strop.cli.commands.replay import replay_run
 from strop.cli.commands.train import resume_run
@@ -32,6 +33,7 @@ _COMMANDS: dict[str, Callable[[Path], object]] = {
     "eval": lambda run: evaluate_model(_question(run), as_json=True),
     "eval of a checkpoint": lambda run: evaluate_model(_question(run / "checkpoints" / "step-1"), as_json=True),
     "train recipe.py": lambda run: find_recipe(str(run / "recipe.py")),
+    "attack recipe.py": lambda run: rewards_of(str(run / "recipe.py"), {}, []),
     "relaunch": lambda run: relaunch(run, changed_anyway=True),
     "retrain": retrain,
     "strop.resume": lambda run: strop.resume(run, quiet=True),
@@ -138,3 +140,16 @@ def test_without_a_place_for_a_key_a_run_is_made_and_says_what_going_on_needs(
     with pytest.raises(ConfigurationError, match="--trust"):
         relaunch(tmp_path / "new")
     assert relaunch(tmp_path / "new", trust=True)["is_complete"]
+
+
+def test_attack_takes_a_received_recipe_that_is_trusted(run: Path) -> None:
+    """The same switch, with the same meaning and memory, as for training."""
+    (run / "recipe.mac").unlink()
+    recipe = str(run / "recipe.py")
+    with pytest.raises(ConfigurationError, match=r"--trust with train, eval, replay or attack"):
+        rewards_of(recipe, {}, [])
+    words = [sys.executable, "-m", "strop", "attack", recipe, "--completions", "1"]
+    refused = subprocess.run(words, capture_output=True, text=True)
+    assert refused.returncode and "--trust" in refused.stdout + refused.stderr
+    done = subprocess.run([*words, "--trust"], capture_output=True, text=True)
+    assert "no exploit found" in done.stdout and is_own(Path(recipe)), done.stdout + done.stderr

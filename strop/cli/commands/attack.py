@@ -35,12 +35,18 @@ _SHOWN = 5  # findings
 
 
 def attack(
-    words: Sequence[str], envs: Sequence[str], completions: int, seed: int, seconds: float, as_json: bool
+    words: Sequence[str],
+    envs: Sequence[str],
+    completions: int,
+    seed: int,
+    seconds: float,
+    as_json: bool,
+    trust: bool = False,
 ) -> int:
     """Attack the named reward in each environment; returns 1 if a hostile completion is rewarded like a right one."""
     typed = parse_words(words)
     chosen = [env for text in envs for env in parse_envs(text, seed)]
-    attacks = rewards_of(typed.recipe, typed.overrides, chosen)
+    attacks = rewards_of(typed.recipe, typed.overrides, chosen, trust)
     # a reward that calls the policy cannot run in a worker
     outside = [(env, rewards) for env, rewards in attacks if not inside(rewards, Meets)]
     found = [asyncio.run(attacked(rewards, env, completions, seed, seconds)) for env, rewards in outside]
@@ -61,21 +67,26 @@ async def _injections(attacks: Sequence[tuple[Environment, tuple[Reward, ...]]],
     return [await injected(rewards, env, seed) for env, rewards in attacks]
 
 
-def certify(words: Sequence[str], envs: Sequence[str], how: tuple[int, int, float], folder: Path) -> int:
+def certify(
+    words: Sequence[str], envs: Sequence[str], how: tuple[int, int, float], folder: Path, trust: bool = False
+) -> int:
     """Write one certificate per environment; `how`: number of hostile completions, seed, seconds per completion."""
     typed = parse_words(words)
     chosen = [env for text in envs for env in parse_envs(text, how[1])]
-    return write_certificates(typed.recipe, rewards_of(typed.recipe, typed.overrides, chosen), how, folder)
+    return write_certificates(typed.recipe, rewards_of(typed.recipe, typed.overrides, chosen, trust), how, folder)
 
 
 def rewards_of(
-    word: str, overrides: Mapping[str, str], envs: Sequence[Environment]
+    word: str, overrides: Mapping[str, str], envs: Sequence[Environment], trust: bool = False
 ) -> list[tuple[Environment, tuple[Reward, ...]]]:
-    """Environments with the rewards to attack: their own, a recipe's, one by class name, or FILE.py:FUNCTION."""
+    """Environments with the rewards to attack: their own, a recipe's, one by class name, or FILE.py:FUNCTION.
+
+    `trust`: a recipe.py that this user did not write may be executed.
+    """
     if _names_env(word):
         return _of_envs(word, overrides, envs)
     if word in recipe_files() or word.endswith(".py"):
-        return _of_recipe(word, overrides, envs)
+        return _of_recipe(word, overrides, envs, trust)
     chosen = list(envs) or [kind(_LEVELS.get(name, 1)) for name, kind in bundled_envs().items()]
     if ".py:" in word:
         return [(env, (PythonFunction(word),)) for env in chosen]
@@ -118,11 +129,11 @@ def _own(env: Environment) -> Reward:
 
 
 def _of_recipe(
-    word: str, overrides: Mapping[str, str], envs: Sequence[Environment]
+    word: str, overrides: Mapping[str, str], envs: Sequence[Environment], trust: bool
 ) -> list[tuple[Environment, tuple[Reward, ...]]]:
     if envs:
         raise ConfigurationError("a recipe has its own environments: use env=NAME:LEVEL instead of --env")
-    run = make_run(find_recipe(word), overrides)
+    run = make_run(find_recipe(word, trust), overrides)
     if met := inside(run.rewards, Meets):
         policy = open_policy(find_model(run.model), run.sampling)
         for each in met:

@@ -18,8 +18,18 @@ _ROLES = ("system", "user", "assistant", "tool")
 _Read = TypeVar("_Read")
 
 
+class EndsHung:
+    """Environment whose episodes run in processes that are ended when they hang, so that others can be asked after."""
+
+    seconds: float  # within which an episode answers
+
+
 class EnvironmentRaised(NoAnswer):
     """The episode raised, and its process is as well as before."""
+
+    def __init__(self, text: str, is_spent: bool) -> None:
+        super().__init__(text)
+        self.is_spent = is_spent
 
 
 async def started(env: Environment) -> Child:
@@ -51,7 +61,7 @@ async def asked(
     question = {"subject": packed(subject, f"a {type(subject).__name__}", _ITS_OWN)}
     answer = (await process.ask(head, question, seconds)).head
     if "error" in answer:
-        raise EnvironmentRaised(str(answer["error"])[:_LONGEST_ERROR])
+        raise EnvironmentRaised(str(answer["error"])[:_LONGEST_ERROR], answer.get("is_spent") is True)
     return read(answer)
 
 

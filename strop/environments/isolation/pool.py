@@ -2,7 +2,8 @@
 
 `Apart` has a process for every rollout that is under way; here a few serve all. Each episode stays in the process
 that it began in and is never reset by itself, so that no rollout goes on in another's state. One that raises fails
-alone. One that hangs or ends its process takes those that share it with it, and the next ones begin in a new process.
+alone. One that hangs or ends its process takes those that share it with it, and the next ones begin in a new process;
+a completion that is tried for that (`generate/step_trial.py`) does so once more.
 Papers: envpool
 """
 
@@ -16,7 +17,15 @@ from typing import Any, TypeVar
 
 from strop.capabilities import Closes, Learns
 from strop.environments.isolation.batched_answers import Blocks
-from strop.environments.isolation.client import EnvironmentRaised, asked, is_alone, nothing, observation, started
+from strop.environments.isolation.client import (
+    EndsHung,
+    EnvironmentRaised,
+    asked,
+    is_alone,
+    nothing,
+    observation,
+    started,
+)
 from strop.environments.wrappers.around import Around
 from strop.environments.wrappers.versioned import check_undated
 from strop.errors import ConfigurationError
@@ -30,7 +39,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
-class Pooled(Around, Closes, Learns):
+class Pooled(Around, EndsHung, Closes, Learns):
     """The same tasks and checks; `processes` serve the episodes, whose answers are handed on `batch` at a time."""
 
     inner: Environment

@@ -1,4 +1,4 @@
-"""Any environment in processes of its own: one that hangs, crashes or forks fails its rollout and nothing else.
+"""Any environment in processes of its own: one that hangs, crashes or forks concerns its rollout and nothing else.
 
 A deadline alone cannot help against an environment that blocks the event loop (`time.sleep`, a tight loop, a C
 extension) or
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from strop.environments.isolation.client import asked, demonstrated, is_alone, nothing, observation, started
+from strop.environments.isolation.client import EndsHung, asked, demonstrated, is_alone, nothing, observation, started
 from strop.environments.wrappers.versioned import check_undated
 from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
@@ -24,7 +24,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
-class Apart(Environment):
+class Apart(Environment, EndsHung):
     """The same tasks and checks; episodes answer within `seconds` or are killed."""
 
     env: Environment

@@ -68,4 +68,5 @@ def _plain(observation: Observation) -> dict[str, Any]:
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]}
+    is_spent = isinstance(error, MemoryError | RecursionError)
+    return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], "is_spent": is_spent}

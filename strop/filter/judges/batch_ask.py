@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from strop.errors import UnreadVerdictError
 from strop.roles import LLMClient
@@ -27,14 +27,15 @@ _SIGN = 24  # tokens of a code before the verdict
 
 @runtime_checkable
 class ReadsCompact(Protocol):
-    """A judge that environments may have trained, whose questions have no fences."""
+    """A judge that environments may have trained on questions without fences; no other is asked so."""
 
-    reads_compact: ClassVar[bool]
+    @property
+    def reads_compact(self) -> bool: ...
 
 
 def form_for(judge: LLMClient) -> Callable[..., str]:
-    """How a question is put to a judge that environments may have trained with the same one."""
-    return compact if isinstance(judge, ReadsCompact) else judgement
+    """How a question is put to a judge: fenced, but where an environment trained it with the same one."""
+    return compact if isinstance(judge, ReadsCompact) and judge.reads_compact else judgement
 
 
 async def verdict(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling = EXACT, key: int | None = None) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from strop.errors import LLMClientError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
@@ -16,6 +18,9 @@ from strop.types import FilePath, Message, Sampling
 if TYPE_CHECKING:
     from strop.run import Run
 
+# environments whose questions have no fences, as a recipe.py imports them; it is read here, and never executed
+_JUDGING = re.compile(r"^from strop\.environments\.judging\.(?:first_error|listwise) import ", re.MULTILINE)
+
 
 @dataclass
 class Local(LLMClient):
@@ -23,9 +28,16 @@ class Local(LLMClient):
 
     model: FilePath  # model folder
     device: str = "cpu"  # or cuda
-    reads_compact: ClassVar[bool] = True  # a judge that an environment trained knows its questions without fences
     _engine: TorchEngine | None = field(default=None, init=False, repr=False, compare=False)
     _template: Template | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def reads_compact(self) -> bool:
+        """Whether it is a checkpoint of a run whose tasks were a judge's questions: it knows them without fences."""
+        run = next(iter(Path(self.model).resolve().parents[1:2]), Path())
+        with suppress(OSError, UnicodeDecodeError):
+            return _JUDGING.search((run / "recipe.py").read_text()) is not None
+        return False
 
     def problems(self, run: Run) -> list[str]:
         if Path(self.model).is_dir():

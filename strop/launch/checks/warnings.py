@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strop.capabilities import CountsTokens, inside
+from strop.environments.code_execution import Trials
+from strop.environments.tools.python_notebook import Cells
 from strop.filter.scoring import is_inline
 from strop.launch.checks.gpu_memory_plan import said
 from strop.models.layers.block import why_slow
@@ -14,6 +16,7 @@ from strop.models.loading.model_names import BUNDLED, model_folder
 from strop.models.tokens.mask_token import fills_masks
 from strop.roles import Advantage, LLMClient, Loss, Reward, Trainer, View
 from strop.run import Run
+from strop.sandbox.kernel_isolation.confine import weakness
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.diffusion_views import Corrupted
@@ -128,6 +131,13 @@ def _uncounted(run: Run) -> list[str]:
     ]
 
 
+def _weaker_wall(run: Run) -> list[str]:
+    """Programs are held by another wall than the one that lends them files."""
+    parts: list[Trials | Cells] = [*inside(run, Trials), *inside(run, Cells)]
+    told = weakness() if any(part.isolation == "sandbox" for part in parts) else ""
+    return [told] if told else []
+
+
 _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _off_policy,
     _without_distance,
@@ -139,4 +149,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _adapters,
     said,
     _slow_path,
+    _weaker_wall,
 )

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from strop.sandbox.kernel_isolation.libc import tell, told
+
 _SWAP = "memory.swap.max"
 _COUNT = itertools.count()
 _GONE_SECONDS = 1.0  # in which the kernel lets go of those that were killed
@@ -34,7 +36,7 @@ class Cgroup:
 
     def join(self) -> None:
         """For this process and all that it starts."""
-        (self.place / "cgroup.procs").write_text("0")
+        tell(f"{self.place}/cgroup.procs", "0")
 
     def is_full(self) -> bool:
         """Whether somebody in it was killed because its memory is spent."""
@@ -80,7 +82,7 @@ def made(wanted: Mapping[str, str]) -> Cgroup | None:
 def _lent(parent: Path) -> set[str]:
     """What is limited in groups of this one."""
     with suppress(OSError):
-        return {"cgroup", *(parent / "cgroup.subtree_control").read_text().split()}
+        return {"cgroup", *told(f"{parent}/cgroup.subtree_control").split()}
     return set()
 
 

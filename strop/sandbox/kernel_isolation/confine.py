@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+import warnings
 from pathlib import Path
 
 from strop.sandbox.kernel_isolation import landlock, seccomp
@@ -37,6 +38,29 @@ def best_wall() -> Wall | None:
     if sys.platform != "linux" or not seccomp.is_known() or not Path("/proc/sys/kernel/seccomp").is_dir():
         return None
     return wall_with(landlock.version(), visible_files.problem())
+
+
+def weakness() -> str:
+    """What of the better wall this machine lacks, and what the other one means; nothing, where it is not the other."""
+    if best_wall() is not Wall.NO_FILES:
+        return ""
+    version = landlock.version()
+    lacks = (
+        f"Landlock {version or 'is absent'}, and version {_BOUNDS_TRUNCATION} is needed"
+        if version < _BOUNDS_TRUNCATION
+        else f"no mounts of one's own: {visible_files.problem()}"
+    )
+    return (
+        f"programs of the model run behind seccomp alone ({lacks}): they open no file, so that they import only "
+        "modules that are loaded already, and cannot be lent a folder"
+    )
+
+
+def wall_told() -> Wall | None:
+    """The best one; where that is the weaker, it is said."""
+    if told := weakness():
+        warnings.warn(told, stacklevel=2)
+    return best_wall()
 
 
 def wall_with(version: int, problem: str = "") -> Wall:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from strop.sandbox.kernel_isolation.libc import checked, libc
+from strop.sandbox.kernel_isolation.libc import checked, libc, tell
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _REMOUNT, _BIND, _DEEP, _PRIVATE = (1 << n for n in (0, 1, 2, 5, 12, 14, 18))
+_DETACH = 2
 _INODE = 4096  # bytes of memory for each file of a folder that is memory, so that empty ones are bounded too
 
 
@@ -18,13 +19,22 @@ def own_mounts() -> None:
     checked(libc().unshare(_NEW_MOUNTS | (_NEW_USERS if user else 0)), "a mount namespace")
     if user:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            Path("/proc/self", name).write_text(text)
+            tell(f"/proc/self/{name}", text)
     _mount("none", "/", "", _DEEP | _PRIVATE)
 
 
 def copy_mounts() -> None:
     """Those that there are, for this process alone; it has some of its own already."""
     checked(libc().unshare(_NEW_MOUNTS), "a mount namespace")
+
+
+def detach(place: str) -> None:
+    """What is mounted here and below, from this view: each mount is copied and listed again by all that follows.
+
+    Only root's are its own to detach; others stay, below what is mounted here next.
+    """
+    if os.geteuid() == 0:
+        libc().umount2(place.encode(), _DETACH)
 
 
 def mount_memory(place: str, size: int) -> None:

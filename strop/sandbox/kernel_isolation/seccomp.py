@@ -10,7 +10,8 @@ import ctypes
 import errno
 import platform
 import struct
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from strop.sandbox.kernel_isolation.libc import checked, libc
@@ -34,6 +35,7 @@ _X32 = 0x40000000
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _KILL, _FAIL, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # where they are in what the filter is shown
+_FEW = 6  # numbers that are looked for one after the other
 _RULE = struct.Struct("=HBBI")  # struct sock_filter
 _Rule = tuple[int, int, int, int]
 
@@ -67,15 +69,33 @@ def restrict(rules: bytes) -> None:
 
 
 def _filter(answers: Mapping[int, int], tested: Mapping[int, tuple[Argument, ...]], else_: int) -> bytes:
-    """Jumps are relative and short, so every test is followed by its own answer."""
+    """A tree of numbers: the kernel tries a new filter with every call that there is, and more with each call later."""
     rules: list[_Rule] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE), (_RETURN, 0, 0, _KILL)]
     rules += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
-    for number, answer in sorted(each for each in answers.items() if each[0] not in tested):
-        rules += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
-    for number, arguments in tested.items():
-        tests = [rule for argument in arguments for rule in _tests(argument)] + [(_RETURN, 0, 0, _ALLOW)]
+    rules += _tree(sorted(answers.keys() | tested.keys()), answers, tested, else_)
+    return b"".join(_RULE.pack(*rule) for rule in rules)
+
+
+def _tree(
+    numbers: Sequence[int], answers: Mapping[int, int], tested: Mapping[int, tuple[Argument, ...]], else_: int
+) -> list[_Rule]:
+    """Halves, down to a few numbers. Jumps are relative and short, so tests are followed by their own answer."""
+    if len(numbers) > _FEW:
+        middle = len(numbers) // 2
+        below, above = (_tree(half, answers, tested, else_) for half in (numbers[:middle], numbers[middle:]))
+        return [(_AT_LEAST, len(below), 0, numbers[middle]), *below, *above]
+    rules, alike = list[_Rule](), defaultdict[int, list[int]](list)
+    for number in numbers:
+        if number not in tested:
+            alike[answers[number]].append(number)
+            continue
+        tests = [rule for argument in tested[number] for rule in _tests(argument)] + [(_RETURN, 0, 0, _ALLOW)]
         rules += [(_EQUAL, 0, len(tests), number), *tests]
-    return b"".join(_RULE.pack(*rule) for rule in [*rules, (_RETURN, 0, 0, else_)])
+    for answer, same in alike.items():
+        rules += [(_EQUAL, len(same) - place, 0, number) for place, number in enumerate(same, 1)]
+        rules[-1] = (_EQUAL, 0, 1, same[-1])
+        rules.append((_RETURN, 0, 0, answer))
+    return [*rules, (_RETURN, 0, 0, else_)]
 
 
 def _tests(argument: Argument) -> list[_Rule]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from pathlib import Path
 
-from strop.sandbox.kernel_isolation.libc import checked, libc
+from strop.sandbox.kernel_isolation.libc import checked, libc, told
 
 _LAST, _SPAN = (1 << 31) - 2, 1 << 22  # of users that systemd leaves unused; as many as there may be processes
 _KEYCTL, _JOIN_SESSION_KEYRING = 250, 1
@@ -18,14 +17,24 @@ _KEYCTL, _JOIN_SESSION_KEYRING = 250, 1
 
 def stranger() -> int | None:
     """The user for this process; None, where it is not root's and stays who it is."""
+    return stranger_of(strangers())
+
+
+def stranger_of(users: range) -> int | None:
+    """That of this process among them."""
+    return users[-1 - os.getpid() % len(users)] if users else None
+
+
+def strangers() -> range:
+    """All users that strangers may be; none, where this process is not root's."""
     if os.geteuid() != 0:
-        return None
-    users = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+        return range(0)
+    users = [[int(word) for word in line.split()] for line in told("/proc/self/uid_map").splitlines()]
     first, _, count = max(users, key=lambda each: each[2])
     span, last = min(_SPAN, count // 4), min(first + count - 3, _LAST)  # the very last ones often mean: nobody
     if span < 1:
         raise OSError(errno.EPERM, "strop runs as root of a namespace that has no other users")
-    return last - os.getpid() % span
+    return range(last - span + 1, last + 1)
 
 
 def become(user: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from strop.errors import ConfigurationError
 from strop.sandbox.execution import USUAL, Allowance, Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall, best_wall
+from strop.sandbox.kernel_isolation.confine import Wall, wall_told, weakness
 from strop.sandbox.kill_tree import ended
 from strop.sandbox.python import visible_files
 from strop.sandbox.python.warm_interpreter import HEAD
@@ -35,7 +35,7 @@ class PythonSandbox:
     Nothing that it answers is to be believed: compare what was printed with what was never told in there.
     """
 
-    wall: Wall | None = field(default_factory=best_wall)  # None: the best there is here
+    wall: Wall | None = field(default_factory=wall_told)  # None: the best there is here
     at_once: int = 1
     _idle: list[Process] = field(default_factory=list, init=False, repr=False)
     _free: asyncio.Semaphore = field(init=False, repr=False)
@@ -50,6 +50,10 @@ class PythonSandbox:
         if self.wall is None:
             raise ConfigurationError(
                 "this machine has no wall that a program cannot leave: it needs Linux on x86-64 with seccomp filters"
+            )
+        if folder and self.wall is Wall.NO_FILES:
+            raise ConfigurationError(
+                f"the folder {folder} cannot be lent: {weakness() or 'this wall lets no program open a file'}"
             )
         async with self._free:
             warm = self._idle.pop() if self._idle else await self._started()

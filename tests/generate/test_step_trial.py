@@ -1,0 +1,119 @@
+"""A completion that exhausts its environment counts as wrong; an environment that hangs by itself punishes nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from strop.environments.isolation.pool import Pooled
+from strop.environments.isolation.subprocess import Apart
+from strop.environments.wrappers.around import Around
+from strop.filter.overruns import is_overrun
+from strop.filter.rewards.from_environment import Earned
+from strop.filter.scoring import Scorer
+from strop.generate.agents.chat import Chat
+from strop.generate.engines.scripted import Scripted
+from strop.generate.policy import Policy
+from strop.generate.rollout import play
+from strop.roles import Environment
+from strop.training.advantages.group_relative import GroupMean
+from strop.types import Group, Outcome, Rollout, Sampling, Start
+from tests.environments.tiring import Tiring
+from tests.filter.test_scoring import worker_processes
+from tests.tiny_models import save_pocket_like
+
+SECONDS = 1.0
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+def played(model: Path, env: Environment, words: list[str], seconds: float = 60.0) -> list[Rollout]:
+    """One rollout for each word, all together: the word is what every completion says."""
+    engine = Scripted(lambda prompt, key: words[key])
+    engine.open(model)
+
+    async def rollouts() -> list[Rollout]:
+        policy = Policy.load(model, engine, Sampling(max_tokens=16), 256)
+        starts = [Start(f"0/{key}", key) for key in range(len(words))]
+        inner = env.inner if isinstance(env, Around) and not isinstance(env, Pooled) else env
+        try:
+            talks = [policy.dialogue(env.task(0), start) for start in starts]
+            return list(await asyncio.gather(*(play(Chat(), env, talk, seconds) for talk in talks)))
+        finally:
+            assert isinstance(inner, Apart | Pooled)
+            await inner.close()
+
+    return asyncio.run(rollouts())
+
+
+@pytest.mark.parametrize("word", ["hang", "fill", "sink"])
+def test_what_exhausts_a_step_counts_as_wrong(model: Path, word: str) -> None:
+    """And is punished beside those that are right."""
+    right, wrong = rollouts = played(model, Apart(Tiring(), SECONDS), ["right", word])
+    assert [each.outcome for each in rollouts] == [Outcome.FINISHED] * 2
+    assert wrong.turn_rewards == (0.0, 0.0) and is_overrun(wrong) and not is_overrun(right)
+    assert wrong.error.startswith("environment tiring: ") and "counts as wrong" in wrong.error
+    group = Group(0, right.task, rollouts)
+    scores = asyncio.run(Scorer([Earned()])(group))
+    assert [each.reward for each in rollouts] == [1.0, 0.0] and (scores.overruns, scores.failed) == (1, 0)
+    GroupMean()([group])
+    assert wrong.advantages is not None and wrong.advantages[0] < 0
+    assert worker_processes() == []
+
+
+def test_so_does_what_lays_the_ground_for_it(model: Path) -> None:
+    """A completion that was answered, and made the environment hang with any other."""
+    (trapped,) = played(model, Apart(Tiring(), SECONDS), ["trap"])
+    assert trapped.outcome is Outcome.FINISHED and trapped.turn_rewards == (0.0, 0.0) and is_overrun(trapped)
+
+
+def test_nobody_escapes_a_loss_by_hanging(model: Path) -> None:
+    (lost,) = played(model, Apart(Tiring(wrong=-1.0), SECONDS), ["hang"])
+    assert sum(lost.turn_rewards) == -1.0
+
+
+def test_an_environment_that_pays_nothing_pays_nothing_then(model: Path) -> None:
+    (hung,) = played(model, Apart(Tiring(wrong=None), SECONDS), ["hang"])
+    assert hung.outcome is Outcome.FINISHED and hung.turn_rewards == () and is_overrun(hung)
+
+
+@pytest.mark.parametrize("tired_from", [1, 2])
+def test_an_environment_that_hangs_with_all_punishes_nobody(model: Path, tired_from: int) -> None:
+    rollouts = played(model, Apart(Tiring(tired_from=tired_from), SECONDS), ["hang", "right"])
+    assert [each.outcome for each in rollouts] == [Outcome.FAILED] * 2
+    assert all(each.error == "environment tiring: no answer within 1 s" for each in rollouts)
+    assert worker_processes() == []
+
+
+def test_a_bug_that_a_completion_finds_stays_the_environments_fault(model: Path) -> None:
+    (broken,) = played(model, Apart(Tiring(), SECONDS), ["break"])
+    assert broken.outcome is Outcome.FAILED and broken.error == "environment tiring: ValueError: a bug"
+
+
+def test_a_pause_of_the_machine_costs_nobody_its_reward(model: Path, tmp_path: Path) -> None:
+    """An environment that answers the same completions when it is asked again."""
+    env = Tiring(wrong=0.5, pauses=str(tmp_path / "paused"))
+    (paused,) = played(model, Apart(env, SECONDS), ["pause"])
+    assert (paused.outcome, paused.error) == (Outcome.FAILED, "environment tiring: no answer within 1 s")  # it goes on
+    (tmp_path / "paused").unlink()
+    once = Apart(Tiring(wrong=0.5, first=1, pauses=str(tmp_path / "paused")), SECONDS)
+    (paused,) = played(model, once, ["pause"])
+    assert (paused.outcome, paused.error, paused.turn_rewards) == (Outcome.FINISHED, "", (0.5,))
+
+
+def test_a_deadline_of_the_run_is_as_good(model: Path) -> None:
+    """It holds for the start of a process too."""
+    (hung,) = played(model, Apart(Tiring()), ["hang"], seconds=6.0)
+    assert hung.outcome is Outcome.FINISHED and is_overrun(hung)
+
+
+def test_wrappers_and_pools_change_nothing(model: Path) -> None:
+    (wrapped,) = played(model, Around(Apart(Tiring(), SECONDS)), ["hang"])
+    (pooled,) = played(model, Pooled(Tiring(), processes=1, batch=1, seconds=SECONDS), ["hang"])
+    assert is_overrun(wrapped) and is_overrun(pooled)
+    assert worker_processes() == []
