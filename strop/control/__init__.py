@@ -1,1 +1,1 @@
-"""What is tried next, how often, and how far ahead."""
+"""Control: task selection, number of rollouts per task, and how far generation runs ahead of training."""

@@ -1,4 +1,4 @@
-"""From scores to a choice: the highest, or by chance; seeded, so that a resumed run chooses the same."""
+"""Seeded selection by score, highest or proportional, so that a resumed run makes the same choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that came to nothing since the last step: which gate dropped them, and what the policy did in them."""
+"""Counts of groups dropped since the last step, by gate and by behaviour of the policy, to explain a starved run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 3  # reasons of a gate that are told
 
 @dataclass
 class Dropped:
-    """Those dropped on purpose are counted apart: they end a run only where nothing else has come for long."""
+    """Dropped groups by reason; those dropped on purpose end a run only if nothing else has come for long."""
 
     gates: dict[str, Counter[str]] = field(default_factory=dict)  # by the name of the gate, then by reason
     on_purpose: Counter[str] = field(default_factory=Counter)  # by reason, with nothing else between them

@@ -1,1 +1,1 @@
-"""What rollouts are worth: rewards, and what is kept."""
+"""Filtering: rewards of rollouts, and gates that drop groups before training."""

@@ -1,4 +1,4 @@
-"""What all gates together decide about a group."""
+"""Sequential application of all gates to a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls of a rollout, and how few have been enough."""
+"""Tool calls of a rollout, and the fewest calls of a task's successes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reward function of somebody's own is called with: by the names of its parameters, in our form or in TRL's."""
+"""Signature of a user's reward function: arguments by parameter name, in strop's form or in TRL's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Control test for a call that ran out of time, memory or stack: the completion's doing, or the scorer's.
+"""Attribution of a reward's timeout, memory or stack overflow: to the completion, or to the scorer.
 
-In a fresh worker the same reward scores known completions of the same task within half the deadline, then is asked
-about the suspect again. If no control runs out and the suspect does once more, the completion is at fault: it earns
-the least that the reward gave wrong completions of this task and siblings. Otherwise the scorer is at fault.
+In a fresh worker the same reward scores known completions of the same task within half the deadline, then the suspect
+again. If no control overruns and the suspect does so once more, the completion is at fault: it earns the lowest reward
+given to wrong completions of this task and to siblings. Otherwise the scorer is at fault.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AskedTogether = Callable[[Sequence[Rollout], float], Awaitable[list[Score]]]
 
 @dataclass(frozen=True)
 class Overrun:
-    """A completion that exhausts its scorer: what ran out, and what it earns instead, as a wrong answer does."""
+    """Completion that exhausts its scorer: the resource, and the reward it gets, that of a wrong answer."""
 
     text: str
     worth: float
@@ -93,7 +93,7 @@ def _is_spent(scores: Sequence[Score]) -> bool:
 
 
 class Book(Protocol):
-    """Texts by key, the first of each, that outlive the process."""
+    """Persistent map from keys to texts; the first text of a key stays."""
 
     def known(self, question: str) -> str | None: ...
     def keep(self, question: str, answer: str) -> str: ...
@@ -102,9 +102,9 @@ class Book(Protocol):
 
 @dataclass
 class Overruns:
-    """Record of overruns: whoever scores the same completion again, after a resume too, is told the same.
+    """Record of overruns, so that the same completion gets the same result again, also after a resume.
 
-    A clock decides what an overrun is, so nothing else could make it come out alike.
+    Overruns depend on wall-clock time, so without the record results would not be reproducible.
     """
 
     book: Book | None = None

@@ -1,4 +1,4 @@
-"""What a reward may say beside a number."""
+"""Structured result of a reward function: a total, and rewards of character spans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a completion that a reward pays: characters `start` to `end` of turn number `turn`.
+    """Rewarded span of a completion: characters `start` to `end` of turn number `turn`.
 
     `value` is paid at its last token, `each` at every token; under `name` its tokens are scored in `Turn.aux`.
     """
@@ -22,7 +22,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Paid:
-    """What a reward says of a rollout as a whole, and of places in it; the reward is the sum of all."""
+    """Reward of a whole rollout and of spans in it; their sum is the rollout's reward."""
 
     end: float
     spans: tuple[Span, ...] = ()

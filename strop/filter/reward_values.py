@@ -1,4 +1,4 @@
-"""What a reward said about each rollout: a finite number, or what was wrong instead of one."""
+"""Reward values per rollout: a finite number, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_ERROR = 500
 
 @dataclass(frozen=True)
 class Fault:
-    """Why there is no score; a breach is a reward that broke its contract, which no rollout can cause."""
+    """Reason for a missing reward; a breach is a violation of the reward's contract, which no rollout can cause."""
 
     text: str
     is_breach: bool = False

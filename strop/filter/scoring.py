@@ -1,8 +1,8 @@
-"""Ask every reward about every rollout; what fails is a failed rollout, never a number.
+"""Scoring of rollouts by all rewards of a run; an error fails the rollout and never becomes a number.
 
-Rewards that are not ours run in worker processes with a deadline. When a call for a whole group fails, its rollouts
-are asked about one by one, so that only the guilty ones fail; one that compares siblings says `is_relative = True`.
-A completion that exhausts a scorer which scores others (`overruns.py`) does not fail: it earns what a wrong one earns.
+User-supplied rewards run in worker processes with a deadline. If a call for a whole group fails, its rollouts are
+scored one by one, so that only the culprits fail; rewards that compare siblings set `is_relative = True`. A completion
+that exhausts a scorer which works for others (`overruns.py`) does not fail: it earns the reward of a wrong one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from strop.types import Group, Outcome, Rollout
 
 @dataclass(frozen=True)
 class Scores:
-    """How scoring went: rollouts asked about, those that failed, why, and how often a reward broke its contract."""
+    """Result of scoring: rollouts scored, failures with reasons, and violations of a reward's contract."""
 
     rollouts: int
     reasons: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Scores:
 
 
 class Scorer:
-    """The rewards of a run, and the workers they run in; workers start when they are first needed."""
+    """Rewards of a run and their worker processes, which start when first needed."""
 
     def __init__(self, rewards: Sequence[Reward], seconds: float = 10.0, workers: int = 2) -> None:
         self._rewards = dict(zip(reward_names(rewards), rewards, strict=True))

@@ -1,8 +1,7 @@
-"""Where in a rollout's tokens a reward pays: places in the text become rows of `Turn.aux`.
+"""Token-level rewards from text spans, stored as rows of `Turn.aux`.
 
-What reward R pays stands under "paid/R", one row per token of prompt and completion; tokens of a span named N are
-scored under "span/N". What began a completion without being written cannot be credited: its pay moves to the rollout's
-end.
+Reward R is stored under "paid/R", one row per token of prompt and completion; tokens of a span named N are scored under
+"span/N". Prefix tokens that the policy did not sample cannot be credited: their reward moves to the rollout's end.
 """
 
 from __future__ import annotations

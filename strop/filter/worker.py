@@ -1,6 +1,6 @@
-"""The process in which rewards run, so that one that hangs, dies or forks can be killed.
+"""Reward worker process, which can be killed if a reward hangs, crashes or forks.
 
-It is told the rewards first, and then one group after the other.
+It receives the rewards first, then one group after the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parent's end of reward workers: ask them within a deadline, and replace those that hang or die."""
+"""Pool of reward worker processes: requests with a deadline, replacement of workers that hang or die."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _packed(reward: Reward) -> NDArray[Any]:
 
 
 class Worker:
-    """A process that scores groups, one at a time."""
+    """Process that scores one group at a time."""
 
     def __init__(self, process: Child) -> None:
         self._process = process
@@ -85,7 +85,7 @@ class Worker:
 
 
 class WorkerPool:
-    """At most `size` workers, started when they are needed and replaced when they die."""
+    """At most `size` workers, started on demand and replaced when they die."""
 
     def __init__(self, rewards: Sequence[Reward], size: int) -> None:
         self._rewards = rewards

@@ -1,4 +1,4 @@
-"""Conversation of one rollout as tokens, in one context or several."""
+"""Token-level conversation of a rollout, in one context or several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_LOGPROBS = np.zeros(0, dtype=np.float32)
 
 @dataclass(eq=False)
 class Talk:
-    """`Dialogue` over tokens; if the last completion of the start's turns is unfinished, it is continued."""
+    """`Dialogue` over tokens; an unfinished last completion among the start's turns is continued."""
 
     policy: Policy
     task: Task

@@ -1,4 +1,4 @@
-"""Player of one group's rollouts; it keeps every rollout made, returned by the strategy or not."""
+"""Player of a group's rollouts; it records every rollout made, returned by the strategy or not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Score: TypeAlias = Callable[[Group], Coroutine[Any, Any, object]]
 
 @dataclass(eq=False)
 class GroupPlayer(Player):
-    """`Player` that a strategy receives; `policy_statistic` and `scorer` are those of the trainer and the rewards."""
+    """`Player` given to a strategy; `policy_statistic` and `scorer` are those of the trainer and the rewards."""
 
     group: Group
     policy: Policy

@@ -1,4 +1,4 @@
-"""Policy: tokenizer, chat template, engine and sampling settings; with `conversation.py` the only code on tokens.
+"""Policy: tokenizer, chat template, engine and sampling settings.
 
 Text is tokenized once. The prompt of a turn is the prompt of the turn before, the tokens sampled there, and the tokens
 of the environment's messages since. Within a context, tokens are only appended.
@@ -34,7 +34,7 @@ def rollout_key(seed: int, rollout_id: str) -> int:
 
 @dataclass(frozen=True)
 class Policy:
-    """Tokenizer, engine and sampling settings; `context` limits prompt and completion tokens together."""
+    """Policy for rollouts; `context` limits prompt and completion tokens together."""
 
     template: Template
     engine: Engine

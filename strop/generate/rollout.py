@@ -1,8 +1,8 @@
-"""Rollout from start to outcome; the only place where an environment's failure becomes data.
+"""Rollout of one task, with environment failures turned into data instead of errors.
 
-Only calls of the episode are guarded, each with a deadline. An environment that blocks the event loop or crashes its
-process needs a process of its own: `environments/isolation/subprocess.py`. Every other exception (engine, settings,
-a bug) stops the run, and a cancelled rollout stays cancelled.
+Calls of the episode are guarded, each with a deadline. An environment that blocks the event loop or crashes its process
+needs a process of its own: `environments/isolation/subprocess.py`. Every other exception (engine, settings, a bug)
+stops the run, and a cancelled rollout stays cancelled.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class EnvironmentFailed(Exception):  # noqa: N818 (an event, never shown as an e
 
 @dataclass
 class Guarded:
-    """Guard of one episode: attributes exceptions to the environment and enforces a deadline of `seconds` per call.
+    """Guarded episode: attributes exceptions to the environment and enforces a deadline of `seconds` per call.
 
-    After `done` no step is accepted, so the reward is final. With a trial, completions that exhaust the environment
-    are not its failure: they end the episode, and count as wrong.
+    After `done` no step is accepted, so the reward is final. With `trial`, completions that exhaust time or memory do
+    not count as environment failures: they end the episode as wrong.
     """
 
     inner: Episode
@@ -131,7 +131,7 @@ class Guarded:
 
 
 class Begun(Generic[Result]):
-    """Coroutine that has run up to its first wait; most environments never wait and need no deadline."""
+    """Coroutine run up to its first await; most environments never wait and need no deadline."""
 
     def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
         self._work = work

@@ -15,7 +15,7 @@ ANNEALED = "annealed:"  # followed by the weight version at which the rollout wa
 
 
 class Paused(Exception):  # noqa: N818 (an event that `play` turns into an outcome)
-    """Pause of a rollout that has written the number of tokens set in its start."""
+    """Pause of a rollout at the token count set in its start."""
 
 
 @dataclass(frozen=True)

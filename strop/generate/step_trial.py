@@ -1,9 +1,9 @@
-"""Control test for a step that ran out of time, memory or stack: the completion's doing, or the environment's.
+"""Attribution of a timeout, memory or stack overflow in an environment step: to the completion, or to the environment.
 
-Fresh episodes of the same task are told harmless completions: one after the turns so far, and others all along, since
-earlier completions may have laid the ground. Where the environment answers either within half the deadline, and not
-the suspect once more, the completions are at fault: the rollout ends, and earns no more than the harmless ones did.
-Otherwise the environment is. Rewards have the same test: `filter/overruns.py`.
+Fresh episodes of the same task receive harmless completions: one replaces the last completion only, one replaces all,
+since earlier completions may be the cause. If the environment answers either within half the deadline, and the suspect
+completion exhausts it again, the completions are at fault: the rollout ends with no more reward than the harmless ones
+earned. Otherwise the environment is. Rewards have the same test: `filter/overruns.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _CONTROL_SHARE = 0.5  # of the deadline: an environment that is slow with everyt
 
 
 class Spent(Exception):  # noqa: N818 (an event, never shown as an error)
-    """An episode of a trial ran out of time, memory or stack."""
+    """Timeout, memory or stack overflow in an episode of a trial."""
 
 
 class Unanswered(Exception):  # noqa: N818 (an event, never shown as an error)
-    """An episode of a trial failed in another way."""
+    """Any other failure in an episode of a trial."""
 
 
 Ask: TypeAlias = Callable[[Message, float], Awaitable[Observation]]  # raises `Spent` or `Unanswered`
@@ -33,14 +33,14 @@ Fresh: TypeAlias = Callable[[], AbstractAsyncContextManager[Ask]]
 
 @dataclass(frozen=True)
 class Guilty:
-    """The completions exhaust the environment: what the last step earns instead, where the environment pays."""
+    """Exhaustion caused by the completions, with the reward of the last step if the environment gives rewards."""
 
     worth: float | None
 
 
 @dataclass(frozen=True)
 class StepTrial:
-    """Trial of the last of these completions; `fresh` opens another episode of the task."""
+    """Trial of the last completion; `fresh` opens another episode of the task."""
 
     fresh: Fresh
     seconds: float

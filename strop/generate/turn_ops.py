@@ -1,4 +1,4 @@
-"""Operations on turns as token sequences: cut, convert to a prefix, join, insert tokens, extend."""
+"""Operations on turns as token sequences: cut, convert to a prefix, join, insert, extend."""
 
 from __future__ import annotations
 

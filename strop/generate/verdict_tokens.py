@@ -1,4 +1,4 @@
-"""Tokens of a judge's verdict: the words good and bad."""
+"""Verdict tokens of a generative judge: the words good and bad."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How far may generation run ahead?"""
+"""Admission rules: how far generation may run ahead of training (staleness bound)."""

@@ -1,4 +1,4 @@
-"""AReaL's admission rule (Fu et al., 2505.24298): generation may run at most `lag` versions ahead of training.
+"""Staleness bound of AReaL (Fu et al., 2505.24298): generation may run at most `lag` weight versions ahead of training.
 
 RollArt's bound (2512.22560) is the same, on the version at which a rollout starts; here nothing is evicted for it.
 Papers: areal, rollart
@@ -15,19 +15,19 @@ from strop.roles import Admission
 
 @dataclass
 class BoundedLag(Admission):
-    """Admit a group iff running + waiting + trained + 1 <= (lag + step + 1) * groups_per_step.
+    """Admission of a group iff running + waiting + trained + 1 <= (lag + step + 1) * groups_per_step.
 
-    With exactly groups_per_step groups trained per version, trained = step * groups_per_step, and the rule is
-    running + waiting < (lag + 1) * groups_per_step. A dropped group leaves both counts and so gives its place back.
-    A group counts as waiting until the version trained on it is published.
+    With exactly groups_per_step groups trained per version, trained = step * groups_per_step, and the rule is running +
+    waiting < (lag + 1) * groups_per_step. A dropped group leaves both counts and so frees its place. A group counts as
+    waiting until the version trained on it is published.
 
     Admission alone bounds the lag only if groups are trained in the order of admission, and a quick one overtakes a
     slow one. So a step waits for slower groups as soon as training those it would leave, in order and groups_per_step
-    at a time, would make one of them too old. Nothing slow is thrown away.
+    at a time, would make one of them too old. Slow groups are never discarded.
 
-    lag = 0 is synchronous: there, replacements for dropped groups wait until nothing is running and then start
-    together, so that what is generated together does not depend on how long a rollout or a reward took. The admission
-    must be asked again right after each start, before anything can finish: being asked when full ends a wave.
+    lag = 0 is synchronous: replacements for dropped groups wait until nothing is running and then start together, so
+    that the batch does not depend on how long a rollout or a reward took. The rule must be asked again right after each
+    start, before anything can finish: being asked when full ends a wave.
     """
 
     lag: int = 0  # versions; 0: synchronous

@@ -1,4 +1,4 @@
-"""Every token is trained exactly `lag` versions after it was written: staleness as something to set in experiments."""
+"""Fixed staleness for experiments: every token is trained exactly `lag` weight versions after it was sampled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from strop.roles import Admission
 
 @dataclass(frozen=True)
 class ExactLag(Admission):
-    """A queue `lag` draws long: a step waits until all that was admitted is done, then trains on the oldest of it.
+    """Queue of `lag` training batches: a step waits until all admitted groups are done, then trains on the oldest
+    batch.
 
-    The first `lag` steps train on what version 0 wrote. No weights change while something is written, so runs with lag
-    are the same each time, too. `steps` are those of the run: nothing is made that no step is left for; 0: endless.
+    The first `lag` steps train on samples of version 0. Weights never change during sampling, so runs with lag are
+    deterministic, too. `steps` is the run's number of steps: nothing is generated that no step is left for; 0: endless.
     """
 
     lag: int  # versions

@@ -1,8 +1,8 @@
-"""APRIL (Zhou et al., 2509.18521): start more groups than a step needs, train when enough are done, resume the rest.
+"""Over-provisioned partial rollouts (APRIL, Zhou et al., 2509.18521): more groups start than needed, the rest resume.
 
-A rollout in flight when a step begins is not lost and not restarted: it goes on under the new weights from the tokens
-it has, each with the version and logprob it was sampled with. The release resumes from text and recomputes logprobs;
-here a cut does not exist in the data.
+A rollout in flight when a step begins is neither lost nor restarted: it continues under the new weights from its
+tokens, each with the version and logprob it was sampled with. The release resumes from text and recomputes logprobs;
+here no logprob is recomputed.
 
 Papers: april
 """
@@ -19,7 +19,7 @@ from strop.roles import Admission
 
 @dataclass(frozen=True)
 class OverProvision(Admission):
-    """`surplus` times the groups of a step are in flight; the oldest done are trained first, none beyond `lag`."""
+    """`surplus` times the groups of a step are in flight; the oldest finished are trained first, none beyond `lag`."""
 
     surplus: float = 2.0  # times the groups of a step are in flight
     lag: int = 5  # the paper never saw more versions than that in one answer

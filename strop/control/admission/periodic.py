@@ -1,4 +1,4 @@
-"""Semi-online training (2506.21495): the generator is given new weights once in `period` steps.
+"""Periodic weight synchronization (semi-online training, 2506.21495): engines get new weights once in `period` steps.
 
 Papers: semi-online
 """
@@ -14,12 +14,12 @@ from strop.roles import Admission
 
 @dataclass
 class Periodic(Admission):
-    """The groups of `period` steps are made at once, by the weights of the first of them, then trained one by one.
+    """Groups of `period` steps are sampled at once, with the weights of the first step, then trained step by step.
 
-    The step from version t trains on what version period * (t // period) wrote: period 1 is online, one as long as the
-    run is offline. Nothing is made while weights move, so runs are the same each time; replacements of dropped groups
-    wait until nothing is running and then start together. `steps` are those of the run: nothing is made that no step is
-    left for; 0: endless.
+    The step from version t trains on samples of version period * (t // period): period 1 is online, one as long as the
+    run is offline. Nothing is sampled while weights change, so runs are deterministic; replacements of dropped groups
+    wait until nothing is running and then start together. `steps` is the run's number of steps: nothing is generated
+    that no step is left for; 0: endless.
     """
 
     period: int  # steps on what one version wrote

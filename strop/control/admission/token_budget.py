@@ -1,8 +1,8 @@
-"""C3PO++ of Ring-1T (2510.18855): a step ends when its tokens are spent, not when a number of answers is done.
+"""Token budget per step (C3PO++ of Ring-1T, 2510.18855): a step starts once finished groups hold enough tokens.
 
-Unfinished rollouts survive the update and go on under the new weights. The paper purges what survived too many rounds,
-with a limit it does not give; here a step waits for such groups instead, so that nothing is thrown away. Reading: the
-tokens of a group count when it is finished, not while it is written.
+Unfinished rollouts survive the update and continue under the new weights. The paper purges what survived too many
+rounds, with a limit it does not give; here a step waits for such groups instead, so that nothing is discarded. Reading:
+the tokens of a group count when it is finished, not while it is sampled.
 
 Papers: ring-1t
 """
@@ -18,11 +18,11 @@ from strop.roles import Admission
 
 @dataclass
 class TokenBudget(Admission):
-    """Keeps `pool` groups in flight until finished ones hold `tokens` new tokens, then trains on all that are done.
+    """`pool` groups are in flight until finished ones hold `tokens` new tokens; the step trains on all finished ones.
 
-    From there until the new version is published nothing is started, so that a step trains on no more than what was
-    done or in flight when the budget was reached. Where gates dropped all of it, more is started. At lag 0 a step waits
-    for all that is in flight, and groups start together, a pool at a time: what is made does not depend on timing.
+    From then until the new version is published nothing starts, so that a step trains on no more than what was finished
+    or in flight when the budget was reached. If gates dropped all of it, more is started. At lag 0 a step waits for all
+    groups in flight, and groups start together, a pool at a time: the batch does not depend on timing.
     """
 
     tokens: int  # of finished groups that make a step

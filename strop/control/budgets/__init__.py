@@ -1,1 +1,1 @@
-"""How many rollouts may a task have?"""
+"""Rollout budgets: the number of rollouts per task."""

@@ -1,4 +1,4 @@
-"""The same number of rollouts for every task."""
+"""Fixed rollout budget: the same group size for every task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Fixed(Budget):
-    """`size` rollouts per group, whatever the task."""
+    """`size` rollouts per group."""
 
     size: int = 8  # rollouts of every task
 

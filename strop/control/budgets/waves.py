@@ -1,4 +1,4 @@
-"""Budgets that are spent in waves: fixed waves, or another wave where all failed.
+"""Rollout budgets in waves: a fixed number of waves, or another wave if all rollouts failed.
 
 Papers: ghpo, guide, relift, seele
 """
@@ -22,7 +22,7 @@ _TOLERANCE = 0.001  # of a reward of 0
 
 @dataclass(frozen=True)
 class InWaves(Budget):
-    """`size` rollouts in each of up to `waves` waves; what later ones are is the strategy's affair."""
+    """`size` rollouts in each of up to `waves` waves; the strategy decides what later waves sample."""
 
     size: int = 8  # rollouts of one wave
     waves: int = 4  # of one task, at most
@@ -48,7 +48,7 @@ class InWaves(Budget):
 
 @dataclass(frozen=True)
 class AgainWhenLost(Budget):
-    """`size` rollouts of every task, and `more` at one that nobody solved; what those are is the strategy's affair."""
+    """`size` rollouts per task, and `more` if none succeeded; the strategy decides what those sample."""
 
     size: int = 8  # rollouts of every task
     more: int = 8  # rollouts more, where all failed

@@ -1,1 +1,1 @@
-"""How likely is a task solved now?"""
+"""Pass-rate estimators: the current success probability of a task."""

@@ -1,11 +1,11 @@
-"""V0's forecast (2602.03584): a policy is known by what it did at other tasks, and no parameter is ever updated.
+"""In-context pass-rate estimator (V0, 2602.03584): a Gaussian process over prompt embeddings and recent outcomes.
 
-In the context stand pairs of prompt and success, the newest tasks that were tried; a new prompt gets the success that
-they make likely. Readings: features are states of the run's first model at the prompt's last token, where the paper has
-an embedding model with learned queries; the head is the closed form that its in-context classifier (TabPFN) learned to
-approximate: the posterior of a Gaussian process with mean 1/2, in which prompts are as alike as exp(-|x - y|^2 / 2H),
-with the binomial noise of each share. It takes shares as they are where the paper cuts them at 1/2, and needs no second
-class.
+The context holds pairs of prompt and success rate of the tasks tried last; nothing is trained. Readings: features are
+hidden states of the run's initial model at the prompt's last token, where the paper has an embedding model with learned
+queries; the head is the closed form that its in-context classifier (TabPFN) learned to approximate: the posterior mean
+of a Gaussian process with prior mean 1/2, kernel exp(-|x - y|^2 / 2H), and the binomial noise of each success rate. It
+uses the rates themselves where the paper thresholds them at 1/2.
+
 Papers: v0
 """
 
@@ -30,7 +30,7 @@ _PRIOR = 1 / 12  # the variance of what lies anywhere between 0 and 1
 
 @dataclass
 class Generalist(ByTried):
-    """1/2 + k (K + noise)^-1 (shares - 1/2): relabelling the context turns p into 1 - p."""
+    """1/2 + k (K + noise)^-1 (rates - 1/2): relabelling the context turns p into 1 - p."""
 
     support: int = 256  # tasks in the context, those tried last
     device: str = "cpu"  # cpu or cuda

@@ -1,13 +1,13 @@
-"""How hard a task is for its kind: the kind's level moves with training, and all its tasks move along.
+"""Logistic pass-rate estimator: a level per kind of task (environment and level) plus an offset per task.
 
-logit p = level of the kind (environment and level) + offset of the task. Counts that fade would drag tasks down while
-their
-kind rises; an offset rises with it. A level takes one Newton step on what was seen since the last version: with k of n
-right, n p(1 - p) is the information and k - n p the surprise. An offset goes to the likeliest value: what is known of
-it is a normal law around where it was, beside a weak pull towards 0. Evidence fades with the versions of the weights
-since, never with the number of observations; so does what is known, until a task is again no more than its kind.
-Evidence is only filed when it comes and counts from the next version on, in the order of version and number: within a
-version nothing depends on who was quick, and what comes late counts less.
+logit p = level of the kind + offset of the task. Decayed counts would drag a task's estimate down while its kind
+improves; with an offset it rises along. A level takes one Newton step on what was observed since the last version: with
+k of n right, n p(1 - p) is the information and k - n p the gradient. An offset moves to the maximum a posteriori under
+a normal prior around its previous value and a weak pull towards 0. Evidence and precision decay with weight versions,
+never with the number of observations, until a task's estimate is again that of its kind.
+
+Observations are queued and count from the next version on, in the order of version and number: within a version nothing
+depends on timing, and late observations count less.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FILES = ("tasks.npy", "kinds.npy")
 
 
 class _Seen(NamedTuple):
-    """What a group says."""
+    """Observed outcome of a group."""
 
     version: int
     number: int
@@ -51,9 +51,9 @@ class _Seen(NamedTuple):
 
 @dataclass
 class Offsets(PassRateEstimator):
-    """A level per kind and an offset per task that was tried; one never tried is its kind.
+    """Level per kind, and offset per tried task; an untried task has its kind's estimate.
 
-    Mean: of the logistic of a normal distribution with what is known as its precision; variance: by the delta method.
+    Mean: of the logistic of a normal distribution with the accumulated precision; variance: by the delta method.
     """
 
     kind_memory: float = 0.9  # what is left of knowledge of a kind's level after one version

@@ -1,4 +1,4 @@
-"""Pass-rate estimators that count: by task, or by kind of task.
+"""Beta-Bernoulli pass-rate estimators: success counts per task, or per kind of task.
 
 Papers: cures, vade
 """
@@ -21,9 +21,7 @@ from strop.types import FloatArray, Group, Task
 
 @dataclass
 class Counts(PassRateEstimator):
-    """Beta(1 + right, 1 + wrong) per environment and level; nothing is forgotten, so the order of groups changes
-    nothing.
-    """
+    """Beta(1 + right, 1 + wrong) per environment and level; without decay, so the order of groups does not matter."""
 
     _seen: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -57,7 +55,9 @@ _KNOWN = 20_000  # tasks remembered, those tried last
 
 @dataclass
 class TaskCounts(PassRateEstimator):
-    """Beta(1 + right, 1 + wrong) per task; both fall by `per_version` each version and by `per_visit` at each visit."""
+    """Beta(1 + right, 1 + wrong) per task; counts decay by `per_version` each version and by `per_visit` at each
+    visit.
+    """
 
     per_version: float = 0.99  # share of a count that is left one version later
     per_visit: float = 0.7  # share of it that is left when the task is tried again

@@ -1,10 +1,10 @@
-"""PCL's value model (2510.01135): how likely a task is solved, read off its prompt alone, before any rollout.
+"""Value model on prompts (PCL, 2510.01135): predicts a task's pass rate before any rollout.
 
-A copy of the model with a head at the prompt's last token. After each step it learns what share of rollouts was right,
-at every task that was tried since, whether its group was kept or not. Readings: the head's number goes through a
-sigmoid, so that it begins at 1/2 everywhere and stays a probability; only the policy's own rollouts are labels, and
-what else a reward pays is none. Groups that come late or in another order are learned with those of the same step, in
-the order of admission.
+A copy of the model with a value head at the prompt's last token, trained after each step on the success rates of all
+tasks tried since, whether their groups were kept or not. Readings: the head's output goes through a sigmoid, so that it
+starts at 1/2 and stays a probability; only success rates of the policy's own rollouts are labels, not shaped rewards.
+Late groups are learned with those of the same step, in the order of admission.
+
 Papers: pcl
 """
 
@@ -36,9 +36,9 @@ _UNKNOWN = 1 / 12  # the variance of what lies anywhere between 0 and 1
 
 @dataclass
 class PromptValue(PassRateEstimator):
-    """V(x) by one step on the mean of (V(x) - share of right rollouts)^2 after each step of the policy.
+    """V(x), trained by one step on the mean of (V(x) - success rate)^2 after each step of the policy.
 
-    Its variance is the mean squared error of what it last foresaw, probability of the rollouts included.
+    Its variance is the mean squared error of its last predictions, including the sampling noise of the rollouts.
     """
 
     learning_rate: float = 1e-3  # of Adam

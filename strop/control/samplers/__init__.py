@@ -1,1 +1,1 @@
-"""What should be tried next?"""
+"""Task samplers: curricula, bandits, replay of tasks."""

@@ -1,4 +1,4 @@
-"""ALP-GMM (1910.07224): where success rates have moved most, up or down, a mixture of Gaussians is drawn from.
+"""ALP-GMM curriculum (1910.07224): a Gaussian mixture samples tasks with high absolute learning progress.
 
 Reading: the space of tasks has two axes, the name of an environment and its level, each from 0 to 1; the tasks of an
 environment are
@@ -31,10 +31,10 @@ _COMPONENTS = range(2, 11)
 
 @dataclass
 class LearningProgress(Sampler):
-    """A Gaussian is drawn in proportion to its mean |change of the success rate|, then a place in it.
+    """Gaussians are sampled in proportion to their mean |change of the success rate|, then a point within one.
 
-    The mixture is fitted to (place, change) of the last `window` groups, anew after as many; before the first fit, and
-    for the share `others` of draws later, every environment is as likely.
+    The mixture is refitted to (point, change) of the last `window` groups after every `window` groups; before the first
+    fit, and for the share `others` of samples, environments are uniform.
     """
 
     envs: tuple[Environment, ...]

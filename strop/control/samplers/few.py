@@ -1,4 +1,4 @@
-"""A handful of tasks, over and over: the second phase of concise reasoning (2504.05185), or a set one can count.
+"""Repeated sampling of a small fixed set of tasks (second phase of concise RL, 2504.05185).
 
 Papers: concise-reasoning
 """
@@ -15,7 +15,7 @@ from strop.types import Task
 
 @dataclass
 class Few(Sampler):
-    """The first `count` tasks of each environment in turn, from the start again when all were drawn."""
+    """First `count` tasks of each environment, round-robin and repeated."""
 
     envs: tuple[Environment, ...]
     count: int = 8  # tasks of each environment

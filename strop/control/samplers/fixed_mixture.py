@@ -1,4 +1,4 @@
-"""A fixed mixture of environments, each task once: MoDoMoDo's draw (2505.24871), and the control of those that adapt.
+"""Fixed mixture of environments, each task once (MoDoMoDo, 2505.24871); also the control of adaptive samplers.
 
 Reading: an environment that is used up begins again in a new order; the paper's run ends there.
 Papers: modomodo
@@ -20,7 +20,7 @@ from strop.types import Group, Metrics, Task
 
 @dataclass
 class Mixture(Sampler):
-    """An environment by chance in proportion to its weight, then its next task; nothing observed changes that."""
+    """Environments sampled in proportion to their weights, tasks in order; observations change nothing."""
 
     envs: tuple[Environment, ...]
     weights: tuple[float, ...]  # of the environments, in their order; only proportions count

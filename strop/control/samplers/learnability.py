@@ -1,4 +1,4 @@
-"""Sampling for learnability (2408.15099): the tasks whose success varies most, mixed with any others.
+"""Sampling for learnability (SFL, 2408.15099): tasks of highest success variance, mixed with uniform ones.
 
 Reading: what p (1 - p) is expected to be is m (1 - m) - v by the run's pass-rate estimator, whose mean m and variance v
 are of p: a task that is known to be even is worth more than one of which nothing is known. The estimate from rollouts
@@ -25,7 +25,7 @@ from strop.types import FloatArray, Group, Metrics, Task
 
 @dataclass
 class Learnability(Sampler):
-    """Each draw is one of the `kept` tasks of highest score, or with the probability `others` any.
+    """One of the `kept` tasks of highest score, or with probability `others` any task.
 
     No task comes twice under the same weights before all others came.
     """

@@ -1,9 +1,9 @@
-"""PCL's choice (2510.01135): of several candidates for each place, the tasks whose success lies nearest to a target.
+"""Target pass-rate sampler (PCL, 2510.01135): of several candidates, the tasks whose predicted pass rate is nearest.
 
-With the target 1/2 and a pass-rate estimator that is right, no other choice has a larger sum of p(1 - p); among tasks
-that are
-equally near, as all are to a pass-rate estimator that knows nothing, probability decides. Candidates of an endless
-environment pass by once; with a pool they are drawn from it anew for each choice, so that a task comes back.
+With the target 1/2 and an exact pass-rate estimator, no other choice has a larger sum of p(1 - p); ties are broken at
+random, as all are for an estimator without data. Candidates of an endless environment are seen once; from a finite pool
+they are sampled anew for each choice, so tasks come back.
+
 Papers: pcl
 """
 
@@ -25,7 +25,7 @@ from strop.types import Group, Metrics, Task
 
 @dataclass
 class Nearest(Sampler):
-    """`count` of `count * candidates` different tasks, chosen anew for each version of the weights."""
+    """`count` of `count * candidates` different tasks, chosen anew for each weight version."""
 
     envs: tuple[Environment, ...]
     count: int = 8  # tasks that are chosen together: those of a step

@@ -1,7 +1,8 @@
-"""The negative control of any curriculum: what it chooses stands for something else, by a permutation that stays.
+"""Negative control of curricula: each chosen task is replaced by another one, by a fixed permutation.
 
-Evidence reaches the curriculum under its true name, so it knows as much as without; only the way from what it knows to
-what is tried is cut. Probability, repetition and costs stay: whatever advantage is left does not come from the choice.
+Observations reach the curriculum under the true task, so it knows as much as without the permutation; only the link
+from knowledge to choice is cut. Probabilities, repetition and costs are unchanged: any remaining advantage does not
+come from the choice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from strop.types import Task
 class Permuted(Sampler):
     """Another task of the pool in place of each that `inner` chooses, or the next one of another environment.
 
-    The permutation is one circle, so that nothing stands for itself. A task that was written during the run stays.
+    The permutation is a single cycle, so that no task maps to itself. Generated tasks are not permuted.
     """
 
     inner: Sampler

@@ -1,4 +1,4 @@
-"""Prioritized level replay (2010.03934): tasks whose last rollouts ended most unevenly come again, and stale ones too.
+"""Prioritized Level Replay (2010.03934): tasks with high scores are replayed more often, plus stale ones.
 
 Reading: a task's score is the mean |A| of its latest group, where the paper has that of a critic's errors. Latest and
 stale go by versions of the weights, so a late group never takes the place of a newer one. No task comes twice under the
@@ -26,9 +26,9 @@ from strop.types import Group, Metrics, Task
 class LevelReplay(Sampler):
     """P = (1 - stale) * P_score + stale * P_age over tasks that were seen.
 
-    P_score is in proportion to (1 / rank of the score)^(1 / softness), P_age to versions since the last visit. New
-    tasks come until the share `start` of the pool was seen; from then on one that was seen comes again with a
-    probability of the share that was seen.
+    P_score is proportional to (1 / rank of the score)^(1 / softness), P_age to versions since the last visit. New tasks
+    are sampled until the share `start` of the pool was seen; from then on a seen task is replayed with a probability
+    equal to the share seen.
     """
 
     envs: tuple[Environment, ...]

@@ -1,4 +1,4 @@
-"""One sampler after the other: the plainest curriculum, and the order of Curr-ReFT's three (2503.07065).
+"""Sequential curriculum: one sampler after the other (Curr-ReFT's three stages, 2503.07065).
 
 Papers: curr-reft
 """
@@ -17,7 +17,7 @@ from strop.types import Group, Metrics, Task
 
 @dataclass(frozen=True)
 class Staged(Sampler):
-    """Stage k lasts `steps[k]` versions of the weights, the last one without end; nothing observed changes that."""
+    """Stage k lasts `steps[k]` weight versions, the last one without end; observations change nothing."""
 
     stages: tuple[Sampler, ...]
     steps: tuple[int, ...]  # of every stage but the last

@@ -1,4 +1,4 @@
-"""Every environment equally often, every task once: the control of all curricula."""
+"""Uniform sampler: every environment equally often, every task once; the control of all curricula."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from strop.types import Task
 
 @dataclass
 class Uniform(Sampler):
-    """Endless tasks, round-robin over W environments: draw n is task n // W of environment n % W; nothing observed
-    changes that.
+    """Round-robin over W endless environments: draw n is task n // W of environment n % W; observations change
+    nothing.
     """
 
     envs: tuple[Environment, ...]

@@ -1,7 +1,7 @@
-"""Tasks that were written during the run, between those that another sampler chooses.
+"""Sampler that mixes tasks generated during the run with those of another sampler.
 
-WebRL (2411.02337) tries only what its critic finds within reach: with a `band`, the run's pass-rate estimator is asked
-at the batch. Papers: webrl
+With a `band`, generated tasks are used only if the pass-rate estimator predicts a pass rate within it, as WebRL
+(2411.02337) does with its critic.
 
 Papers: webrl
 """
@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 @dataclass
 class WithWritten(Sampler):
-    """Every written task once, the oldest first; `share` of all batches as long as any waits, evenly spread."""
+    """Each generated task once, the oldest first; an evenly spread `share` of all samples as long as any is queued."""
 
     inner: Sampler
     share: float = 0.5  # of the batches; what is not written by then comes from the inner sampler

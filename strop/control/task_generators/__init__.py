@@ -1,1 +1,1 @@
-"""Which new tasks follow from a group?"""
+"""Task generators: new tasks from finished groups."""

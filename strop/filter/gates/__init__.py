@@ -1,1 +1,1 @@
-"""What is worth learning from?"""
+"""Gates: filters that keep, trim or drop groups before training."""

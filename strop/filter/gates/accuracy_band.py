@@ -1,7 +1,8 @@
-"""Online difficulty filtering (2504.03380): groups stay that are neither solved by nearly all nor by nearly none.
+"""Online difficulty filtering (2504.03380): only groups of medium pass rate are kept.
 
-The pipeline makes others in place of those that are dropped. At equal tokens that alone gains nothing: a group without
-contrast gave no gradient before, either; what it changes is how large each step is.
+The pipeline generates replacements for dropped groups. At equal tokens that alone gains nothing, because a group
+without contrast has no gradient anyway; what changes is the size of each training batch.
+
 Papers: odf
 """
 
@@ -20,7 +21,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class AccuracyBand(Gate):
-    """Keep a group if the share of right ones among the policy's own rollouts is from `low` to `high`."""
+    """Gate that keeps a group if the success rate of the policy's own rollouts is between `low` and `high`."""
 
     low: float = 0.25  # least share of right rollouts
     high: float = 0.75  # largest share

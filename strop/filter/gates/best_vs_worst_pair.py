@@ -1,4 +1,4 @@
-"""One preference pair per group, as in best-versus-worst DPO: the highest reward against the lowest."""
+"""Preference pair of a group for DPO: the rollouts of highest and lowest reward."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.types import GateResult, Group
 
 @dataclass(frozen=True)
 class BestAndWorst(Gate):
-    """Trim a group to [best, worst], the first of equals each; drop it where there is nothing to prefer."""
+    """Gate that trims a group to [best, worst], ties to the first; a group with equal rewards is dropped."""
 
     min_group: ClassVar[int] = 2
 

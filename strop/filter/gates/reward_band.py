@@ -1,7 +1,8 @@
-"""SeRL's filter (2505.20347): groups stay whose mean reward is neither high nor low, whatever the reward is.
+"""Reward filter of SeRL (2505.20347): only groups whose mean reward lies within a band are kept.
 
-Where rollouts are paid for agreeing with each other, the upper bound is what keeps a policy from one answer to all. SwS
-(2506.08989) has the same with the environment's rewards.
+With majority-vote rewards, the upper bound prevents collapse to one answer for all tasks. SwS (2506.08989) has the same
+filter on the environment's rewards.
+
 Papers: serl, sws
 """
 
@@ -18,7 +19,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class RewardBand(Gate):
-    """Keep a group if the mean reward of its rollouts is from `low` to `high`."""
+    """Gate that keeps a group if the mean reward of its rollouts is between `low` and `high`."""
 
     low: float = 0.2
     high: float = 0.8

@@ -1,6 +1,7 @@
-"""Expert iteration's filter (Havrilla et al., 2403.04642): learn only from what succeeded.
+"""Rejection sampling filter of expert iteration (Havrilla et al., 2403.04642): only successful rollouts are kept.
 
-Carrying successes over rounds and removing duplicates are a buffer's questions, not this gate's.
+Keeping successes over several rounds and removing duplicates is left to a buffer.
+
 Papers: expert-iteration
 """
 
@@ -15,7 +16,7 @@ from strop.types import GateResult, Group
 
 @dataclass(frozen=True)
 class Successes(Gate):
-    """Keep the rollouts whose total reward reaches the threshold; drop the group if there is none."""
+    """Gate that keeps rollouts whose total reward reaches the threshold, and drops a group without any."""
 
     threshold: float = 1.0  # least reward of a success
 

@@ -1,4 +1,4 @@
-"""DAPO's dynamic sampling (2503.14476): a group whose rollouts all did equally well teaches nothing and is dropped.
+"""Dynamic sampling of DAPO (2503.14476): groups whose rollouts all have the same reward are dropped.
 
 Papers: dapo
 """
@@ -18,9 +18,9 @@ _ROUNDING = 1e-9  # of weighted sums: 0.7 + 0.2 + 0.1 is not 0.6 + 0.4
 
 @dataclass(frozen=True)
 class ZeroVariance(Gate):
-    """Drop groups without contrast in the total reward; the pipeline generates others in their place.
+    """Gate that drops groups of equal total rewards; the pipeline generates replacements.
 
-    Shaping terms count: a length penalty makes a group of right answers uneven, and it stays.
+    Shaping terms count: with a length penalty, a group of right answers has unequal rewards and is kept.
     """
 
     min_group: ClassVar[int] = 2

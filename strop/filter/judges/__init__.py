@@ -1,1 +1,1 @@
-"""LLM judges: how they are asked, and how their answers are read."""
+"""LLM judges: prompts, and parsers of their answers."""

@@ -1,6 +1,6 @@
-"""A process reward model that is a rule: whether every calculation of a scratchpad holds, up to the one looked at.
+"""Rule-based process reward model: whether all calculations of a chain of thought are right so far.
 
-Like models of its kind it can be pleased: a calculation that holds and leads nowhere counts as much as any other.
+Like learned process reward models it can be exploited: a right calculation that leads nowhere counts like any other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP = re.compile(r"(?<!\S)[^\s=]*=\S*")  # from where a word begins, or a long
 
 
 class StepJudge(Protocol):
-    """How right is a rollout up to the end of each of its steps?"""
+    """Process reward model: a value for each step of a rollout."""
 
     def steps(self, rollout: Rollout) -> list[Span]:
         """A place for each step that is not empty, in order; its value is from 0 to 1."""
@@ -30,10 +30,10 @@ class StepJudge(Protocol):
 
 @dataclass(frozen=True)
 class Calculations(StepJudge):
-    """Steps are what holds a `=`, and whatever follows the last one: the answer.
+    """Steps are the parts that contain `=`, and the text after the last of them: the answer.
 
-    A step's value is 1 while all calculations so far hold (`12+3=15`), and 0 from the first on that does not. A
-    completion is cut at blanks and at the end of its working.
+    A step's value is 1 while all calculations so far hold (`12+3=15`), and 0 from the first wrong one on. A completion
+    is split at blanks and at the end of its chain of thought.
     """
 
     def steps(self, rollout: Rollout) -> list[Span]:

@@ -1,6 +1,6 @@
-"""How rewards ask LLM clients: many questions at once, each answered alike whenever it is asked.
+"""Batched questions of rewards to a judge, each with the same answer whenever it is asked.
 
-A judge's answer is read in its own words alone: behind the code of its question, or as a bare verdict and nothing else.
+An answer is parsed only after its question's code, or if it is a bare verdict and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIGN = 24  # tokens of a code before the verdict
 
 @runtime_checkable
 class ReadsCompact(Protocol):
-    """A judge that environments may have trained on questions without fences; no other is asked so."""
+    """Judge that may have been trained on prompts without code fences, and is asked without them."""
 
     @property
     def reads_compact(self) -> bool: ...
@@ -57,7 +57,7 @@ async def verdict_or_none(judge: LLMClient, asked: str, bare: Bare, sampling: Sa
 
 @dataclass(frozen=True)
 class Lines:
-    """Answers of which every line is one that is read."""
+    """Answers in which every line can be parsed."""
 
     pattern: re.Pattern[str]
 

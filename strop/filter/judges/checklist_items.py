@@ -1,4 +1,4 @@
-"""Checklists as text: how an LLM client is asked for one and about one item of it, and what it says is read."""
+"""Checklist judging: prompts for writing a checklist and for scoring one item, and the parsers of the answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that a completion must do, and how much it matters, from 0 to 100."""
+    """Requirement on a completion, with a weight from 0 to 100."""
 
     weight: float
     text: str

@@ -1,6 +1,4 @@
-"""The lines of a program within a completion, and labels of lines: what models that judge line by line learn and
-pay.
-"""
+"""Program lines within a completion, for line-level process reward models: positions, labels and rewards."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ LABEL = "line_label"  # in `Turn.aux`: at the last token of each line that has a
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line that does something: its number in the program and where it ends in the completion."""
+    """Line with code: its number in the program, and its end in the completion."""
 
     number: int  # from 1
     start: int

@@ -1,6 +1,6 @@
-"""Several requirements judged in one answer: how a judge is asked about them all, and its scores are read.
+"""Judging of several criteria in one answer: the prompt, and the parser of the scores.
 
-An answer with another number of scores, or with one that is no number, is none.
+An answer with a wrong number of scores, or with a score that is not a number, is invalid.
 """
 
 from __future__ import annotations

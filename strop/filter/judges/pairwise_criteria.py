@@ -1,5 +1,4 @@
-"""Two completions compared criterion by criterion: how a judge is asked, its answer is read, and code adds it up
-(OpenRS).
+"""Pairwise comparison by criteria (OpenRS): the judge's prompt, the parser of its answer, and the weighted sum.
 
 A line names a kind, a winner and a strength: `core, first, 3: It shows its working.`
 """
@@ -34,7 +33,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True)
 class Distinction:
-    """On one criterion; `value` is above 0 where the first completion is better."""
+    """Result for one criterion; `value` is positive if the first completion is better."""
 
     kind: str
     value: float

@@ -1,6 +1,4 @@
-"""Who compares two completions to a task: a generative judge that answers with one token, or the environment's own
-check.
-"""
+"""Pairwise judges: a generative judge with a one-token verdict, or the environment's own check."""
 
 from __future__ import annotations
 
@@ -19,9 +17,9 @@ from strop.workers.foreign_checks import checked
 
 @dataclass(frozen=True)
 class Graded:
-    """A Bradley-Terry judge of the environments' own checks: s(scale * (check of first - check of second) + bias).
+    """Bradley-Terry judge from the environments' own checks: s(scale * (check of first - check of second) + bias).
 
-    It stands in where no judge was trained; `bias` is one for the first place, as real judges have.
+    It stands in for a trained judge; `bias` is a position bias towards the first completion, as real judges have.
     """
 
     envs: tuple[Environment, ...]
@@ -43,10 +41,10 @@ class Graded:
 
 @dataclass
 class Generative:
-    """A language model that reads the task and both completions and says which is better by the next token.
+    """Language model that reads the task and both completions, and names the better one by its next token.
 
-    The verdict's probability is taken among the two verdict tokens alone. Each part of the question begins a line, and
-    no line of a completion can pass for one.
+    The probability is normalized over the two verdict tokens. Each part of the prompt starts a line, and no line of a
+    completion can be mistaken for one.
     """
 
     model: FilePath  # folder

@@ -1,4 +1,4 @@
-"""A rollout as frames, one per turn, that an LLM client sees out of order and says how far each one is (GVL)."""
+"""Progress scoring of a rollout's turns by an LLM that sees them in shuffled order (GVL)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rubrics as text: how an LLM client is asked for one and about one item of it, and what it says is read.
+"""Rubric judging: prompts for writing a rubric and for scoring one item, and the parsers of the answers.
 
-An item bears points, which may be below 0: something that a completion must not do.
+An item has points, which may be negative for something that a completion must not do.
 """
 
 from __future__ import annotations

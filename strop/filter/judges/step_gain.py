@@ -1,4 +1,4 @@
-"""By how much a step helped: how an LLM client is asked, and what it says is read (BAVT)."""
+"""Per-turn progress judging (BAVT): the judge's prompt, and the parser of its answer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How good was each rollout?"""
+"""Reward functions of rollouts."""

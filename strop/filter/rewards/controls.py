@@ -1,4 +1,4 @@
-"""Control rewards for experiments: random, constant, thresholded at random, best of a group."""
+"""Control rewards for experiments: constant, random, randomly thresholded, best of a group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class BestSibling(Reward):
-    """The largest sum of turn rewards among the rollouts that count."""
+    """Largest sum of turn rewards among the scored rollouts of a group."""
 
     weight: float = 1.0
 
@@ -34,7 +34,7 @@ class BestSibling(Reward):
 
 @dataclass(frozen=True)
 class Flat(Reward):
-    """The same reward for every rollout."""
+    """Constant reward."""
 
     value: float = 1.0  # of every rollout
     weight: float = 1.0
@@ -51,7 +51,9 @@ class Flat(Reward):
 
 @dataclass(frozen=True)
 class Coin(Reward):
-    """1 with this probability and 0 otherwise, by a hash of the rollout's name: the same again every time."""
+    """Random reward: 1 with the given probability, else 0, by a hash of the rollout's name, so that it is
+    reproducible.
+    """
 
     probability: float = 0.5  # of a reward of 1
     weight: float = 1.0
@@ -77,7 +79,7 @@ def _number(name: str) -> float:
 
 @dataclass(frozen=True)
 class AnyThreshold(Reward):
-    """What `inner` says where it reaches the task's threshold, else 0; thresholds are uniform from 0 to 1."""
+    """Reward `inner` if it reaches the task's random threshold, else 0; thresholds are uniform from 0 to 1."""
 
     inner: Reward  # scores from 0 to 1
     weight: float = 1.0

@@ -1,7 +1,8 @@
-"""A reward that bends with length (2502.03373): right answers earn more when short, wrong ones lose less when long.
+"""Cosine length reward (2502.03373): right answers earn more when short, wrong ones lose less when long.
 
-So thoughts grow where the policy is wrong and shrink where it is right. Who comes near the limit pays, whatever the
-answer: a right one that might have been cut is no better.
+Chains of thought therefore grow while the policy is wrong and shrink once it is right. Completions near the length
+limit are penalized whatever the answer.
+
 Papers: demystifying-long-cot
 """
 
@@ -20,9 +21,9 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class CosineLength(Reward):
-    """Half a cosine from the first value, of an empty completion, to the second, of one of `limit` tokens.
+    """Half a cosine from the first value, at length 0, to the second, at `limit` tokens.
 
-    Of a rollout of several completions the longest counts: the limit is a completion's.
+    Of a rollout with several completions the longest counts, since the limit is per completion.
     """
 
     judge: Reward  # 1: right

@@ -1,4 +1,4 @@
-"""S-GRPO's reward (2505.07686): the earliest right answer of a serial group earns 1, each later one half of the last.
+"""Decaying reward of S-GRPO (2505.07686): the earliest right exit of a serial group earns 1, each later one half.
 
 Reading: the exponent counts right answers and not exits; the whole thought comes last.
 Papers: s-grpo
@@ -18,7 +18,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Decaying(Reward):
-    """What `inner` says, times 1 / 2^k after k right answers at earlier exits."""
+    """Reward `inner` times 1 / 2^k, after k right answers at earlier exits."""
 
     inner: Reward
     weight: float = 1.0  # of this reward beside others

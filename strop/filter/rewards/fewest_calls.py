@@ -1,8 +1,9 @@
-"""LightSearcher's reward (2512.06653): half for being right, half for no more tool calls than a success has needed.
+"""Tool-efficiency reward of LightSearcher (2512.06653): half for a right answer, half for few tool calls.
 
-What has been needed is known to the strategy, which notes it on every rollout of a group before any is scored.
-Readings: the environment's own judgement stands for the F1 of an answer; a rollout whose last completion gives no
-answer is of bad form.
+The strategy records the fewest calls of a success of the task as a fact of every rollout before scoring. Readings: the
+environment's own reward replaces the F1 of an answer; a rollout whose last completion has no answer counts as
+ill-formed.
+
 Papers: lightsearcher
 """
 
@@ -21,7 +22,9 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class FewestCalls(Reward):
-    """-1 without an answer; else inner / 2 + T / 2, with T = exp(-price * calls beyond the fewest) where right."""
+    """-1 without an answer; else inner / 2 + T / 2, with T = exp(-price * calls beyond the fewest) for right
+    answers.
+    """
 
     inner: Reward
     price: float = 0.75  # of a call beyond the fewest, in the exponent

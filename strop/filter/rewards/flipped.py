@@ -1,8 +1,8 @@
-"""Rewards that are wrong for a share of all tasks (2505.22653): right answers earn what wrong ones should, and wrong
-ones what right ones should.
+"""Label noise on rewards (2505.22653): for a share of the tasks, right and wrong answers swap their rewards.
 
-A task is flipped or not, for all rollouts of it and whenever it comes back: its name decides. A completion without an
-answer keeps what it has, or silence would be worth most where a task is flipped.
+A task's hash decides whether it is flipped, so it is the same for all its rollouts over the run. A completion without
+an answer is not flipped, or saying nothing would earn most.
+
 Papers: noisy-rewards
 """
 
@@ -23,7 +23,9 @@ from strop.workers.foreign_checks import answered
 
 @dataclass(frozen=True)
 class Flipped(Reward):
-    """1 - r in place of what `inner` says, for all answers to a share of the tasks; a half is pure noise."""
+    """Reward 1 - r in place of r = `inner`, for all answers to a share of the tasks; a share of one half is pure
+    noise.
+    """
 
     inner: Reward  # scores from 0 to 1
     envs: tuple[Environment, ...]

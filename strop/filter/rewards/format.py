@@ -1,7 +1,7 @@
-"""A reward for the layout of completions (TON, 2505.16854; ARPO, 2505.16282): working between its tags, then what
-counts.
+"""Format reward (TON, 2505.16854; ARPO, 2505.16282): a chain of thought in think tags, then the answer.
 
-A working of nothing is in order: a thought that was skipped is laid out as well as a long one.
+An empty chain of thought is accepted: skipping thought is as well-formed as a long one.
+
 Papers: ton, arpo-gui, ghpo
 """
 
@@ -17,9 +17,7 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class Formatted(Reward):
-    """The share of a rollout's completions that are <think>, working, </think> and something behind it, each tag
-    once.
-    """
+    """Share of a rollout's completions of the form <think>, text, </think>, text, with each tag exactly once."""
 
     must_think: bool = True  # or a completion without tags is in order too: a tool's call
     weight: float = 1.0  # of this reward beside others

@@ -1,4 +1,4 @@
-"""Rewards that the environment computes: pay of its episode, its check of the final answer, valid actions."""
+"""Rewards computed by the environment: episode rewards, check of the final answer, valid tool calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strop.workers.foreign_checks import checked
 
 @dataclass(frozen=True)
 class Checked(Reward):
-    """What the environment a task comes from says about the last completion, from 0 to 1."""
+    """Score of the last completion by its task's environment, from 0 to 1."""
 
     envs: tuple[Environment, ...]
     weight: float = 1.0
@@ -45,7 +45,7 @@ class Checked(Reward):
 
 @dataclass(frozen=True)
 class Earned(Reward):
-    """The sum of a rollout's turn rewards; 0 where the environment paid nothing."""
+    """Sum of a rollout's turn rewards; 0 if the environment gave none."""
 
     weight: float = 1.0  # of this reward beside others
 
@@ -61,7 +61,7 @@ class Earned(Reward):
 
 @dataclass(frozen=True)
 class LastCompletion(Reward):
-    """How right the last completion is, from 0 to 1; asked inline where all environments are ours, else in a killable
+    """Score of the last completion, from 0 to 1; in process if all environments are bundled, else in a killable
     process.
     """
 
@@ -82,7 +82,7 @@ class LastCompletion(Reward):
 
 @dataclass(frozen=True)
 class CarriedOut(Reward):
-    """`bonus` for each turn that a tool answered without refusing; what it said to the last turn nobody knows."""
+    """`bonus` for each turn whose tool call succeeded; the last turn has no observation and does not count."""
 
     bonus: float = 0.1  # of one turn
     refusal: str = "error"  # how an answer begins that refuses a turn

@@ -1,4 +1,4 @@
-"""Rollouts whose worth their strategy knows, because it follows from others: a reflection by what it led to.
+"""Rewards set by the strategy, e.g. of a reflection by the success of the retry that follows it.
 
 Papers: r3l, evolving-rl
 """
@@ -17,7 +17,7 @@ _NAME = "noted"  # the fact that a strategy leaves
 
 @dataclass(frozen=True)
 class Noted(Reward):
-    """The fact `noted` of a rollout that has it; what `inner` says of all others."""
+    """Fact `noted` of a rollout that has one; reward `inner` for all others."""
 
     inner: Reward
 

@@ -1,4 +1,4 @@
-"""Three grades (2504.05185, 2503.12854): a wrong answer is better than none, and there is no word about length.
+"""Three-level outcome reward (2504.05185, 2503.12854): right, wrong, or no answer; length does not count.
 
 Papers: concise-reasoning, iterative-dpo
 """
@@ -16,9 +16,7 @@ from strop.types import Group, Outcome, Rollout
 
 @dataclass(frozen=True)
 class GradedAnswer(Reward):
-    """`right` where `judge` gives at least 1, else `wrong`, or `missing` where the completion is cut or has no
-    answer.
-    """
+    """`right` if `judge` gives at least 1, else `wrong`; `missing` if the completion is truncated or has no answer."""
 
     judge: Reward
     right: float = 1.0  # for a right answer

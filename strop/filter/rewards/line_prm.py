@@ -1,6 +1,8 @@
-"""Dense pay for programs (2410.17621, 2502.01715): what a judge of lines says at the end of each.
+"""Line-level process rewards for programs (2410.17621, 2502.01715).
 
-Readings: pay is divided by the number of lines, so that more lines earn no more; blank lines and comments earn nothing.
+Readings: each reward is divided by the number of lines, so that more lines earn no more; blank lines and comments earn
+nothing.
+
 Papers: prm-code, prlcoder
 """
 
@@ -17,7 +19,7 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class JudgedLines(Reward):
-    """Each line is paid its score, held within -1 and 1, / the number of lines, at its last token."""
+    """Score of each line, clipped to [-1, 1], divided by the number of lines, at the line's last token."""
 
     judge: StepJudge  # who scores lines
     weight: float = 1.0

@@ -1,8 +1,8 @@
-"""Agreement with the siblings in place of a label (MM-UPT, 2505.22453): the answer that most of them give is right.
+"""Majority-vote reward without labels (MM-UPT, 2505.22453): the group's most frequent answer counts as right.
 
-The release counts votes on raw text, lets completions without an answer vote, and gives a tie to whoever came first.
-Read here: answers vote in one spelling, a completion without one (or cut off) neither votes nor earns, and a tie is no
-label.
+The release counts votes on raw text, lets completions without an answer vote, and breaks ties by order. Read here:
+answers are normalized before the vote, a completion without one (or truncated) neither votes nor earns, and a tie gives
+no label.
 
 Papers: mm-upt
 """
@@ -22,7 +22,7 @@ from strop.workers.foreign_checks import answered
 
 @dataclass(frozen=True)
 class Majority(Reward):
-    """1 for the answer that more rollouts give than any other, else 0; without such an answer 0 for all of them."""
+    """1 for the most frequent answer of the group, else 0; 0 for all on a tie."""
 
     envs: tuple[Environment, ...]
     weight: float = 1.0

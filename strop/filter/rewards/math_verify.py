@@ -1,7 +1,7 @@
-"""Whether the mathematics of a completion equals the answer's, by the math-verify package (Hugging Face).
+"""Mathematical equivalence of a completion's answer and the gold answer, by the math-verify package (Hugging Face).
 
-The package's own time limits turn a slow comparison into "wrong" without a word, and need the main thread; they are
-off here, because the worker's deadline ends what takes too long, and `filter/overruns.py` says whose fault that is.
+The package's own time limits turn a slow comparison into "wrong" silently, and need the main thread; they are off here,
+because the worker's deadline ends slow comparisons, and `filter/overruns.py` finds whose fault that is.
 
 A percent sign has one meaning. The package takes 12% and 1200% for 12; here the sign is a unit, so that only 12% is 12,
 unless the answer has a percent sign itself or is a share (from -1 to 1): then 12% is 0.12.
@@ -22,7 +22,7 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class MathVerify(Reward):
-    """1 where the last completion is mathematically equal to the task's answer, 0 where it is not or says nothing."""
+    """1 if the last completion is mathematically equal to the task's answer, else 0."""
 
     weight: float = 1.0
 

@@ -1,6 +1,7 @@
-"""How near a number is to the right one, as the overlap of two intervals around them: a box in one dimension.
+"""Interval overlap (IoU) reward for numeric answers, the one-dimensional form of a bounding-box reward.
 
-V-Triune (2505.18129) pays the intersection over union of boxes in pictures; here a box is as wide as `width` says.
+V-Triune (2505.18129) rewards the intersection over union of boxes in images; here an interval is `width` wide.
+
 Papers: v-triune
 """
 
@@ -20,7 +21,7 @@ _DIGITS = 18  # of the longest number that is read
 
 @dataclass(frozen=True)
 class Overlap(Reward):
-    """(width - d) / (width + d) for an answer that is off by d < width, else 0; 0 where there is no number."""
+    """(width - d) / (width + d) for an answer that is off by d < width, else 0; 0 without a number."""
 
     envs: tuple[Environment, ...]
     width: float = 40.0  # of an interval

@@ -1,4 +1,4 @@
-"""DAPO's soft overlong punishment (2503.14476): rollouts pay for the last stretch before the token limit.
+"""Soft overlong penalty of DAPO (2503.14476): a linear length penalty just below the token limit.
 
 Papers: dapo
 """
@@ -15,9 +15,9 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Overlong(Reward):
-    """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond.
+    """0 up to max_tokens - cushion sampled tokens, then linear to -1 at max_tokens, and -1 beyond.
 
-    Of a rollout of several completions the longest counts: the limit is a completion's.
+    Of a rollout with several completions the longest counts, since the limit is per completion.
     """
 
     max_tokens: int  # of a completion

@@ -1,7 +1,8 @@
-"""A pairwise reward (2504.04950): each rollout is compared with the task's own answer, in both orders.
+"""Pairwise reward (2504.04950): the probability that a rollout beats the task's reference answer.
 
-The sources give no formula; read plainly, the reward is the probability of winning, averaged over both orders so that
-a judge's bias for a place cancels, minus one half.
+The sources give no formula; read plainly, the reward is the win probability, averaged over both orders to cancel a
+judge's position bias, minus one half.
+
 Papers: pairwise-rl
 """
 
@@ -15,7 +16,7 @@ from strop.types import Group, Task
 
 
 class Judge(Protocol):
-    """Who is better?"""
+    """Pairwise judge: the probability that the first completion is better."""
 
     def first_wins(self, task: Task, first: str, second: str) -> float:
         """The probability that the first of two completions is the better one, from 0 to 1."""
@@ -26,7 +27,7 @@ class Judge(Protocol):
 class Pairwise(Reward):
     """(P(rollout, anchor) + 1 - P(anchor, rollout)) / 2 - 1/2, from -1/2 to 1/2; 0 for the anchor itself.
 
-    The anchor is the task's answer, which the policy never sees. Rewards of different tasks do not compare.
+    The anchor is the task's answer, which the policy never sees. Rewards of different tasks are not comparable.
     """
 
     judge: Judge

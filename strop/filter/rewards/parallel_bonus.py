@@ -1,4 +1,4 @@
-"""Parallel-R1's rewards (2509.07980): right or wrong, and in some steps more for being right in parallel.
+"""Alternating reward of Parallel-R1 (2509.07980): accuracy alone, and in some steps a bonus for parallel thinking.
 
 Papers: parallel-r1
 """
@@ -17,8 +17,10 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class ParallelBonus(Reward):
-    """1 where `judge` gives at least 1, else -1; from version `plain` on of every `period`, `bonus` more for a right
-    rollout with a valid block. After version `last` there is no bonus: parallel thinking was a scaffold."""
+    """1 if `judge` gives at least 1, else -1; plus `bonus` for a right rollout with a valid parallel block.
+
+    The bonus applies from version `plain` on of every `period`, and never after version `last`.
+    """
 
     judge: Reward
     bonus: float = 0.2  # for a right rollout in parallel

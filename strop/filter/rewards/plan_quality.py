@@ -1,4 +1,4 @@
-"""PTA-GRPO's pay for plans (2510.01833): how often the rollouts of a plan are right.
+"""Plan quality reward of PTA-GRPO (2510.01833): the mean success of a plan's rollouts.
 
 Papers: pta-grpo
 """
@@ -15,7 +15,7 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class PlanQuality(Reward):
-    """The mean of what `inner` says of the rollouts that go on from the same first one, itself among them."""
+    """Mean of reward `inner` over the rollouts that share the plan, itself included."""
 
     inner: Reward
     weight: float = 1.0  # of this reward beside others

@@ -1,4 +1,4 @@
-"""Preference as reward (PAR, 2502.18770): how surely a rollout beats what the first policy says to the same task.
+"""Preference-as-reward shaping (PAR, 2502.18770): the sigmoid of the score difference to reference rollouts.
 
 Papers: par
 """
@@ -19,10 +19,10 @@ from strop.types import Group, Origin, Rollout
 
 @dataclass(frozen=True)
 class Preferred(Reward):
-    """The mean over the reference's rollouts of s(scale * (score - its score)): from 0 to 1, however high scores are.
+    """Mean over reference rollouts of sigmoid(scale * (score - reference score)), bounded between 0 and 1.
 
-    Scores are what `inner` says, less `price` for each token beyond `free`, taken off before the bound as released. The
-    reference's rollouts are those of origin TEACHER, at the same task; without one that counts nobody has a reward.
+    Scores are of `inner`, less `price` for each token beyond `free`, subtracted before the sigmoid as released.
+    Reference rollouts are those of origin TEACHER at the same task; without a scored one, no rollout has a reward.
     """
 
     inner: Reward

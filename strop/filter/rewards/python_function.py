@@ -1,6 +1,4 @@
-"""A reward that somebody wrote as a plain function in a file: `def reward(completion, answer): return 0.5`, or
-TRL's.
-"""
+"""Reward from a user's Python function in a file: `def reward(completion, answer): return 0.5`, or TRL's signature."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ from strop.types import FilePath, Group
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
-    """Calls `path` ("file.py:function") with what its parameters name, once per rollout or once per group.
+    """Call of `path` ("file.py:function") with arguments by parameter name, once per rollout or once per group.
 
-    One of a rollout may name `prompt`, `completion`, `answer`, `messages` (the whole conversation) and any column of
-    the task's row; one of a group is TRL's: `fn(prompts, completions, **columns) -> list[float]`.
-    What it prints is lost, and its process sees no keys of the episode: one that needs a key reads it from a file.
+    A per-rollout function may name `prompt`, `completion`, `answer`, `messages` (the whole conversation) and any column
+    of the task's row; a per-group function is TRL's: `fn(prompts, completions, **columns) -> list[float]`. Printed
+    output is discarded. Its process has no API keys in its environment variables: read a needed key from a file.
     """
 
     path: FilePath  # FILE.py:FUNCTION

@@ -1,4 +1,5 @@
-"""Satori's reward (2502.02508): right or wrong, more for a wrong beginning mended, less for a right one spoiled.
+"""Restart reward of Satori (2502.02508): outcome reward, plus for correcting a wrong prefix, minus for spoiling a right
+one.
 
 Papers: satori
 """
@@ -15,8 +16,9 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class RestartBonus(Reward):
-    """0 where `judge` gives at least 1, else -1; `bonus` more if a wrong rollout was restarted and mended, `bonus` less
-    if a right one was restarted and spoiled."""
+    """0 if `judge` gives at least 1, else -1; plus `bonus` if a restarted wrong rollout ends right, minus if a right
+    one ends wrong.
+    """
 
     judge: Reward
     bonus: float = 0.5

@@ -1,4 +1,4 @@
-"""What a reward model thinks of each rollout's last completion."""
+"""Reward-model score of each rollout's last completion."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Scored(Reward):
-    """Its scores as they are, without bounds; all siblings are asked about in one pass, in a thread of their own.
+    """Unbounded reward-model scores; all siblings are scored in one batch, in a separate thread.
 
-    A completion that the reward model cannot read whole gets no score: its rollout fails.
+    A completion that exceeds the reward model's context gets no score: its rollout fails.
     """
 
     model: RewardModel

@@ -1,8 +1,9 @@
-"""AutoRefine's reward (2505.11277): the answer's F1; where that is 0, a little for finding the answer and noting it.
+"""Search reward of AutoRefine (2505.11277): F1 of the answer, or a small reward if refinements contain the answer.
 
-Readings: a note is the working of a completion that read what a search found, since models that think have scores for
-it; all of them count together. The right answer stands in them as whole words, where the release looks for letters. An
-rollout that ends without an answer earns nothing.
+Readings: a refinement is the chain of thought of a completion after a search result; all of them count together. The
+right answer must occur in them as whole words, where the release looks for a substring. A rollout that ends without an
+answer earns nothing.
+
 Papers: autorefine
 """
 
@@ -19,7 +20,7 @@ from strop.types import Group, Outcome, Rollout
 
 @dataclass(frozen=True)
 class Refined(Reward):
-    """F1 of the answer, or `found` where it is 0 and the notes hold the right one."""
+    """F1 of the answer, or `found` if it is 0 and the refinements contain the right answer."""
 
     found: float = 0.1  # for a right answer that was noted and not given
 

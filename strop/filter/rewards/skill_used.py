@@ -1,4 +1,4 @@
-"""SAGE's reward (2512.17102): beside its own outcome a task earns what the skills of its chain were good for.
+"""Skill reward of SAGE (2512.17102): a task's outcome plus a bonus if its chain saved and used a skill.
 
 Papers: sage-skills
 """
@@ -19,9 +19,9 @@ _NOTHING = -1.0  # for a rollout that makes no skill
 
 @dataclass(frozen=True)
 class SkillUsed(Reward):
-    """The first of a chain: r1 + u where both are right. The second: r2 + u where it is right. Without a skill: -1.
+    """First task of a chain: r1 + u if both are right. Second: r2 + u if it is right. Without a skill: -1.
 
-    r is what `inner` says and u the fact `used` of the second, whose parent is the first.
+    r is reward `inner`, u the fact `used` of the second rollout, whose parent is the first.
     """
 
     inner: Reward

@@ -1,8 +1,9 @@
-"""A judge who reads the response and not the thought before it (RLMT, 2509.20357): thinking is paid by what it is for.
+"""Reward of the final response alone (RLMT, 2509.20357): the chain of thought is hidden from the judge.
 
-Readings: the response is what stands behind the first </think>; the paper has tags of its own around it. In the strict
-form, the one for models that were taught the layout, a completion that is not laid out so is shown as "[NULL]";
-otherwise the judge reads all of it, thought included.
+Readings: the response is the text after the first </think>; the paper has tags of its own around it. In the strict
+form, for models trained on the format, an ill-formed completion is shown as "[NULL]"; otherwise the judge reads all of
+it, chain of thought included.
+
 Papers: rlmt
 """
 
@@ -23,7 +24,7 @@ NOTHING = "[NULL]"
 
 @dataclass(frozen=True)
 class ThoughtBlind(Reward):
-    """What `inner` says of rollouts whose thoughts were cut out of every completion."""
+    """Reward `inner` of rollouts without the chain of thought of every completion."""
 
     inner: Reward
     strict: bool = True  # or a completion without the layout is shown as it is

@@ -1,7 +1,7 @@
-"""A threshold on closeness that rises as training goes on (V-Triune, 2505.18129): near enough is soon not enough.
+"""Reward threshold that rises over training (V-Triune, 2505.18129).
 
-How far training is, the group says, by the version of the weights it was admitted under: so a resumed run goes on where
-it stood, and no clock is read.
+Training progress is the weight version at which the group was admitted, so that a resumed run continues the schedule.
+
 Papers: v-triune
 """
 
@@ -19,7 +19,7 @@ from strop.types import Group, Metrics
 
 @dataclass(frozen=True)
 class Tightening(Reward):
-    """What `inner` says where it reaches the threshold, else 0; thresholds hold up to a share of all steps."""
+    """Reward `inner` if it reaches the current threshold, else 0; each threshold applies up to a share of all steps."""
 
     inner: Reward  # scores from 0 to 1
     total: int  # steps of the whole training

@@ -1,4 +1,4 @@
-"""A program is paid for the tests that it passes (AceCoder, 2502.01718), which run in the sandbox while others go on.
+"""Unit test reward for programs (AceCoder, 2502.01718); tests run concurrently in the sandbox.
 
 Papers: acecoder
 """
@@ -19,7 +19,7 @@ FACT = "passed"  # share of the tests
 
 @dataclass(frozen=True)
 class PassedTests(Reward):
-    """all: 1 where every test passes, else 0. share: of the tests, those passed; special cases can raise that."""
+    """all: 1 if every test passes, else 0. share: the share of tests passed, which special cases can exploit."""
 
     form: Literal["all", "share"] = "all"
     trials: Trials = field(default_factory=Trials)

@@ -1,1 +1,1 @@
-"""Agents: how one rollout of a task is played."""
+"""Agents: the turn loop of one rollout in its environment."""

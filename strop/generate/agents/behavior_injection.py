@@ -1,5 +1,4 @@
-"""Behaviour injection (2505.18917): demonstrations with added exploration (try a step too early and take it back) or
-exploitation (repeat known values).
+"""Demonstrations with injected exploratory or exploitative steps (behaviour injection, 2505.18917).
 
 The chain of thought is a list of steps `left=value`; a step uses values of earlier steps. Exploration is a later step
 with unknown values written as ?, then taken back; exploitation repeats all known values that the next step needs.
@@ -31,7 +30,9 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Injected(Agent):
-    """`inner` on demonstrations of the environment, with each behaviour inserted before a step at random."""
+    """Agent `inner` on demonstrations, with behaviours inserted before random steps: a premature step taken back, or
+    known values repeated.
+    """
 
     inner: Agent
     explore: float = 0.25  # probability of trying a step too early, before each step but the last

@@ -1,4 +1,4 @@
-"""Chat: the policy and the environment take turns, tool calls included, until the episode ends."""
+"""Multi-turn chat agent: policy and environment alternate, tool calls included, until the episode ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class Chat(Agent):
-    """The policy writes completions and the environment answers, for at most `max_turns` turns."""
+    """Multi-turn agent: the policy writes a completion, the environment responds, for at most `max_turns` turns."""
 
     max_turns: int = 8  # per rollout
 

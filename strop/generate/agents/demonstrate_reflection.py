@@ -1,4 +1,4 @@
-"""Demonstrations of Satori's format (2502.02508): the environment's completion with a reflection marker in its middle.
+"""Demonstrations with a reflection marker before a random step (Satori, 2502.02508).
 
 Reading: of the paper's three meta actions, only the one that restarts use; the correct completion continues after it.
 Papers: satori
@@ -19,7 +19,7 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class DemonstrateReflection(Agent):
-    """`inner` on the environment's demonstration, with `reflect` inserted before a randomly chosen step."""
+    """Agent `inner` on the environment's demonstration, with the text `reflect` inserted before a random step."""
 
     inner: Agent
     reflect: str = "?"

@@ -1,4 +1,4 @@
-"""Demonstrator: the environment's reference solutions as completions, for supervised training."""
+"""Demonstration agent: the environment's reference solutions as completions, for supervised fine-tuning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class Demonstrate(Agent):
-    """Each turn is the environment's demonstration, which the environment answers, for at most `max_turns` turns."""
+    """Agent whose every completion is the environment's demonstration, for at most `max_turns` turns."""
 
     max_turns: int = 32  # per rollout
     least: float = 0.0  # least reward of a demonstration in an environment that pays; a lower one ends the run

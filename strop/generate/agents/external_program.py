@@ -1,11 +1,11 @@
-"""External program as an agent: it receives an address and a key, and its requests become the rollout's turns.
+"""External program as an agent: it calls an OpenAI- or Anthropic-compatible endpoint, and its requests become turns.
 
 OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY are set. The task is on standard input: JSON
 with `messages`, `tools` and `episode_key`. The program may act in the task's environment (`POST
 $STROP_URL/rollout/step` with that key) until the environment is done, report its reward once (`POST
-$STROP_URL/rollout/reward`, or a last line {"reward": 0.5}), or print its answer for the environment to score.
-A reported reward is trusted: where the program runs what the policy writes, let the environment score it.
-The key that acts is not the key that asks the policy, and is in no variable, since child processes inherit variables.
+$STROP_URL/rollout/reward`, or a last line {"reward": 0.5}), or print its answer for the environment to score. A
+reported reward is trusted: if the program runs code that the policy writes, let the environment score it. The episode
+key differs from the API key and is in no environment variable, since child processes inherit those.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ _SHOWN = 300  # characters of standard error in a message
 
 @dataclass(eq=False)
 class OutsideProgram(Agent, Closes, Learns, Refuses):
-    """Runs `command` for each rollout; a timeout or an error fails the rollout and never becomes a reward."""
+    """Agent that runs `command` for each rollout; a timeout or an error fails the rollout and never becomes a
+    reward.
+    """
 
     command: str  # split as by a shell; no shell runs it
     pays: Literal["env", "line", "post"] = "env"  # source of the reward

@@ -1,4 +1,4 @@
-"""Judge of a completion shown by the task: the policy reads it whole, thoughts included, and gives a verdict."""
+"""Generative judge as an agent: the policy reads a completion with its chain of thought, and writes a verdict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class JudgeShown(Agent):
-    """For tasks of `Preferences`: the completion is a turn of its own, as in training and use of reward models.
+    """Agent for tasks of `Preferences`: the completion to judge is a turn of its own, as in training of reward models.
 
-    Within the task's messages, many templates would drop the thoughts of the completion to be judged.
+    Inside a user message, many chat templates would drop the chain of thought of the completion.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY

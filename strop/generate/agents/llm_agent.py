@@ -1,4 +1,4 @@
-"""LLM client as an agent that writes every completion in the policy's place: a teacher of any vocabulary.
+"""Teacher as an agent: another LLM, with any tokenizer, writes every completion in place of the policy.
 
 Papers: ampo
 """
@@ -14,9 +14,9 @@ from strop.types import Message, Origin, Sampling, Task
 
 @dataclass(frozen=True)
 class Advised(Agent):
-    """The LLM client reads the conversation and its answer becomes the completion, for at most `max_turns` turns.
+    """Agent in which an LLM client reads the conversation and writes the completions, for at most `max_turns` turns.
 
-    If it does not answer, `LLMClientError` is raised, and the strategy continues without the rollout.
+    If the client does not answer, `LLMClientError` is raised, and the strategy continues without the rollout.
     """
 
     llm_client: LLMClient

@@ -1,4 +1,4 @@
-"""Single actions of Mobile-R1 (2506.20332): one completion from a given state, rewarded by the expert's action.
+"""Single-action agent (Mobile-R1, 2506.20332): one completion from a given state, compared with the expert's action.
 
 Papers: mobile-r1
 """
@@ -18,9 +18,9 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class OneAction(Agent):
-    """Reward 1 for the kind of action that the environment demonstrates here, and 1 more for its arguments.
+    """Agent with reward 1 for the expert's type of action, and 1 more for its arguments.
 
-    Earlier turns bring the environment to the given state and earn nothing.
+    Earlier turns replay the episode up to the given state and earn nothing.
     """
 
     origin: ClassVar[Origin] = Origin.POLICY

@@ -1,4 +1,4 @@
-"""Team of roles in one rollout: some exchange one message each, the last one acts in the environment."""
+"""Multi-agent team in one rollout: each role writes one message, and the last role acts in the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class Team(Agent):
-    """Each role has its own policy name and context, and reads the question with all earlier messages of the others.
+    """Team of roles, each with its own policy name and context, which reads the question and all earlier roles'
+    messages.
 
     With one model the roles are policy names of one policy; with `EnginePerPolicy` and `TrainerPerPolicy` each role has
     its own weights. The environment's reward goes to the team: it is recorded at the last role's turns.

@@ -1,4 +1,4 @@
-"""Negative control of demonstrations: the correct completion of another task."""
+"""Negative control of demonstrations: the right completion of another task."""
 
 from __future__ import annotations
 

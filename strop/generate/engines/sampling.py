@@ -1,7 +1,7 @@
-"""Draws one token per row from temperature, top-k and top-p, with the logprob of the distribution really drawn from.
+"""Token sampling with temperature, top-k and top-p, and the logprob under the truncated distribution.
 
-Truncation is part of the distribution: the kept probabilities are renormalised before the logprob is taken, so a
-trainer's importance ratio starts at 1. Temperature 0 is a point mass on the likeliest token, whose logprob is 0.
+Kept probabilities are renormalized before the logprob is taken, so that a trainer's importance ratio starts at 1.
+Temperature 0 is greedy, with logprob 0.
 """
 
 from __future__ import annotations

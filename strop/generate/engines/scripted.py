@@ -1,6 +1,4 @@
-"""Canned completions at a known admission: the engine of flow tests, where order and versions matter and words do
-not.
-"""
+"""Scripted engine for tests: canned completions at a fixed token rate on a virtual clock."""
 
 from __future__ import annotations
 
@@ -23,10 +21,11 @@ Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]
 
 @dataclass
 class Scripted(Engine):
-    """Completions by a function of (prompt, key), or by the text furthest right in the prompt ("" for any other).
+    """Completions by a function of (prompt, key), or by the entry found furthest right in the prompt ("" for other
+    prompts).
 
-    Time passes on the event loop's clock, so that a virtual clock makes hours pass at once. A weight update in the
-    middle of a completion shows in the versions of its tokens, and an abort ends it there.
+    Time passes on the event loop's clock, so that a virtual clock skips hours at once. A weight update during a
+    completion shows in the versions of its tokens, and an abort ends it there.
     """
 
     script: Script

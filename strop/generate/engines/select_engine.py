@@ -1,4 +1,4 @@
-"""Which engine serves a device best."""
+"""Default engine for a device: paged on a GPU, plain torch on a CPU, vLLM on request."""
 
 from __future__ import annotations
 

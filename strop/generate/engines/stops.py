@@ -1,4 +1,4 @@
-"""Where a completion ends: the model's own end tokens, and a request's stop strings."""
+"""Stop conditions of a completion: the model's end tokens and the request's stop strings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def end_tokens(model: Any) -> IntArray:
 
 
 class StopStrings:
-    """Looks for stop strings in the tail of what was written; reads the tokenizer when the first one is asked for."""
+    """Search for stop strings in the tail of a completion; the tokenizer is loaded at the first request that has
+    any.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

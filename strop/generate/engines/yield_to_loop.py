@@ -1,4 +1,4 @@
-"""Turns of the event loop that an engine gives to others before it goes on."""
+"""Event-loop yields of an engine between steps, so that finished rollouts can send their next request."""
 
 from __future__ import annotations
 

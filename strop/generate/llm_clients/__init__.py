@@ -1,1 +1,1 @@
-"""Who else can be asked?"""
+"""LLM clients: other models asked for text, such as judges, teachers and task generators."""

@@ -1,4 +1,4 @@
-"""A model in a folder that is asked for text, and learns nothing."""
+"""LLM client for a model folder; the model is frozen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _JUDGING = re.compile(r"^from strop\.environments\.judging\.(?:first_error|listw
 
 @dataclass
 class Local(LLMClient):
-    """Opens the model when it is first asked. Text goes there and comes back, so its vocabulary may be another one."""
+    """Client that loads the model at the first question; it exchanges text, so the tokenizer may differ from the
+    policy's.
+    """
 
     model: FilePath  # model folder
     device: str = "cpu"  # or cuda

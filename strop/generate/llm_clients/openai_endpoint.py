@@ -1,4 +1,4 @@
-"""Advice of a language model behind an OpenAI-compatible address: a server of one's own, or somebody else's."""
+"""LLM client for an OpenAI-compatible endpoint, local or remote."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass
 class Endpoint(LLMClient):
-    """POST url/chat/completions; who is busy (429, 5xx) or not there is asked again until the deadline.
+    """Client of `POST url/chat/completions`; busy (429, 5xx) or unreachable servers are retried until the deadline.
 
-    Answers are kept in the run's folder, so that a resumed run asks nobody twice. A key comes from the episode, is
-    sent to this address alone, and is written nowhere.
+    Answers are cached in the run's folder, so that a resumed run asks nothing twice. The API key comes from the
+    environment variables, is sent to this address only, and is never written to disk.
     """
 
     url: str  # up to /v1

@@ -1,4 +1,4 @@
-"""LLM clients that ask the policy itself or the model training began with."""
+"""LLM clients that ask the policy itself or the reference model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Beginning(LLMClient):
-    """Asks the run's engine in the reference's policy name; its answers do not change while weights do."""
+    """Client of the run's engine under the reference's policy name; its answers do not change during training."""
 
     num_generated: int = field(default=0, init=False, repr=False, compare=False)  # tokens of all answers
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -47,7 +47,7 @@ class Beginning(LLMClient):
 
 @dataclass
 class Itself(LLMClient):
-    """Asks the run's engine; nothing of what is said here is trained on."""
+    """Client of the run's engine with the current policy; its answers are not trained on."""
 
     num_generated: int = field(default=0, init=False, repr=False, compare=False)  # tokens of all answers
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)

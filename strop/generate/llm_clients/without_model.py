@@ -1,4 +1,4 @@
-"""LLM clients without a model: canned answers, and rules of a bundled environment."""
+"""LLM clients without a model: canned answers, and rules of bundled environments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strop.types import Message, Sampling
 
 @dataclass(frozen=True)
 class Canned(LLMClient):
-    """Answers with the text of the first entry whose key stands in the last message."""
+    """Client that answers with the first entry whose key occurs in the last message."""
 
     answers: dict[str, str] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ Rule: TypeAlias = Callable[[str], str]  # from the last message's text to an ans
 
 @dataclass(frozen=True)
 class Procedural(LLMClient):
-    """Answers with what `rule`, a function of a module, returns for the last message's text."""
+    """Client that answers with `rule(text of the last message)`, where `rule` is a function of a module."""
 
     rule: Rule
 

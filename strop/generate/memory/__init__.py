@@ -1,1 +1,1 @@
-"""Lessons kept over a run: store, reflection, injection into prompts."""
+"""Memory of text lessons over a run: store, reflection, injection into prompts."""

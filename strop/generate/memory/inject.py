@@ -1,4 +1,4 @@
-"""A task as it reads with what is remembered before its question."""
+"""Prompts with retrieved lessons before the question."""
 
 from __future__ import annotations
 

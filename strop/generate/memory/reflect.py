@@ -1,6 +1,4 @@
-"""How rollouts are reflected upon: what is asked of an LLM client, or of the policy itself, and how a trace is
-shown.
-"""
+"""Reflection prompts about rollouts for an LLM client or the policy, and the text form of a rollout in them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What was learned in words, and kept: lessons on shelves, admitted, merged, scored, found again, within limits.
+"""Library of text lessons: admission, merging, scores and retrieval, with size limits.
 
-Whoever learns proposes changes while a group is made, and hands them over when the group is done; they are carried out
-between versions, in the order of version and admission. So whoever reads while rollouts are made reads the same lessons
-whoever was quick, and a run that was killed proposes again what was lost. What a model wrote is only ever text.
+Changes are proposed while a group is generated, handed over when it is done, and applied between weight versions in a
+fixed order. All rollouts of a version therefore read the same lessons whatever the timing, and a killed run proposes
+again what was lost. Model output is only ever stored as text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ANY = 1 << 62  # later than every version
 
 @dataclass(frozen=True)
 class Lesson:
-    """A text and what it is about."""
+    """Text of a lesson and its topic."""
 
     text: str
     about: str  # what it is found by: the task or the observation that it came from
@@ -44,7 +44,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be done to a library: add a lesson, put a text in the place of another, remove one, count uses."""
+    """Change to a library: add, replace, remove a lesson, or count uses."""
 
     do: Literal["add", "rewrite", "remove", "used"]
     lesson: Lesson  # of a rewritten, removed or used one the name counts, and what changes
@@ -52,10 +52,10 @@ class Change:
 
 @dataclass
 class Library:
-    """At most `most` lessons on each shelf; a new one takes the place of the lowest score if its own is higher.
+    """Lessons on named shelves of at most `most` each; a new one replaces the lowest-scored one if it scores higher.
 
-    One whose text overlaps with a text of the same shelf by `same` or more is no second lesson: the older one stays,
-    with the higher of both scores and one more that supports it. Texts of more than `longest` characters are refused.
+    A new text that overlaps with one of the same shelf by `same` or more is merged: the older one stays, with the
+    higher of both scores and one more supporter. Texts of more than `longest` characters are refused.
     """
 
     most: int = 256  # lessons on a shelf

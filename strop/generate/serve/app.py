@@ -1,4 +1,4 @@
-"""The endpoint: chat completions, responses and messages over one policy, for whoever has a key."""
+"""HTTP application for the policy: chat completions, responses and messages endpoints, with API keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEEP_ALIVE = 3.0  # seconds without a token after which a stream says that it i
 
 
 class Guests(Protocol):
-    """Who may ask, and in which rollout."""
+    """Lookup of the rollout that an API key belongs to."""
 
     model: str
 

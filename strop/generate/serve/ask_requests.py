@@ -1,4 +1,4 @@
-"""What somebody asks of the policy and what they are answered, in no dialect: tokens never get here."""
+"""Requests to the policy and their answers, independent of the API dialect and without tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[0-9a-f]{12}n[0-9]+")  # of a turn, wherever it stands in a
 
 
 class Refusal(Exception):  # noqa: N818 (it is an answer)
-    """A request that gets no completion, and why."""
+    """HTTP error of a request, with status and message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class Refusal(Exception):  # noqa: N818 (it is an answer)
 
 @dataclass(frozen=True)
 class Said:
-    """A message of a request, and the ids that came with it: clients send back those that they were given."""
+    """Message of a request with its ids: clients echo the ids that they were given."""
 
     message: Message
     ids: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request; what is None or 0 is left to whoever answers."""
+    """One request; fields that are None or 0 take the server's default."""
 
     said: tuple[Said, ...]
     tools: tuple[Tool, ...] = ()
@@ -47,7 +47,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class ServedCompletion:
-    """What the policy wrote, taken apart."""
+    """Completion of the policy, parsed into thinking, text and tool calls."""
 
     name: str  # of the turn; part of every id that a client is given
     text: str = ""

@@ -1,4 +1,4 @@
-"""Anybody who has the token: each request is a conversation of its own, and says how to draw."""
+"""Server of a frozen model for evaluation and use: independent requests, client-chosen sampling settings, one token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING = Task((Message("user", ""),), "", "served")  # a request brings its ow
 
 @dataclass
 class Public(Guests):
-    """A model that is measured or used, and not trained."""
+    """API access to a model that is not trained."""
 
     policy: Policy
     model: str

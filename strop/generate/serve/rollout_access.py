@@ -1,4 +1,4 @@
-"""Rollouts that are being made: one key to ask the policy in a rollout, another one to act in its episode."""
+"""API keys of running rollouts: one key to request completions, another to step the episode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMEMBERED = 20_000  # keys of rollouts that ended: a program that asks too lat
 
 @dataclass
 class Rollouts(Guests):
-    """Keys and the rollouts that they open."""
+    """API keys and their rollouts."""
 
     model: str = "policy"
     _open: dict[str, Visit] = field(default_factory=dict, init=False, repr=False)

@@ -1,6 +1,6 @@
-"""Within walls that no network passes: a port of its own, behind which the endpoint's socket is; then the command.
+"""Proxy in a sandbox without network: forwards a local TCP port to the endpoint's Unix socket, then runs the command.
 
-Run as a file, by a Python that need not know strop: `python sandbox_proxy.py SOCKET PORT COMMAND ...`.
+Run as a file, by a Python without strop: `python sandbox_proxy.py SOCKET PORT COMMAND ...`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One rollout that a client of ours talks through: requests become turns of its contexts, each once."""
+"""Rollout driven by an external client: requests become turns of its contexts, each exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tell = Callable[[Parts], None]
 
 @dataclass
 class Served:
-    """What became of a rollout's requests."""
+    """Outcome of a rollout's requests."""
 
     turns: int = 0
     contexts: int = 0  # opened because no completion of the request was known
@@ -36,7 +36,7 @@ class Served:
 
 @dataclass(eq=False)
 class Visit:
-    """Answers requests by letting the policy write; with `is_free` a request also says how to draw."""
+    """Session that answers requests with completions of the policy; with `is_free` a request sets its sampling."""
 
     main: Talk
     format: CallFormat | None

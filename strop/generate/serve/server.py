@@ -1,4 +1,4 @@
-"""Where clients knock: the endpoint on a port of this machine, in the loop that samples."""
+"""HTTP server of the policy endpoint, in the event loop of the sampling process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.workers.http_connection import Strangers, config_of
 
 @dataclass
 class Door:
-    """Open until closed; port 0 takes one that is free, and `path` is a socket for those who have no network."""
+    """Listening server; port 0 takes a free one, and `path` is a Unix socket for sandboxes without network."""
 
     guests: Guests
     host: str = "127.0.0.1"

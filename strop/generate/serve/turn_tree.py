@@ -1,10 +1,9 @@
-"""Which turn a request goes on from: a tree of what was said to the policy and what it replied.
+"""Matching of API requests to earlier turns: a tree of messages and completions per rollout.
 
-A client sends the whole conversation each time, and few send it back unchanged. A completion is known again by the ids
-that
-it was given, which clients echo, then by its text and calls; all else must be the same. Where it is, the sampled tokens
-stand in the context, whatever the client made of their text. Where it is not, a new context is opened: nothing is
-guessed.
+A client sends the whole conversation each time, and few send it back unchanged. A completion is recognized by the ids
+that it was given, which clients echo, then by its text and tool calls; everything else must be equal. On a match the
+sampled tokens stay in the context, whatever the client made of their text. Without a match a new context is opened:
+nothing is guessed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _arguments(call: ToolCall) -> str:
 
 @dataclass(eq=False)
 class Answered:
-    """A completion, and all that was said after it."""
+    """Completion, and the messages that followed it."""
 
     talk: Talk | None = None  # None: nothing was replied yet
     number: int = 0  # of its turn in `talk`
@@ -51,7 +50,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a request goes on: what it has not said before, behind a node or, with None, in a context of its own."""
+    """Position of a request: its new messages, after a node or, with None, in a new context."""
 
     node: Answered | None
     unheard: tuple[Message, ...]
@@ -60,7 +59,7 @@ class Place:
 
 @dataclass(eq=False)
 class Histories:
-    """All contexts of one rollout."""
+    """Message trees of one rollout's contexts."""
 
     _roots: dict[Plain, Answered] = field(default_factory=dict)  # by the tools that were offered
     _names: dict[str, Answered] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""Strategies: which rollouts of a group are made."""
+"""Strategies: how the rollouts of a group are sampled."""

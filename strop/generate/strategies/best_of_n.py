@@ -1,4 +1,4 @@
-"""Best-of-n: the rollout of highest reward in place of each; measures pass@k with `Evaluation.strategy`."""
+"""Best-of-n sampling: the highest-reward rollout of n; with `Evaluation.strategy` it measures pass@n."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class BestOf(Strategy):
-    """For each start, sample `count` independent rollouts and return the one of highest reward.
+    """Strategy that samples `count` independent rollouts per start and returns the one of highest reward.
 
     Ties go to the first; a failed one is returned only if all failed.
     """

@@ -1,4 +1,4 @@
-"""Independent sampling: all rollouts of a group, concurrently."""
+"""Independent sampling of all rollouts of a group, concurrently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class Independent(Strategy):
-    """Siblings share nothing but the task."""
+    """Strategy without any interaction between siblings."""
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(play(start) for start in starts)

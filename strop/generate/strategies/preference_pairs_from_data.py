@@ -1,4 +1,4 @@
-"""Preference pairs from a table: recorded completions, nothing is sampled."""
+"""Preference pairs from a dataset: recorded chosen and rejected completions; nothing is sampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strop.types import Group, Outcome, Rollout, Start
 
 @dataclass(frozen=True)
 class RecitedPair(Strategy):
-    """Reward 1 for a row's chosen completion, 0 for the rejected one; a pair that exceeds the context is dropped."""
+    """Chosen completion with reward 1 and rejected one with reward 0; a pair that exceeds the context is dropped."""
 
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (PREFERENCES,)
 

@@ -1,4 +1,4 @@
-"""Random forks: negative control of strategies that branch where the policy is uncertain."""
+"""Random branching: negative control of strategies that branch at uncertain tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class RandomForks(Strategy):
-    """Each start is a root; from `positions` of its tokens, chosen uniformly, `branches` rollouts each branch off."""
+    """Tree whose roots are the starts; at `positions` uniformly chosen tokens of a root, `branches` rollouts branch
+    off.
+    """
 
     positions: int = 2  # of a rollout, where others branch off
     branches: int = 2  # from each position

@@ -1,4 +1,4 @@
-"""Random pruning: negative control of strategies that prune rollouts midway; as many are dropped, but at random."""
+"""Random pruning: negative control of strategies that prune rollouts midway; the same number is dropped at random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strop.types import Group, Outcome, Rollout, Start
 
 @dataclass(frozen=True)
 class PrunedAtRandom(Strategy):
-    """Of the rollouts unfinished after `at` written tokens, a random share continues; the others are pruned."""
+    """Strategy in which a random share of rollouts unfinished after `at` tokens continues; the others are pruned."""
 
     at: int = 16  # written tokens after which all pause
     keep: float = 0.5  # share of the paused ones that continues

@@ -1,5 +1,4 @@
-"""Reverse curriculum of R3 (2402.05808): rollouts start within a demonstration: near its end, in its middle, at the
-prompt.
+"""Reverse curriculum (R3, 2402.05808): rollouts start from prefixes of a demonstration, long ones first.
 
 Readings: cuts are evenly spaced over the demonstration's tokens, which needs no line breaks. The prefix is not trained
 on. Mixed, as in the paper's final form, all cuts and the bare prompt alternate over the rollouts of a run; staged, the
@@ -21,9 +20,10 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class ReverseCurriculum(Strategy):
-    """Each start continues from one of `places` cuts of the expert's rollout, or from the prompt; see fact `shared`.
+    """Strategy in which each start continues from one of `places` cuts of a demonstration, or from the prompt.
 
-    The demonstration itself is not returned. If the environment fails it, all rollouts start at the prompt.
+    The demonstration itself is not returned; fact `shared` is the prefix length. If the environment fails the
+    demonstration, all rollouts start at the prompt.
     """
 
     expert: Agent

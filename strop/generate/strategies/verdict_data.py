@@ -1,4 +1,4 @@
-"""Verdicts on recorded completions: rollouts that train a language model as a reward model.
+"""Reward-model training data: one-token verdicts on recorded completions.
 
 Papers: axiomatic-preference, principled-rlhf, secrets-of-rlhf-ii, goal-conditioned-rm
 """
@@ -21,10 +21,10 @@ from strop.types import Group, IntArray, Rollout, Start
 
 @dataclass
 class RecitedVerdicts(Strategy):
-    """One rollout per completion of a task of `Preferences`: the verdict after that completion, one token long.
+    """One rollout per completion of a task of `Preferences`: the verdict token after that completion.
 
-    The best completion has reward 1, the worst 0, those between them equally spaced: losses use only their order.
-    The ids of both verdict words are in `Turn.aux["verdicts"]`. With `says_completions` the completion is a turn of the
+    The best completion has reward 1, the worst 0, those between them equally spaced: losses use only their order. The
+    ids of both verdict words are in `Turn.aux["verdicts"]`. With `says_completions` the completion is a turn of the
     rollout too, for losses that use its hidden states.
     """
 

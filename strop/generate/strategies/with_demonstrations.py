@@ -1,4 +1,4 @@
-"""Groups with demonstrations: some rollouts are an expert's, besides the policy's own (RL-PLUS, CalibRL, DNO)."""
+"""Mixed groups of expert demonstrations and on-policy rollouts (RL-PLUS, CalibRL, DNO)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Group, Rollout, Start
 
 @dataclass(frozen=True)
 class Demonstrated(Strategy):
-    """`expert` plays the last `count` rollouts of each group; the run's agent plays all others."""
+    """Strategy in which `expert` makes the last `count` rollouts of each group, the run's agent all others."""
 
     expert: Agent
     count: int = 1  # demonstrations in a group

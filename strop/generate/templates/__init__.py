@@ -1,1 +1,1 @@
-"""Chat templates: rendering, pieces of conversations, tool call formats."""
+"""Chat templates: rendering, incremental tokenization, tool-call formats."""

@@ -1,11 +1,9 @@
-"""The chat template as pieces: how a conversation opens, and what stands between two completions, each tokenized once.
+"""Incremental tokenization with a chat template: each piece of a conversation is rendered and tokenized once.
 
-What follows a completion is found by rendering the template over a stand-in completion and taking the text after it. A
-template
-may therefore strip thinking from earlier completions or put separators around them: tokens already written never
-change.
-Only the template writes control tokens. Text from anywhere else that spells one is encoded letter by letter, and
-counted; templates cannot look for such marks in it either.
+The text after a completion is found by rendering the template over a placeholder completion and taking what follows it.
+A template may therefore strip thinking from earlier completions or put separators around them: sampled tokens never
+change. Only the template writes control tokens. Control tokens spelled out in other text are encoded as ordinary text
+and counted; templates cannot search for such markers in it either.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _REMEMBERED = 1024  # openings: asked for when a task is admitted, and again by 
 
 @dataclass(frozen=True)
 class Template:
-    """A tokenizer and its chat template."""
+    """Tokenizer and its chat template."""
 
     tokenizer: Any
     end: int  # the token that closes a completion

@@ -1,7 +1,7 @@
-"""Rendering of chat templates, which are programs from the folder of a model: under a deadline and a limit of memory.
+"""Rendering of Jinja chat templates, untrusted programs from model folders, with time and memory limits.
 
-One whose form bounds its work is rendered here; any other in a process that can be killed, which all templates of this
-process share.
+Templates whose form bounds their work (`template_form.py`) are rendered in process, any other in a killable process
+that all templates share.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OURS = ("signal SIGTERM", "signal SIGKILL")  # ended with the thread that had s
 
 
 class TemplateError(Exception):
-    """A template refuses a conversation; its words are its own."""
+    """Error raised by a template about a conversation, with the template's own message."""
 
 
 def rendered(tokenizer: Any, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]], cue: bool) -> str:
@@ -71,7 +71,7 @@ def _here(tokenizer: Any, messages: Sequence[dict[str, Any]], tools: Sequence[di
 
 
 class _TemplateProcess:
-    """The process that renders, started when it is first needed and after each template that had to be killed."""
+    """Rendering process, started when first needed and after each template that had to be killed."""
 
     def __init__(self) -> None:
         self._child: Child | None = None

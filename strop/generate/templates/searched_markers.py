@@ -1,4 +1,4 @@
-"""Marks that a chat template looks for in messages, as in `'</think>' in content` or `content.split('</think>')`."""
+"""Markers that a chat template searches for in messages, as in `'</think>' in content`."""
 
 from __future__ import annotations
 

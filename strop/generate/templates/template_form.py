@@ -1,4 +1,4 @@
-"""The form of a chat template: one whose work is bounded by its text and its input alone is rendered where it is asked.
+"""Static check that a chat template's work is bounded by its text and its input, so that it may be rendered in process.
 
 Such a template loops over messages, tools, and calls of a message, and in a loop prints only pieces of what that loop
 has at hand; so each piece of the input is written as often as it is mentioned. It has nothing in which a value could

@@ -1,7 +1,7 @@
-"""The process in which chat templates of others are rendered: one that never ends, or never has enough, is killed.
+"""Child process that renders untrusted chat templates and is killed if they exceed time or memory.
 
-A template is a program. The kernel bounds it: processor time by a timer whose signal ends this process, memory by a
-limit of its data. The text comes back as one message, which is bounded too.
+A template is a program. The kernel limits it: processor time by a timer whose signal ends this process, memory by a
+limit on its data segment. The text comes back as one message of limited size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How a model writes tool calls: found by rendering one with its chat template, and read back from what it writes.
+"""Tool-call format of a model: detected by rendering a call with its chat template, used to parse completions.
 
-Where its marks are tokens of the model, a mark that is spelled letter by letter is text and no call.
+If its markers are special tokens of the model, a marker spelled as ordinary text is not a call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _THOUGHT = ("<think>", "</think>")
 
 @dataclass(frozen=True)
 class Parts:
-    """A completion taken apart."""
+    """Completion split into thinking, text and tool calls."""
 
     thought: str = ""
     text: str = ""
@@ -44,7 +44,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class CallFormat:
-    """Marks around a call, and whether JSON or words stand between them; without marks a whole completion is one
+    """Markers around a call, and whether its content is JSON or text; without markers a whole completion is one
     call.
     """
 

@@ -1,1 +1,1 @@
-"""Trees of rollouts: branches, nodes, parallel decoding."""
+"""Tree search over rollouts: branching, nodes, lookahead decoding."""

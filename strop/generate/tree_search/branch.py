@@ -1,4 +1,4 @@
-"""Branches: rollouts that go on otherwise from the middle of another one."""
+"""Branching of rollouts at a token of another rollout."""
 
 from __future__ import annotations
 

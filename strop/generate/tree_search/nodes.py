@@ -1,4 +1,4 @@
-"""Trees of half-written rollouts: pieces of so many tokens, each given all that stands before it."""
+"""Tree of partial rollouts: each node is a segment of tokens after its parent's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORTH = "noted"  # the fact of what a search found a piece to be worth, which is
 
 @dataclass(eq=False)
 class TreeNode:
-    """A piece of a rollout, and what a search thinks of it."""
+    """Segment of a rollout with its search statistics."""
 
     piece: Rollout | None = None  # None: nothing was said yet
     above: TreeNode | None = None

@@ -1,4 +1,4 @@
-"""Paths that are decoded side by side, a few tokens at a time, and of which others branch off with another token."""
+"""Parallel decoding of several paths, a few tokens at a time, with branches at alternative tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 @dataclass(eq=False)
 class LivePath:
-    """A rollout on its way."""
+    """Path that is still being decoded."""
 
     start: Start
     turns: tuple[Turn, ...] = ()

@@ -1,1 +1,1 @@
-"""What admission rules see of a run."""
+"""State of a run as admission rules see it."""

@@ -1,4 +1,4 @@
-"""What an admission sees."""
+"""Admission state: groups admitted and not yet trained, with their weight versions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Standing:
-    """What an admission sees before a step: the versions at which untrained groups were admitted, oldest admission
-    first.
-    """
+    """Versions at which untrained groups were admitted, before a step, oldest admission first."""
 
     step: int  # the current weight version
     groups_per_step: int

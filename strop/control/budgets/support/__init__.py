@@ -1,1 +1,1 @@
-"""Parts that several budgets share."""
+"""Prices of rollouts shared by budgets."""

@@ -1,9 +1,8 @@
-"""What a rollout costs: one price for all tasks, so that rollouts are allotted over them without a barrier.
+"""Price of a rollout by dual ascent, to hold the mean group size without waiting for a whole batch.
 
-To spend a fixed mean over a batch one would have to see the whole batch first. With a price nobody waits: each group
-buys what is worth it to itself, and the price is moved by dual ascent, up after a group that spent more than the mean
-and down after one that spent less. At any lag groups pay when they are done; what was paid is a sum, so the price does
-not depend on who was done first.
+Allocating an exact mean over a batch would need the whole batch first. With a price no group waits: each buys as many
+rollouts as are worth it, and the price rises after a group above the mean and falls after one below. With lag, groups
+pay when they finish; payments are summed, so the price does not depend on their order.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from strop.errors import ConfigurationError
 class Price:
     """first * exp(rate * (rollouts paid for / mean - groups that paid)).
 
-    Over groups that paid, the mean spent differs from `mean` by mean * |ln(value / first)| / (rate * groups): as long
-    as there is a price at which too little is bought and one at which too much is, that goes to 0.
+    Over the groups that paid, the average spent differs from `mean` by mean * |ln(value / first)| / (rate * groups),
+    which goes to 0 as long as some price is too high and some price is too low.
     """
 
     mean: float  # rollouts that a group may have, on average

@@ -1,1 +1,1 @@
-"""Parts that several pass-rate estimators share: task tables, embeddings, calibration."""
+"""Task tables, prompt embeddings and calibration shared by pass-rate estimators."""

@@ -1,4 +1,4 @@
-"""How well success was predicted: what every pass-rate estimator says of itself after a step."""
+"""Calibration metrics of pass-rate estimators: predicted against observed success after each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass-rate estimators that read a task's probability off what came of the tasks that were tried last."""
+"""Pass-rate estimators that interpolate from recently tried tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ByTried(PassRateEstimator):
-    """Tried tasks, and what the run's first model makes of prompts; what follows from both a subclass says."""
+    """Recent outcomes and prompt embeddings of the initial model; subclasses predict from both."""
 
     _states: PromptStates | None = field(default=None, init=False, repr=False, compare=False)
     _support: Support = field(default_factory=lambda: Support(0), init=False, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""What the model that a run begins with makes of prompts: features of tasks that never change."""
+"""Prompt embeddings: hidden states of the run's initial model, which never change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEPT = 10_000  # states, the latest
 
 @dataclass(eq=False)
 class PromptStates:
-    """The first model, its state at a prompt's last token, and how tasks become prompts."""
+    """Initial model, its hidden state at a prompt's last token, and the conversion of tasks to prompts."""
 
     model: Any
     device: str

@@ -1,4 +1,4 @@
-"""The tasks that were tried last, and what came of it: from them pass-rate estimators read off what others will do."""
+"""Sliding window of recently tried tasks and their success rates, from which estimators predict other tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Group, IntArray
 
 
 class Tried(NamedTuple):
-    """A task's newest group: admitted when, its prompt, right rollouts and all."""
+    """Latest group of a task: version, prompt, successes and number of rollouts."""
 
     version: int
     number: int
@@ -24,7 +24,7 @@ class Tried(NamedTuple):
 
 @dataclass
 class Support:
-    """The newest `size` tasks, each as it was last tried; in order of version and number, whoever was done first."""
+    """Last `size` tasks, each with its latest outcome; ordered by version and number, not by completion time."""
 
     size: int
     _tried: dict[str, Tried] = field(default_factory=dict, init=False, repr=False, compare=False)  # by task

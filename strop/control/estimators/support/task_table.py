@@ -1,4 +1,4 @@
-"""A few numbers for each of very many tasks: open addressing in arrays, 20 to 60 bytes a task where a dict has 300."""
+"""Compact hash table of a few numbers per task: open addressing in arrays, 20 to 60 bytes per task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def keys_of(names: Sequence[str]) -> Keys:
 
 
 class TaskTable:
-    """Rows by key; what was never touched has none, and reads as zeros."""
+    """Rows by key; untouched keys have no row and read as zeros."""
 
     def __init__(self, row: np.dtype[Any]) -> None:
         self.row, self.count = row, 0

@@ -1,1 +1,1 @@
-"""Parts that several samplers share: bandit arms, task pools, mixtures."""
+"""Bandit arms, task pools and mixtures shared by samplers."""

@@ -1,4 +1,4 @@
-"""Environments as arms: which one is a sampler's choice, its next task is not."""
+"""Environments as bandit arms: a sampler chooses the environment, its tasks come in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.types import Task
 
 @dataclass
 class Shelves:
-    """The next task of each environment, in the environment's order."""
+    """Next task of each environment, in the environment's order."""
 
     envs: tuple[Environment, ...]
     _taken: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # tasks of each environment

@@ -1,4 +1,4 @@
-"""Metrics of samplers: shares of environments, bandit arms, spread of rewards."""
+"""Sampler metrics: shares of environments, bandit arm values, spread of rewards."""
 
 from __future__ import annotations
 

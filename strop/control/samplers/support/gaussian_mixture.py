@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians: fitted to points by expectation and maximization, as many as Akaike's criterion wants."""
+"""Gaussian mixture models fitted by EM, with the number of components chosen by AIC."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDS, _SETTLED = 100, 1e-6  # of the fit; gain in mean log density that ends 
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """K of them with full covariances."""
+    """Mixture of K Gaussians with full covariances."""
 
     weights: Doubles  # [K]
     means: Doubles  # [K, D]

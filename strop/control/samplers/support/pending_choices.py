@@ -1,4 +1,4 @@
-"""Choices of a sampler that wait for outcomes: sampled tasks, and updates until the next version."""
+"""Pending state of samplers: chosen tasks without outcomes yet, and updates queued until the next weight version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Group
 
 @dataclass
 class Filed:
-    """Rows of numbers; taken in the order of version and admission, whichever group was done first."""
+    """Queued rows of numbers; taken in the order of version and admission, not of completion time."""
 
     rows: list[list[float]] = field(default_factory=list)  # version, number, then what was seen
 
@@ -37,7 +37,7 @@ class Filed:
 
 @dataclass
 class Hand:
-    """Places chosen for one version of the weights; chosen anew when weights moved or all of them were tried."""
+    """Pool indices chosen for one weight version; chosen anew when weights change or all were tried."""
 
     step: int = -1
     choices: int = 0  # made so far: the key of what probability decides in the next one

@@ -1,4 +1,4 @@
-"""The tasks a sampler remembers and chooses from, by place."""
+"""Indexed task pool of a sampler."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from strop.types import Task
 
 @dataclass
 class Pool:
-    """All tasks of environments that have an end, the first `size` of those that have none; each is made when asked
-    for.
-    """
+    """All tasks of finite environments and the first `size` of endless ones; each is built on demand."""
 
     envs: tuple[Environment, ...]
     size: int  # most tasks of each environment

@@ -1,1 +1,1 @@
-"""Parts that several task generators share: prompts, validation, probing."""
+"""Prompts, validation and probing shared by task generators."""

@@ -1,4 +1,4 @@
-"""How well the policy does at a task that is not in the run yet: a few rollouts that count and are never trained on."""
+"""Pass-rate probe of a candidate task: a few rollouts that are scored and never trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How task generators ask for tasks: of an LLM client, or of the policy itself; and how an answer becomes a task."""
+"""Task-generation prompts for an LLM client or the policy, and parsing of the answer into a task."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ADVISED = Sampling(max_tokens=512)
 
 @dataclass(frozen=True)
 class _Once(Agent):
-    """Reads this in place of the task and completions once; the environment is not asked."""
+    """Single-completion agent with a replaced prompt; the environment is not used."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""What task generators write, checked in this one place before a sampler may have it."""
+"""Validation of generated tasks before they reach the sampler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOOKED_AT = 16  # tasks of an environment that show whether its questions say t
 
 @dataclass
 class Offers:
-    """Between the run's task generator and its sampler; what is taken and what is refused, and why, is counted."""
+    """Queue of generated tasks between generator and sampler, with counts of accepted and of refused ones by reason."""
 
     run: Run
     policy: Policy

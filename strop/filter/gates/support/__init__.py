@@ -1,1 +1,1 @@
-"""Parts that several gates share."""
+"""Caches shared by gates."""

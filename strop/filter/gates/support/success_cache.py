@@ -1,6 +1,6 @@
-"""Successes that a task lends to its later groups: the newest of each task, for gates that put one into a group.
+"""Per-task cache of recent successful rollouts, for gates that add one to a later group of the task.
 
-What is lent is a rollout of its own, REPLAYED, with the tokens and logprobs it was sampled with, in no pass rate.
+An added success is marked REPLAYED, keeps the tokens and logprobs it was sampled with, and counts in no pass rate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOBODYS = Task((), "", "")
 
 @dataclass
 class Lending:
-    """The last `size` successes of each task, the oldest first."""
+    """Last `size` successes of each task, the oldest first."""
 
     size: int = 1
     by_task: dict[str, list[Rollout]] = field(default_factory=dict)

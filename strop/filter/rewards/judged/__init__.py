@@ -1,1 +1,1 @@
-"""How good was each rollout, as somebody says who is asked about it?"""
+"""Rewards from LLM judges."""

@@ -1,7 +1,7 @@
-"""Right answers by wrong steps are worth less (FAPO, 2510.22543): helpful while most rollouts fail, and later not.
+"""Flawed-positive penalty (FAPO, 2510.22543): right answers reached by wrong steps earn less.
 
-With shares a of clean and b of wrong rollouts a group's mean is a - b: a flawed rollout, paid 0, is pushed up as long
-as there are more wrong ones than clean ones. As released, a judge that fails or says nothing readable finds no flaw.
+With shares a of clean and b of wrong rollouts a group's mean is a - b: a flawed rollout, rewarded 0, is reinforced as
+long as there are more wrong ones than clean ones. As released, a judge that fails or cannot be parsed finds no flaw.
 
 Papers: fapo
 """
@@ -25,9 +25,9 @@ _BARE = re.compile(r"(?:.*</think>)?\s*-?[0-9]{1,6}\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Flawed(Reward):
-    """-1 for a wrong answer, 1 for a right one, and `penalty` less where the judge finds a wrong step in its working.
+    """-1 for a wrong answer, 1 for a right one, and `penalty` less if the judge finds a wrong step in it.
 
-    Only right rollouts are judged. The fact `flawed` of those says what the judge found; without it, it said nothing.
+    Only right rollouts are judged. Their fact `flawed` holds the result; it is missing if the judge gave none.
     """
 
     inner: Reward  # an answer that it gives 1 is right

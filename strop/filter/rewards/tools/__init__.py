@@ -1,1 +1,1 @@
-"""Rewards of rollouts that used tools."""
+"""Rewards for rollouts with tool use."""

@@ -1,6 +1,7 @@
-"""Datarus-R1's curriculum (2508.13382): from one reward to another along half a cosine.
+"""Cosine schedule from one reward to another (Datarus-R1, 2508.13382).
 
-Reading (the formula is ours): the moment is the version at which a group was admitted, also after a resume.
+Reading (the formula is ours): the time is the version at which a group was admitted, also after a resume.
+
 Papers: datarus-r1
 """
 

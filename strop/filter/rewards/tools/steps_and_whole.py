@@ -1,4 +1,4 @@
-"""Datarus-R1's hierarchy (2508.13382): each step that was carried out is judged, and the rollout as a whole.
+"""Hierarchical reward (Datarus-R1, 2508.13382): mean of executed steps, and the rollout as a whole.
 
 Reading: rules stand for the paper's reward model. A step is good where no answer of its tools begins with an error, and
 `whole` judges the end; a rollout without a step has 0 for its steps.

@@ -1,1 +1,1 @@
-"""Parts that several agents share."""
+"""Episode loops shared by agents."""

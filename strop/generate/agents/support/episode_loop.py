@@ -1,4 +1,4 @@
-"""Loop of an agent over the turns of an episode: from the start, after a replay, or after messages of other roles."""
+"""Turn loop of an episode: from the start, after replayed turns, or after messages of other roles."""
 
 from __future__ import annotations
 

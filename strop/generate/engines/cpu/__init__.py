@@ -1,1 +1,1 @@
-"""Engine in plain torch and C, for CPUs and small models."""
+"""CPU inference engine in torch and C, for small models."""

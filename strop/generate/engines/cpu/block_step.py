@@ -1,5 +1,4 @@
-"""The forward pass of a decoder (`strop.models.layers.block`) written out by hand, over the weights of the Hugging Face
-model.
+"""Hand-written decoder forward pass on the weights of the Hugging Face model, with fused projections.
 
 For small models and few rows a step is mostly Python and module calls; this one has a third of them. Projections that
 read the same input are fused by making the module's parameters views of one matrix, so nothing is stored twice and a
@@ -29,7 +28,7 @@ _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
 
 @dataclass(frozen=True)
 class BlockParts:
-    """What a block needs, looked up once: attributes of modules are slow to reach."""
+    """Modules and weights of a decoder block, cached because attribute access on modules is slow."""
 
     block: DecoderBlock
     query_key_value: Linear
@@ -63,7 +62,7 @@ class BlockParts:
 
 
 class BlockStep:
-    """Same signature as `strop.models.model.hidden_states` without the model."""
+    """Forward pass with the signature of `strop.models.model.hidden_states`, without the model argument."""
 
     def __init__(self, model: Any) -> None:
         self._blocks = described(model)

@@ -1,7 +1,7 @@
-"""The forward pass of the Llama family on a CPU in float32: torch multiplies matrices, compiled C does all between.
+"""Llama forward pass for CPUs in float32: matrix multiplications by torch, everything else in compiled C.
 
 With few rows a step of many small torch operations takes three times as long as its matrix multiplications. Here each
-token reads its own row's keys by itself, so there are no masks, no padding and no copies, however lengths differ.
+token attends to its own row's keys directly, so lengths may differ without masks, padding or copies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLERANCE = 1e-4
 
 
 class CompiledLlama:
-    """Same signature as `BlockStep`; weights are those of the Hugging Face model."""
+    """Forward pass with the signature of `BlockStep`; weights are those of the Hugging Face model."""
 
     def __init__(self, model: Any, decode: Decode) -> None:
         inner = model.base_model

@@ -1,4 +1,4 @@
-"""What every row of an engine holds: its tokens, how many of them have keys, and who it belongs to."""
+"""Batch rows of the CPU engine: tokens, number of cached keys, and the request of each row."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _PER_ROW = (
 
 
 class Rows:
-    """One table column per fact, so that a step costs a few array operations whatever the number of rows.
+    """Rows as arrays, one column per property, so that a step costs a few array operations for any number of rows.
 
-    A row whose request has finished keeps its tokens and keys for whoever comes with the same prefix.
+    A row whose request has finished keeps its tokens and keys, as a prefix cache for later requests.
     """
 
     def __init__(self, count: int, capacity: int) -> None:

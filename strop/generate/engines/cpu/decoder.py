@@ -1,4 +1,4 @@
-"""The synchronous heart of the torch engine: rows that each advance by one token per forward pass."""
+"""Synchronous decode loop of the CPU engine: one forward pass advances each row by one token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNSEEN_TOKENS, _UNSEEN_STEPS = 256, 8
 
 
 class Asked(Protocol):
-    """What a request must say."""
+    """Fields that a request must have."""
 
     prompt: IntArray
     sampling: Sampling
@@ -40,7 +40,7 @@ Request = TypeVar("Request", bound=Asked)
 
 
 class Decoder(Generic[Request]):
-    """Rows, their keys, and the forward pass over what they lack."""
+    """Rows, their KV cache, and the forward pass over tokens whose keys are missing."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""The whole decode step of a small Llama on a CPU as one compiled call, or several steps of rows that only write.
+"""Fused decode step of a small Llama on a CPU: one compiled call for the whole step, or for several steps.
 
-Weights lie here a second time, in the order in which products read them, so this is for models whose weights are few;
-with larger ones the calls between a step's parts are little beside the parts.
+Weights are stored a second time, in the memory order of the compiled matrix multiplications, so this is for small
+models; with larger ones the overhead of separate calls does not matter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_WEIGHTS = 1 << 24  # 64 MiB
 
 
 class WholeStep(CompiledLlama):
-    """Bits of a row depend on nothing but its tokens and the weights: not on other rows, nor on where they were cut."""
+    """Fused step; the bits of a row depend on its tokens and the weights only, not on other rows or on chunking."""
 
     def __init__(self, model: Any, decode: Decode, steps: Steps) -> None:
         super().__init__(model, decode)

@@ -1,4 +1,4 @@
-"""Keys and values of every row, and the attention plan that reads and writes them."""
+"""KV cache of the CPU engine, and the attention plan that reads and writes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK_COST = 512  # what one more attention call costs, counted in keys read
 
 
 class KeyValues:
-    """Per layer [rows, heads, capacity, head size], so that the rows of a step are read as a view."""
+    """Keys and values, per layer [rows, heads, capacity, head size], so that a step reads its rows as a view."""
 
     def __init__(self, rows: int, capacity: int) -> None:
         self.rows = rows
@@ -67,7 +67,7 @@ class KeyValues:
 
 @dataclass(frozen=True)
 class Share:
-    """Rows that take the first `length` keys of another row, whose last ones are computed in this very step."""
+    """Prefix sharing: rows copy the first `length` keys of another row, the last of which this very step computes."""
 
     source: int
     destinations: list[int]
@@ -76,7 +76,7 @@ class Share:
 
 @dataclass
 class Block:
-    """Queries that attend together: `count` rows of `width` queries each over the first `length` keys."""
+    """Attention block: `count` rows of `width` queries each over the first `length` keys."""
 
     rows: slice | Tensor
     count: int
@@ -129,7 +129,7 @@ class Block:
 
 @dataclass(eq=False)
 class Cached:
-    """The plan of one engine step: writes the new keys, shares prefixes, then every row sees its own past."""
+    """Attention plan of one engine step: writes new keys, shares prefixes, then attends within each row."""
 
     memory: KeyValues
     rows: Tensor  # [T]

@@ -1,4 +1,4 @@
-"""What the compiled step of the Llama family reads of a layer, looked up once."""
+"""Weights of a Llama layer as the compiled CPU step reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
 @dataclass(frozen=True)
 class LayerParts:
-    """A block with norms before its parts alone."""
+    """Weights of a pre-norm block."""
 
     before_attention: Norm
     query_key_value: Linear

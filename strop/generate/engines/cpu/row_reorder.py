@@ -1,4 +1,4 @@
-"""Which rows to exchange so that attention over neighbouring rows reads little that it does not need."""
+"""Reordering of batch rows by length, to reduce padding in attention."""
 
 from __future__ import annotations
 

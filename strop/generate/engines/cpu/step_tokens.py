@@ -1,4 +1,4 @@
-"""Which tokens one step of an engine computes."""
+"""Selection of the tokens that one engine step computes (prefill chunks and decode tokens)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strop.generate.engines.cpu.kv_cache import Share
 
 @dataclass
 class Work:
-    """What one step computes: for each row, tokens from `starts` on, `counts` of them."""
+    """Tokens of a step: for each row, `counts` tokens from `starts` on."""
 
     budget: int
     rows: list[int] = field(default_factory=list)

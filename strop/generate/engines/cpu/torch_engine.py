@@ -1,8 +1,8 @@
-"""Continuous batching over any Hugging Face causal LM, in one process and with nothing but torch.
+"""Continuous-batching engine for any Hugging Face causal LM, in process and in plain torch.
 
-Every step is one forward pass over what its rows still lack: one token of a row that is writing, many of one that has
-just come or whose keys went stale. Finished rows leave at once and waiting requests take their place (Orca, Yu et al.
-2022); a prefix that any row holds is not computed again; weights change between two steps (PipelineRL, AReaL).
+Every step is one forward pass over the tokens whose keys are missing: one per decoding row, many for a new prompt or
+after a weight update. Finished rows leave at once and waiting requests take their place (Orca, Yu et al. 2022); a
+prefix that any row holds is not computed again; weights change between two steps (PipelineRL, AReaL).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STEP_TOKENS = 8192
 
 @dataclass(eq=False)
 class TorchRequest:
-    """Somebody waiting for a completion."""
+    """Request waiting for its completion."""
 
     prompt: IntArray  # [P]
     sampling: Sampling
@@ -49,7 +49,9 @@ class TorchRequest:
 
 @dataclass
 class TorchEngine(Engine):
-    """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
+    """Engine for up to `rows` concurrent sequences; with `keep_cache` running ones keep old keys across a weight
+    update.
+    """
 
     rows: int = 64  # completions decoded together
     device: str = "cpu"  # cpu or cuda

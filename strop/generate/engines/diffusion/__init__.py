@@ -1,1 +1,1 @@
-"""Engine of masked diffusion models."""
+"""Engine for masked diffusion language models."""

@@ -1,8 +1,7 @@
-"""Masked diffusion (LLaDA, 2502.09992): a completion is a canvas of masks, and each step keeps the tokens that are
-surest.
+"""Engine for masked diffusion LMs (LLaDA, 2502.09992): each step unmasks the most confident tokens of a canvas.
 
-Blocks are filled from left to right, the places of a block in any order: a token is drawn for every open place of it,
-and those that are likeliest stay. Each look of the model reads the whole canvas, in both directions.
+Blocks are filled from left to right, positions within a block in any order: a token is sampled for every masked
+position, and the most confident ones are kept. Each forward pass reads the whole canvas bidirectionally.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _LOOK = np.int64(1) << 32  # a place is drawn anew in every look, with a random 
 
 @dataclass
 class DiffusionEngine(Engine):
-    """Fills up to `rows` canvases together; a canvas has `max_tokens` places, as far as the context goes."""
+    """Engine for up to `rows` concurrent canvases; a canvas has `max_tokens` positions, within the context limit."""
 
     rows: int = 64  # completions filled together
     block: int = 32  # places that are filled before any behind them

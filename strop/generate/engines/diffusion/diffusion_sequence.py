@@ -1,4 +1,4 @@
-"""One completion of a diffusion model while it is written: a prompt, and behind it places that fill in any order."""
+"""Sequence state of a masked diffusion completion: a prompt, then positions that are unmasked in any order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from strop.types import FloatArray, IntArray, Sampling
 
 @dataclass(eq=False)
 class Canvas:
-    """Blocks are filled one after the other, each in any order.
+    """Canvas of masked positions; blocks are filled one after the other, each in any order.
 
-    A completion ends where an end token stands and nothing right of it: from then on everything behind it is that
-    token, as
-    such models are taught. Steps are numbered from the prompt's length on, so that a completion that is gone on with
-    later counts on.
+    A completion ends once an end token has no other token on its right: all positions behind it become end tokens, as
+    in the models' training. Steps are numbered from the prompt's length, so that a continued completion keeps counting.
     """
 
     prompt: IntArray  # [P]

@@ -1,1 +1,1 @@
-"""Engine with paged key-value memory, for a GPU."""
+"""GPU inference engine with a paged KV cache."""

@@ -1,4 +1,4 @@
-"""How slots and their tokens are laid out for one pass of the device."""
+"""Packing of slots and tokens into the tensors of one GPU pass."""
 
 from __future__ import annotations
 

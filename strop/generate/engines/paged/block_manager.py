@@ -1,8 +1,8 @@
-"""Who holds which page of keys: siblings share those of their prompt, and a prefix is kept until its room is needed.
+"""Page allocator of the KV cache with prefix caching: siblings share prompt pages, unused prefixes stay until evicted.
 
-A page is known by the digest of everything up to its end, so a prefix is found whoever left it (vLLM's prefix caching,
-Kwon et al., 2309.06180). A digest names a whole page of one weight version; new weights clear them all. What a rollout
-wrote is digested only when somebody goes on from its prompt: for rollouts of one turn that would be work in vain.
+A page is identified by the hash of all tokens up to its end, so any request finds a cached prefix (vLLM's prefix
+caching, Kwon et al., 2309.06180). A hash names a whole page of one weight version; new weights clear them all. Sampled
+tokens are hashed only when a later request continues from their prompt: for single-turn rollouts it would be wasted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHORT = b"short:"  # before the tokens of an opening that fills no page and so 
 
 
 class Pages:
-    """Counts holders; page 0 is nobody's and takes what idle rows write."""
+    """Reference-counted pages; page 0 is never allocated and takes the writes of idle rows."""
 
     def __init__(self, count: int) -> None:
         self.count = count

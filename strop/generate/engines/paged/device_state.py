@@ -1,7 +1,7 @@
-"""What runs on the device between two looks of the host: slots that each write one token per step.
+"""GPU-resident state of decoding: slots that each produce one token per step without host synchronization.
 
-Everything a step needs lies in tensors that never move, so that a whole step is one CUDA graph; tokens are drawn, ends
-recognised and logprobs kept there. What the host does per step does not grow with the number of slots.
+All tensors of a step have fixed addresses, so that a whole step is one CUDA graph; sampling, end-of-sequence checks and
+logprobs stay on the device. Host work per step does not grow with the number of slots.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from strop.types import FloatArray, IntArray, Sampling
 
 @dataclass(frozen=True, eq=False)
 class Seat:
-    """What a request brings to its slot."""
+    """Request data written to a slot."""
 
     slot: int
     context: IntArray  # [N]; all but the last token's keys are computed before the first step
@@ -45,7 +45,7 @@ class Seat:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What the host will see of some slots once `event` has passed."""
+    """Asynchronous copy of slot states to the host, complete once `event` has passed."""
 
     order: IntArray  # [B]
     is_active: Tensor  # [B]
@@ -58,7 +58,7 @@ class Look:
 
 
 class Board:
-    """Slots on a device; the last one is nobody's and fills up a step's rows."""
+    """Slots on a device; the last one is a dummy that pads the rows of a step."""
 
     def __init__(
         self, llama: PagedLlama, operations: DecodeOperations, cache: Cache, slots: int, context: int, ends: IntArray

@@ -1,10 +1,9 @@
-"""A draft guesses the next tokens from the model's last state, and learns from what the model then said (Aurora).
+"""Draft model for speculative decoding, trained online on the target model's samples (Aurora).
 
-It has no keys of its own: a state and a token give the next state, and the model's own head reads it. What is taught is
-the model's distribution at tokens that were sampled, several guesses deep, and at guesses that were not taken; and, as
-it costs so much less, the model's state at more of those tokens (as EAGLE does). Guesses are made with the mean of its
-newest weights. A guess never changes what is sampled, only how soon: so a draft may be of older weights, or know
-nothing at first.
+It has no KV cache: the target's last hidden state and a token give the next state, which the target's own LM head
+reads. Its loss matches the target's distribution at sampled tokens, several tokens deep, and at rejected draft tokens;
+and, at more tokens because it is cheaper, the target's hidden state (as in EAGLE). Drafting uses the mean of its recent
+weights. Drafts never change what is sampled, only the speed: a stale or untrained draft model is safe.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _MOST = 64  # guesses
 
 
 class Trace(NamedTuple):
-    """Tokens as they were sampled, and the model's normalised state before each."""
+    """Sampled tokens, and the target's normalized hidden state before each."""
 
     states: Tensor  # [N, hidden]
     tokens: Tensor  # [N]
 
 
 class Missed(NamedTuple):
-    """Guesses that were not taken, and the model's states before and after them."""
+    """Rejected draft tokens, and the target's hidden states before and after them."""
 
     before: Tensor  # [S, hidden]
     tokens: Tensor  # [S]; -1: there was none
@@ -50,7 +49,7 @@ class Missed(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What is the model's own between tokens and states."""
+    """Target's embedding and LM head."""
 
     embedding: Tensor  # [V, hidden]
     head: Tensor  # [V, hidden]
@@ -58,7 +57,7 @@ class Ends(NamedTuple):
 
 
 class Next(nn.Module):
-    """State and token -> the next state; at first the same one."""
+    """Network from state and token to the next state; initialized to return its input state."""
 
     def __init__(self, hidden: int, width: int) -> None:
         super().__init__()
@@ -75,7 +74,7 @@ class Next(nn.Module):
 
 @dataclass
 class Draft:
-    """Guesses `tokens` ahead while at most `rows` sequences are decoded, and learns every so many completions."""
+    """Draft of `tokens` tokens while at most `rows` sequences are decoded, trained at intervals of completions."""
 
     tokens: int = 4
     rows: int = 32  # with more the model is busy enough without guesses

@@ -1,4 +1,4 @@
-"""What the paged engine has room for: pages of keys, and prompts of one pass."""
+"""Memory sizing of the paged engine: number of KV pages, and prompts per prefill pass."""
 
 from __future__ import annotations
 

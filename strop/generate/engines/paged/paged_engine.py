@@ -1,8 +1,8 @@
-"""The engine for one GPU: slots over paged keys, whole decode steps as CUDA graphs, a host that looks now and then.
+"""Single-GPU engine with a paged KV cache, decode steps as CUDA graphs, and rare host synchronization.
 
-Siblings share their prompt's pages, prompts are computed in pieces between decode steps, weights change between two of
-them while requests go on, and a model of another family runs on the plain engine, which it says. On a CPU the same code
-runs with plain torch operations.
+Siblings share their prompt's pages, prefill is chunked between decode steps, weights change between two steps while
+requests go on, and models of other families run on the plain engine, with a warning. On a CPU the same code runs with
+plain torch operations.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _NAP = 3e-4  # seconds between two questions whether the device is done
 
 @dataclass
 class PagedEngine(Engine):
-    """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
+    """Engine for up to `rows` concurrent sequences; with `keep_cache` running ones keep old keys across a weight
+    update.
+    """
 
     rows: int = 1024
     device: str = "cuda"

@@ -1,6 +1,6 @@
-"""The forward pass of a decoder (`strop.models.layers.block`) over paged keys; the residual stream is float32.
+"""Decoder forward pass over a paged KV cache, with a float32 residual stream.
 
-Roundings stand where the trainer's mixed precision has them: both then differ by the order of sums alone.
+Rounding occurs where the trainer's mixed precision rounds: both then differ only in the order of summation.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def why_not(model: Any) -> str:
 
 
 class LayerAdapters(NamedTuple):
-    """What stands beside the products of a layer, or in place of their weights."""
+    """Per-layer LoRA terms added to matrix products, or quantized weights in their place."""
 
     query_key_value: Adapter | Eights | None
     output: Adapter | Eights | None
@@ -69,7 +69,7 @@ def _read(linear: Linear, adapter: Adapter | None) -> Linear:
 
 @dataclass(eq=False)
 class Cache:
-    """Keys and values of every layer in pages."""
+    """Paged keys and values of every layer."""
 
     keys: Tensor  # [L, pages, K, PAGE, D]
     values: Tensor
@@ -90,7 +90,7 @@ class Cache:
 
 
 class PagedLlama:
-    """Weights are those of the Hugging Face model, so that loading new ones reaches both."""
+    """Forward pass on the weights of the Hugging Face model, so that loading new ones updates both."""
 
     def __init__(self, model: Any, operations: DecodeOperations, context: int) -> None:
         self._operations, self._blocks = operations, described(model)

@@ -1,4 +1,4 @@
-"""A request of the paged engine: what it waits for, what it has, and when it ends."""
+"""Request of the paged engine: prompt, tokens so far, and end conditions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.types import FloatArray, IntArray, Sampling
 
 @dataclass(eq=False)
 class Request:
-    """Somebody waiting for a completion; `tokens` grow when weights change and its keys are computed anew."""
+    """Request waiting for its completion; its keys are recomputed when weights change."""
 
     prompt: int  # tokens it began with
     tokens: IntArray  # [N], prompt and what was written so far

@@ -1,4 +1,4 @@
-"""Who waits for the paged engine, who sits in which slot, and which pages of keys they hold: all on the host."""
+"""Host-side scheduler of the paged engine: waiting queue, slots, and KV pages of each request."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from strop.kernels.sampling.counter_random import as_key
 
 
 class Seating:
-    """Requests are seated in the order in which they wait, each as soon as there is a slot and room for its keys.
+    """First-come, first-served scheduler: a request gets a slot as soon as one is free and there are pages for its
+    keys.
 
-    Room is taken as they grow: for `ahead` tokens beyond what is known to be written, not for the longest they may get.
+    Pages are allocated as sequences grow, `ahead` tokens in advance, not for the maximum length.
     """
 
     def __init__(self, slots: int, pages: Pages, ahead: int) -> None:

@@ -1,9 +1,9 @@
-"""A decode step that guesses: a draft writes a few tokens, the model looks at all of them at once, and draws its own.
+"""Speculative decoding step: a draft model proposes tokens, the target verifies them in one pass and samples its own.
 
-Each position is drawn with its own random number, with or without a draft. A guess holds where it is what the model
-draws there, so what is sampled is the very same, token by token, and whoever guesses well only saves looks. A guess is
-drawn with the random numbers of its position too: two distributions that are alike then often give the same token, and
-where tokens are drawn by a race (`strop.kernels.sampling.exponential_race`) nearly as often as can be.
+Each position is sampled with its own random number, with or without a draft. A draft token is accepted if it equals the
+token that the target samples there, so the output is identical token by token, and good drafts only save passes. Drafts
+are sampled with the random numbers of their positions too: two similar distributions then often give the same token,
+nearly as often as possible with the exponential race (`strop.kernels.sampling.exponential_race`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEW = 64  # tokens of a step that read keys one by one, by as many programs; mo
 
 
 class Ahead:
-    """Keeps the model's states beside the sheet of a board, and takes steps of several tokens."""
+    """Speculative decoder: keeps the target's hidden states of each slot, and takes steps of several tokens."""
 
     def __init__(
         self, draft: Draft, llama: PagedLlama, operations: DecodeOperations, sheet: Sheet, tables: Tensor, draws: Draws

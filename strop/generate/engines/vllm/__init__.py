@@ -1,1 +1,1 @@
-"""vLLM as an engine."""
+"""vLLM as an inference engine."""

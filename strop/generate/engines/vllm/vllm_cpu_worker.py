@@ -1,4 +1,4 @@
-"""vLLM's worker for CPUs, with weights that stay readable and nothing that is compiled first."""
+"""vLLM worker for CPUs with readable weights and without compilation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vllm.v1.worker.cpu_worker import CPUWorker
 
 
 class PlainCpuWorker(CPUWorker):  # type: ignore[misc]
-    """Multiplies with torch: oneDNN would take weights in an order of its own and leave nothing to read back."""
+    """CPU worker that multiplies with torch: oneDNN would repack the weights, so that they could not be read back."""
 
     def load_model(self, *arguments: Any, **named: Any) -> None:
         _custom_ops._supports_onednn = False

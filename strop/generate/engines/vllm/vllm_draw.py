@@ -1,9 +1,9 @@
-"""How tokens are drawn inside vLLM: by strop's own rule, from random numbers that belong to (key, position).
+"""Sampling inside vLLM (a logits processor), with random numbers determined by (key, position).
 
-vLLM's sampler would draw from a generator that knows what a request drew before, and its logprobs would leave it open
-which truncation they belong to. Here a row leaves with one possible token, whose logit is the logprob it was drawn
-with: vLLM takes the likeliest and reports that logit (`logprobs_mode="processed_logits"`), so top-k and top-p are
-exact, and the same key goes on with the same tokens wherever a completion was cut.
+vLLM's own sampler depends on a request's earlier draws, and its logprobs do not say which truncation they belong to.
+This processor leaves one possible token per row, whose logit is its logprob: vLLM picks it and reports that logit
+(`logprobs_mode="processed_logits"`), so top-k and top-p are exact, and an interrupted completion continues with the
+same tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strop.kernels.sampling.counter_random import as_key, uniforms
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What a request is drawn with; `written` is vLLM's own list, which grows with every token."""
+    """Sampling settings of a request; `written` is vLLM's own list, which grows with every token."""
 
     key: int
     prompt: int
@@ -33,7 +33,7 @@ class Drawn:
 
 
 class DrawByKey(LogitsProcessor):  # type: ignore[misc]
-    """One for all rows of a batch, in every worker; constructed by vLLM."""
+    """Logits processor for all rows of a batch, in every worker; constructed by vLLM."""
 
     def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
         self._rows: dict[int, Drawn] = {}

@@ -1,10 +1,10 @@
-"""vLLM as an engine: for families that the fast paths do not know, and for models that need several GPUs.
+"""vLLM as an engine, for model families without a fast path and for models on several GPUs.
 
-It runs in this process, without a server, and is asked for one step at a time, so that requests come, go and survive
-new weights between two steps as in the other engines. Tokens are drawn by strop's own rule (`vllm_draw`), so the same
-key gives the same tokens. After every update each worker is asked what it really holds (`vllm_worker`): a name, a shape
-or a bit that is not the published one stops the run. Prefixes are salted with the version, so no key that other
-weights computed is ever found; requests that run meanwhile compute theirs anew, unless `keep_cache` says otherwise.
+It runs in this process, without a server, one step at a time, so that requests come, go and survive weight updates
+between two steps as in the other engines. Sampling is strop's (`vllm_draw`), so the same key gives the same tokens.
+After every update each worker's weights are compared with the published ones (`vllm_worker`): a different name, shape
+or bit stops the run. Prefix hashes are salted with the weight version, so no key of other weights is ever reused;
+running requests recompute theirs, unless `keep_cache` is set.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _LONGEST = 8192  # tokens of a context, where the model allows more and nobody a
 
 @dataclass
 class VllmEngine(Engine):
-    """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
+    """Engine for up to `rows` concurrent sequences; with `keep_cache` running ones keep old keys across a weight
+    update.
+    """
 
     rows: int = 256  # completions decoded together
     device: str = "cuda"  # or cpu: what the installed vLLM is built for

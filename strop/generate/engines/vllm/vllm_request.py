@@ -1,4 +1,4 @@
-"""A request of the vLLM engine: what was asked, and what has come so far."""
+"""Request of the vLLM engine: prompt, settings, and tokens so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.types import IntArray, Sampling
 
 @dataclass(eq=False)
 class VllmRequest:
-    """Somebody waiting for a completion, and what was written so far."""
+    """Request waiting for its completion, with the tokens so far."""
 
     name: str
     prompt: IntArray  # [P]

@@ -1,4 +1,4 @@
-"""Whether vLLM can be used here, and how it is started so that everything it does can be proven."""
+"""Availability check and start-up of vLLM, with settings under which its weights can be verified."""
 
 from __future__ import annotations
 

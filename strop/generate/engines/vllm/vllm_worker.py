@@ -1,4 +1,4 @@
-"""What strop adds to each worker of vLLM: new weights are taken, and what is really held is read back."""
+"""Extension of vLLM's workers that loads new weights and reads back the weights in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strop.weights.unfuse import unfused, whole
 
 
 class ReadsBack:
-    """Mixed into vLLM's worker (`worker_extension_cls`), so that its methods can be called on every rank."""
+    """Worker extension (`worker_extension_cls`), whose methods vLLM can call on every rank."""
 
     if TYPE_CHECKING:
         model_runner: Any

@@ -1,1 +1,1 @@
-"""Engines around other engines."""
+"""Engine wrappers: routing, chunking, guided decoding, reference models."""

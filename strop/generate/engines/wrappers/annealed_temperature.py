@@ -1,5 +1,4 @@
-"""EAD's engine (2510.05251): within a completion the temperature falls from hot to cold, later the longer training
-lasts.
+"""Engine wrapper with a temperature that falls within a completion, more slowly as training goes on (EAD, 2510.05251).
 
 Reading: a temperature holds for a few tokens and not for one; logprobs are of what was really sampled from. Completions
 are counted from where they were asked for: one that is taken up in its middle begins hot again.
@@ -25,10 +24,10 @@ TEMPERATURE = "temperature"  # in `Turn.aux`: of each sampled token
 
 @dataclass
 class AnnealedTemperature(InPieces):
-    """Token t of a completion in the annealed policy name is drawn at max(1 + hottest - exp(t / scale), coldest).
+    """Temperature max(1 + hottest - exp(t / scale), coldest) for token t of completions under the annealed policy name.
 
-    The first `plain` tokens are drawn at 1. scale = first + growth * version: 1 is crossed at t = scale * log(hottest).
-    All is multiplied by the temperature asked for. Plain requests are passed on.
+    The first `plain` tokens are sampled at 1. scale = first + growth * version: 1 is crossed at t = scale *
+    log(hottest). All is multiplied by the requested temperature. Other requests are passed on unchanged.
     """
 
     hottest: float = 1.2

@@ -1,4 +1,4 @@
-"""Engines whose completions are sampled in chunks, joined, or streamed."""
+"""Engine wrappers that sample a completion in chunks and join or stream them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def goes_on(engine: Engine) -> bool:
 
 @dataclass
 class InPieces(Engine):
-    """`inner`, asked again and again; a subclass says for what, and joins the pieces."""
+    """Engine wrapper that calls `inner` repeatedly; subclasses choose the calls and join the results."""
 
     inner: Engine
     _aborted: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -99,7 +99,7 @@ def joined(pieces: Sequence[Completion], stop: Stop) -> Completion:
 
 @dataclass
 class Chunked(InPieces):
-    """Asks `inner` for at most `tokens` tokens at a time."""
+    """Engine wrapper with at most `tokens` tokens per call of `inner`."""
 
     tokens: int = 64
 
@@ -122,7 +122,7 @@ def unheard(tokens: IntArray) -> None:
 
 @dataclass
 class Told(InPieces):
-    """`inner`, asked for a few tokens at a time; `tell` gets them as they come. They are those of one request."""
+    """Streaming wrapper for one request: `tell` gets each few tokens as they come."""
 
     tell: Callable[[IntArray], None] = field(default=unheard, repr=False)
 

@@ -1,6 +1,7 @@
-"""An engine that decodes a frozen model under a value model's guidance, token by token (Q#, VAS).
+"""Value-guided decoding of a frozen model, token by token (Q#, VAS).
 
-It computes every prefix anew for each candidate: right and slow, for measuring what guidance is worth.
+Every prefix is recomputed for each candidate token: exact and slow, for measuring the effect of guidance.
+
 Papers: q-sharp, vas
 """
 
@@ -30,7 +31,7 @@ from strop.weights.fingerprint import fingerprint
 
 @dataclass
 class Guided(Engine):
-    """Samples what `rule` makes of the model's distribution at its likeliest tokens; logprobs are of the result.
+    """Engine that samples from the model's top tokens reweighted by `rule`; logprobs are of the resulting distribution.
 
     `values` is the folder in which a run saved its value model (`checkpoints/step-N/values`).
     """

@@ -1,9 +1,8 @@
-"""Several engines as one: requests go where the fewest tokens are outstanding, siblings where their prompt is read.
+"""Load balancer over several engines: fewest outstanding tokens, and affinity to the engine that cached the prompt.
 
-Branches go where what they begin with was written.
-
-Balancing by outstanding tokens is AsyncFlow's and FlexMARL's; a request that must leave an engine takes along what is
-written, because random numbers belong to (key, position) and not to an engine.
+Branches go to the engine that wrote their prefix. Balancing by outstanding tokens is AsyncFlow's and FlexMARL's; a
+request that must leave an engine takes its tokens along, because random numbers belong to (key, position) and not to an
+engine.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _TOGETHER = 4
 
 @dataclass(eq=False)
 class Placed:
-    """A request and where it runs."""
+    """Request and the engine it runs on."""
 
     prompt: IntArray  # [P]
     sampling: Sampling
@@ -49,7 +48,7 @@ class Placed:
 
 @dataclass(eq=False)
 class EngineSeat:
-    """One engine and what it has to do."""
+    """Engine and its outstanding requests."""
 
     engine: Engine
     outstanding: int = 0  # tokens
@@ -59,7 +58,7 @@ class EngineSeat:
 
 @dataclass
 class Several(Engine):
-    """An engine over engines, which may come and go while a run goes on; one that is lost for good is left out."""
+    """Engine made of several engines, which may join and leave during a run; a permanently lost one is dropped."""
 
     engines: tuple[Engine, ...]
     _seats: list[EngineSeat] = field(init=False, repr=False, compare=False, default_factory=list)

@@ -1,7 +1,8 @@
-"""NoisyGRPO's disturbed inputs (2510.21122): some requests are answered from a prompt in which tokens were exchanged.
+"""Engine wrapper with noisy prompts (NoisyGRPO, 2510.21122): some requests read a prompt with exchanged tokens.
 
-The rollout keeps the clean prompt, and training scores it there. Reading: the paper noises images; here tokens are
-replaced by other tokens of the same prompt, which needs no knowledge of the vocabulary.
+The rollout keeps the clean prompt, and training scores it there. Reading: the paper adds noise to images; here tokens
+are replaced by other tokens of the same prompt, which needs no knowledge of the vocabulary.
+
 Papers: noisygrpo
 """
 
@@ -22,7 +23,7 @@ from strop.types import IntArray, Sampling
 
 @dataclass
 class Noisy(Engine):
-    """A request in the policy name of level w reads its prompt with a share `strength * levels[w]` of tokens
+    """Noise by policy name: in a request of noise level w, a share `strength * levels[w]` of the prompt's tokens is
     exchanged.
     """
 

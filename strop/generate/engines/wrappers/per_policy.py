@@ -1,6 +1,4 @@
-"""Several models that learn at once: requests in a policy name go to the engine that holds this policy name's
-weights.
-"""
+"""Engine with separate weights per policy name, for several models that are trained at once."""
 
 from __future__ import annotations
 
@@ -25,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class EnginePerPolicy(Engine, Refuses):
-    """Weights come under the prefix of a policy name (`POLICY/`), from `TrainerPerPolicy`; the first policy name is
-    everybody else's.
+    """Router of requests to the engine of their policy name; the first policy name is the default.
 
-    Every engine begins with the run's model; where only adapters learn, all of them may read one copy of it.
+    Weights arrive with the policy name as prefix (`POLICY/`), from `TrainerPerPolicy`. Every engine starts with the
+    run's model; with LoRA adapters they may share one copy of the base model.
     """
 
     policy_names: tuple[str, ...]

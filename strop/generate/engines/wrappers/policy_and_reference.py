@@ -1,5 +1,4 @@
-"""Two engines as one: the policy that learns, and the model it began as, or another, which answers in its own policy
-name.
+"""Engine pair of the trained policy and a frozen reference model, selected by policy name.
 
 Papers: aapo, rlgf
 """
@@ -21,9 +20,10 @@ from strop.types import FilePath, IntArray, Sampling
 
 @dataclass
 class WithReference(Engine):
-    """Requests in the reference's policy name go to `reference`, which keeps its first weights; all others to `inner`.
+    """Engine that sends requests in the reference's policy name to `reference`, all others to `inner`.
 
-    What a model of another folder writes is of no version of this run.
+    The reference keeps its first weights. Tokens of a model from another folder belong to no weight version of this
+    run.
     """
 
     inner: Engine

@@ -1,4 +1,4 @@
-"""What an engine has read and written since its weights last changed: the keys of it are there."""
+"""Index of contexts whose keys an engine holds since its last weight update."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import IntArray
 
 @dataclass
 class KnownContexts:
-    """Contexts in order, each with the length of the prompt that opened it: branches of a context share its opening."""
+    """Contexts in order, each with its prompt length: branches of a context share the prompt."""
 
     _contexts: list[tuple[bytes, int]] = field(default_factory=list)
 

@@ -1,1 +1,1 @@
-"""Parts that several LLM clients share: retries, HTTP."""
+"""Retries and HTTP requests of LLM clients."""

@@ -1,4 +1,4 @@
-"""One question to an address and its answer, in a thread that neither a deadline nor the end of a run waits for."""
+"""HTTP POST in a daemon thread, which neither a deadline nor the end of a run waits for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUSY = (408, 409, 425, 429)  # and 500 upwards: what may pass if one waits
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
-    """Follows nobody: the key is for this address alone."""
+    """HTTP handler that follows no redirects: the API key is for this address only."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

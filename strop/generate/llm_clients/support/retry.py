@@ -1,4 +1,4 @@
-"""Asking again whoever is busy, within a deadline."""
+"""Retries with backoff until a deadline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class LaterError(LLMClientError):
-    """Whoever was asked cannot answer now, and may be asked again; after so many seconds, where it says."""
+    """Temporary error; retry, after the given seconds if the server names them."""
 
     def __init__(self, problem: str, after: float | None = None) -> None:
         super().__init__(problem)

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions."""
+"""OpenAI chat completions API."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ChatCompletions(Dialect):
 
 @dataclass
 class ChatEvents(Events):
-    """Chunks of a completion."""
+    """Streamed chunks of a completion."""
 
     ask: Ask
     name: str

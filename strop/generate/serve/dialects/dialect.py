@@ -1,4 +1,4 @@
-"""What every dialect does: requests in, answers out, whole or in pieces."""
+"""Protocol of API dialects: parsing of requests, full and streamed responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strop.generate.serve.ask_requests import Ask, ServedCompletion
 
 
 class Events(Protocol):
-    """An answer in events; thought and text as far as they are there, then the whole."""
+    """Streaming events of a response: thinking and text deltas, then the final message."""
 
     def begin(self) -> Iterator[bytes]: ...
     def go_on(self, thought: str, text: str) -> Iterator[bytes]: ...  # what is new of each
@@ -18,7 +18,7 @@ class Events(Protocol):
 
 
 class Dialect(Protocol):
-    """One kind of endpoint."""
+    """API dialect."""
 
     def parse(self, body: dict[str, Any]) -> Ask: ...
     def answer(self, completion: ServedCompletion, ask: Ask) -> dict[str, Any]: ...
@@ -28,7 +28,7 @@ class Dialect(Protocol):
 
 @dataclass
 class Written:
-    """How much of a completion a stream has told."""
+    """Position of a stream within a completion."""
 
     thought: int = 0
     text: int = 0

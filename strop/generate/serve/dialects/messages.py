@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic messages API."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Messages(Dialect):
 
 @dataclass
 class MessageEvents(Events):
-    """Blocks that begin, grow and end."""
+    """Streamed content blocks: start, deltas, stop."""
 
     ask: Ask
     name: str

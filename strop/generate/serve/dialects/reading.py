@@ -1,4 +1,4 @@
-"""Requests as JSON: what a field may be, said in one way when it is not."""
+"""Validation of JSON request fields, with uniform error messages."""
 
 from __future__ import annotations
 

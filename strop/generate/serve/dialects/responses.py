@@ -1,4 +1,4 @@
-"""OpenAI's responses."""
+"""OpenAI responses API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLES = {"developer": "system"}
 
 
 class Responses(Dialect):
-    """`POST /v1/responses`; what came before may be told again, or named by `previous_response_id`."""
+    """`POST /v1/responses`; earlier turns are repeated in the request or named by `previous_response_id`."""
 
     def parse(self, body: dict[str, Any]) -> Ask:
         given = body.get("input") or []
@@ -52,7 +52,7 @@ class Responses(Dialect):
 
 @dataclass
 class ResponseEvents(Events):
-    """Items that are added, grow and are done."""
+    """Streamed output items: added, deltas, done."""
 
     ask: Ask
     name: str

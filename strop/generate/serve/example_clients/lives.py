@@ -1,8 +1,7 @@
-"""Somebody who uses the policy and says nothing of rewards: what he answers to a completion is all there is to learn
-from.
+"""Example of a live client: it uses the policy without reporting rewards; its replies are the only learning signal.
 
-He asks, plays in the task's environment, and says at the end whether he is content: he can add up, and believes the
-rest.
+It asks, plays in the task's environment, and says at the end whether it is satisfied: it can add numbers, and believes
+everything else.
 """
 
 from __future__ import annotations

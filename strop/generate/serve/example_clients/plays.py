@@ -1,6 +1,6 @@
-"""A harness in the smallest sense: a loop around chat completions that plays in the task's environment.
+"""Example of an external agent: a minimal loop of chat completions and environment steps.
 
-It knows nothing of strop but two addresses and their keys; write your own after it, with whatever client you like.
+It depends on strop only through two addresses and their keys; use it as a template, with any client library.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Parts that several strategies share."""
+"""Steps shared by strategies: extra questions to the policy, forced completions, prompt replacement."""

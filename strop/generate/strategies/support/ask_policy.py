@@ -1,4 +1,4 @@
-"""Questions to the policy outside of its task, e.g. to reflect, to extract or to judge."""
+"""Extra questions to the policy outside the task's episode, e.g. to reflect, extract or judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strop.types import Message, Origin, Sampling, Task
 
 @dataclass(frozen=True)
 class OneCompletion(Agent):
-    """One completion of the start's messages, in place of the task's.
+    """Agent for one completion of the start's messages, in place of the task's.
 
     Its rollouts are GUIDED: they do not count for the task's pass rate.
     """

@@ -1,4 +1,4 @@
-"""Forced completion: one known word in place of the policy's."""
+"""Forced completion: a given word in place of a sampled completion."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class Saying(Agent):
-    """Completes with `word` and the reward `paid`; the environment is not used.
+    """Agent whose completion is `word` with reward `paid`; the environment is not used.
 
-    If `before` is set, even to an empty string, that text is said first and the question for the word follows, as in
-    `environments/judging/verdict_questions.py`.
+    If `before` is set, even to an empty string, that text comes first as a completion, followed by the question for the
+    word, as in `environments/judging/verdict_questions.py`.
     """
 
     word: str

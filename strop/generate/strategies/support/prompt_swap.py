@@ -1,4 +1,4 @@
-"""Copies of rollouts with the same tokens behind another prompt."""
+"""Rollout copies with the same sampled tokens after another prompt."""
 
 from __future__ import annotations
 
