@@ -1,4 +1,4 @@
-"""Are right answers paid, in usual spellings too, and wrong ones and those that are nearly right not?"""
+"""Check of answers: correct ones are paid, in usual spellings too; wrong and nearly correct ones are not."""
 
 from __future__ import annotations
 
