@@ -54,7 +54,7 @@ class Run:
 
     recipe: str = "custom"  # the name it goes by
     model: FilePath = "pocket"  # a Hugging Face folder, or the bundled model
-    seed: int = 0  # of tasks, sampling and whatever else is left to probability
+    seed: int = 0  # of tasks, sampling and every other random choice
     steps: int = 100  # optimizer draws; each makes one weight version
     groups_per_step: int = 8  # groups, not rollouts: a step trains groups_per_step * rollouts per group
     minibatches: int = 1  # optimizer steps per batch

@@ -1,1 +1,1 @@
-"""Where do tasks come from, and what does the environment answer?"""
+"""Environments: tasks, multi-turn episodes, answer checks, and wrappers around them."""

@@ -1,7 +1,7 @@
-"""How a program is found in a completion, and what comes of it on inputs: it runs in the sandbox, and nowhere else.
+"""Execution of completions' programs on test inputs, in the sandbox.
 
-Inputs go in and what the function returns is printed. What should have come is compared out here and never told in
-there, so that nothing a program does or prints can make it right; how it failed is its own word.
+The sandbox receives inputs and returns outputs. Expected outputs never enter it, so nothing a program does or prints
+can make it pass; the error that it reports is its own claim.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ else:
 
 @dataclass(frozen=True)
 class Program:
-    """What a completion gives as its program, and where in the completion it begins."""
+    """Program text extracted from a completion, and its start position in the completion."""
 
     text: str
     start: int = 0
@@ -90,7 +90,7 @@ def program_in(completion: str) -> Program:
 
 @dataclass(frozen=True)
 class Cases:
-    """Calls of a function and what should come of each; `Task.answer` of a programming task, as text."""
+    """Function calls and their expected results; `Task.answer` of a programming task, as text."""
 
     function: str
     inputs: tuple[list[Any], ...]  # the arguments of each call
@@ -110,7 +110,7 @@ def cases_of(task: Task) -> Cases:
 
 
 class Finding(enum.Enum):
-    """What came of a program; whatever it is, it is the program's doing."""
+    """Outcome of a program on tests; every value is the program's own doing, not the sandbox's."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -126,7 +126,7 @@ _ENDINGS = {Ending.TIMEOUT: Finding.TIME, Ending.MEMORY: Finding.MEMORY, Ending.
 
 @dataclass(frozen=True)
 class Trial:
-    """How a program fared on tests."""
+    """Result of running a program on tests."""
 
     finding: Finding
     passed: tuple[bool, ...]  # each test
@@ -150,7 +150,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Where programs are tried: behind walls, or with isolation="process" behind none."""
+    """Runner of programs: in the sandbox, or unconfined with isolation="process"."""
 
     isolation: Isolation = "sandbox"  # process: what the model writes runs with the rights of the user
     seconds: float = 2.0  # for all tests of a program

@@ -1,6 +1,6 @@
-"""Needs of mechanisms of an environment: worked solutions, tests, preferences and the like, with what supplies each.
+"""Requirements of mechanisms on environments: worked solutions, tests, preferences and the like, with their sources.
 
-A part declares `env_needs`; one check before the run compares them with the environments that the part works on.
+A part declares `env_needs`; one check before the run compares them with the environments that it works on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOKED_AT = 8  # train tasks whose rows are looked at
 
 @dataclass(frozen=True)
 class EnvNeed:
-    """Something that a mechanism takes from an environment."""
+    """Feature of an environment that a mechanism requires."""
 
     name: str  # in words, after "has no"
     remedy: str  # what supplies it
@@ -41,7 +41,7 @@ def unmet(needs: Sequence[EnvNeed], envs: Sequence[Environment]) -> list[str]:
 
 @runtime_checkable
 class NeedsOfEnvs(Protocol):
-    """Part that lists what it takes from the environments: from its own `envs` where it has them, else the run's."""
+    """Part with requirements on its own `envs` if it has any, else on the run's environments."""
 
     @property
     def env_needs(self) -> tuple[EnvNeed, ...]: ...
@@ -49,7 +49,7 @@ class NeedsOfEnvs(Protocol):
 
 @runtime_checkable
 class HasEnvs(Protocol):
-    """Part that works on environments of its own."""
+    """Part with environments of its own."""
 
     envs: tuple[Environment, ...]
 

@@ -1,7 +1,7 @@
-"""How a completion thinks in parallel (Parallel-R1, 2509.07980): a block of paths, then a summary, inside its working.
+"""Parallel-thinking format of completions (Parallel-R1, 2509.07980): a block of paths, then a summary.
 
-The paper's tags are words (<Parallel>, <Path>, <Summary>); one character each is what the bundled model learns in a few
-steps: `<think>{[3+4=7][3+4=7]}(7)</think>7`.
+The paper's tags are words (<Parallel>, <Path>, <Summary>); here they are one character each, which the bundled model
+learns in a few steps: `<think>{[3+4=7][3+4=7]}(7)</think>7`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An environment of one completion: the first answer ends the rollout and is paid by the environment's own check."""
+"""Single-turn episode: the first completion ends the rollout and is rewarded by the environment's own check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.types import Message, Observation, Task
 
 @runtime_checkable
 class Solves(Protocol):
-    """An environment that can check a completion and knows a right one."""
+    """Environment that can check a completion and provides a right one."""
 
     def check(self, task: Task, completion: str) -> float: ...
     def solution(self, task: Task) -> str: ...
@@ -19,7 +19,7 @@ class Solves(Protocol):
 
 @dataclass
 class SingleTurn(Episode):
-    """The episode of every environment whose rollouts are one completion long."""
+    """Episode of every single-turn environment."""
 
     env: Solves
     pays: bool = True  # False: the check must run where it can be killed, so a reward asks for it

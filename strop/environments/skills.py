@@ -1,4 +1,4 @@
-"""Skills in a completion: steps of its working that another task may need, and may be seen to use."""
+"""Skill extraction from a completion: equations in its chain of thought that other tasks may reuse."""
 
 from __future__ import annotations
 

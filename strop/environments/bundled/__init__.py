@@ -1,1 +1,1 @@
-"""Environments that are looked at, visited or helped through, turn by turn."""
+"""Bundled synthetic environments: text tasks with levels, generated from a seed; a new file here adds one."""

@@ -1,4 +1,4 @@
-"""Chain sums: `47+12+30=?`, worked out one partial sum at a time; the level sets how many digits and terms."""
+"""Chain addition task: `47+12+30=?`, solved one partial sum at a time; the level sets how many digits and terms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def terms_of(task: Task) -> list[int]:
 
 @dataclass(frozen=True)
 class Arithmetic(Environment):
-    """The environment of chain sums."""
+    """Chain addition environment."""
 
     level: int
     seed: int = 0

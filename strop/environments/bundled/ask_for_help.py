@@ -1,5 +1,4 @@
-"""An environment in which help can be asked for (2502.04576): the completion `help` has the next step taken by one who
-knows it.
+"""Environment wrapper that offers help (2502.04576): the completion `help` lets an expert take the next step.
 
 Reading: an intervention is the environment's own right completion, told and carried out; it costs the turn in which it
     was asked.
@@ -26,7 +25,7 @@ def asks(completion: Message) -> bool:
 
 @dataclass(frozen=True)
 class HelpOffered(Around):
-    """`inner`, which helps at most `most` times in a rollout, whatever the policy plans to spend."""
+    """Environment `inner` with at most `most` expert steps per episode, whatever the policy plans to spend."""
 
     most: int = 3  # helps of a rollout
 
@@ -42,7 +41,7 @@ class HelpOffered(Around):
 
 @dataclass
 class Helping(Episode):
-    """One rollout; what help did is told before what the environment says to it."""
+    """Episode with help; the observation first shows the expert's action, then the environment's response to it."""
 
     inner: Episode
     left: int = 3

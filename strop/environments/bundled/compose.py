@@ -1,6 +1,6 @@
-"""String functions inside one another: `rev(rot(abcd))=?`, evaluated from the innermost out; the level is the depth.
+"""Composed string functions: `rev(rot(abcd))=?`, evaluated from the innermost outwards; the level is the nesting depth.
 
-Knowing each function and still failing on f(g(x)) is the test of new skill by composition.
+Tests compositional generalization: a policy may know every function and still fail on f(g(x)).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def steps_of(names: list[str], text: str, slip: Callable[[str], str] = lambda ri
 
 @dataclass(frozen=True)
 class Compose(Environment):
-    """The environment of composed string functions."""
+    """Environment of composed string functions."""
 
     level: int
     seed: int = 0

@@ -1,6 +1,6 @@
-"""Reach a target with given numbers, each used exactly once: `make 23 from 2 3 7`; the level is how many numbers.
+"""Countdown task: reach a target with given numbers, each used once (`make 23 from 2 3 7`); the level is their count.
 
-Completions are read by a parser of our own over exact rationals; nothing a model writes is ever evaluated as code.
+Expressions are parsed here with exact rationals; nothing a model writes is evaluated as code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ Exact: TypeAlias = int | Fraction  # a whole number stays an int, which is many 
 
 @dataclass
 class Expression:
-    """Reads `3*7+2` with the usual precedence; anything else raises ValueError or ZeroDivisionError."""
+    """Parsed expression such as `3*7+2`, with the usual precedence; anything else raises ValueError or
+    ZeroDivisionError.
+    """
 
     text: str
     numbers: list[int] = field(default_factory=list)
@@ -112,7 +114,7 @@ def _enclosed(part: tuple[Exact, str, str], operator: str, is_right: bool) -> st
 
 @dataclass(frozen=True)
 class Countdown(Environment):
-    """The environment of numbers and targets; `Task.answer` is one right expression, and every other one counts too."""
+    """Countdown environment; `Task.answer` is one right expression, and any other right expression is accepted too."""
 
     level: int
     seed: int = 0

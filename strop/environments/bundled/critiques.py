@@ -1,8 +1,10 @@
-"""Is this program right? A small function with a program for it, and a conclusion of T or F (2509.22824).
+"""Critique task: a function's description and a program for it; the answer is T if the program is right, F if not.
 
-Every other program is the environment's own, the others have one step that does something else: whether they are right
-is known from what steps mean, on the tests that the function has. Nothing is run here. Runs ask about programs of the
-policy, in the same words (`recipes/reward/critique_coder.py`); these are what is shown before, and measured.
+From Critique-Coder (2509.22824). Half of the programs are reference solutions, the others have one altered step; labels
+follow from the meaning of the steps on the function's tests, so nothing is executed. During training the recipe
+(`recipes/reward/critique_coder.py`) asks the same question about the policy's own programs; the tasks here serve for
+warm-up and evaluation.
+
 Papers: critique-coder
 """
 
@@ -26,7 +28,7 @@ _TRUE, _FALSE = "T", "F"
 
 @dataclass(frozen=True)
 class Critiques(Environment):
-    """The environment of programs to judge; levels are those of the programs."""
+    """Critique environment; levels are those of `programs`."""
 
     level: int
     seed: int = 0

@@ -1,19 +1,20 @@
-"""An image too large to be shown: the policy names a box in a small view of it, reads the crop, then answers.
+"""Visual grounding in two turns (MGPO, 2507.05920): the policy crops a box from a downsampled image, then answers.
 
-    digit at c?                 asked, with the view: a character for each block of the original
+    digit at c?                 prompt, with the view: a character for each block of the original
     a.b
     .c.
     ..d
-    [1,1,2,2]                   the policy's box: left, top, right, bottom
-    ..                          that part of the original
+    [1,1,2,2]                   first completion, a box: left, top, right, bottom
+    ..                          observation: that part of the original
     .7
-    7                           the policy's answer
+    7                           second completion, the answer
 
-An image is a grid of characters. A letter of the view stands for a block of the original in which there is one digit.
-Exactly two turns, as MGPO has it (2507.05920): whatever the box was worth, the second completion is the answer, and it
-alone
-is paid. A crop of more characters than the view has is shown as coarsely as the view. The level is the side of a block
-less 1. Reading: a box of one character is large enough, where the release wants more than 28 pixels a side.
+An image is a grid of characters. A letter of the view stands for a block of the original that contains one digit. The
+second completion is always the answer, whatever the box shows, and it alone is rewarded. A crop with more characters
+than the view is downsampled to the view's size. The level is the side of a block less 1.
+
+Reading: a box of one character is large enough; the release wants more than 28 pixels a side.
+
 Papers: mgpo
 """
 
@@ -66,7 +67,7 @@ def cut_out(image: list[str], box: Box) -> str:
 
 @dataclass
 class CropEpisode(Episode):
-    """One look, then the answer."""
+    """Episode of one crop, then the answer."""
 
     task: Task = field(init=False, repr=False, compare=False)
     has_looked: bool = field(init=False, repr=False, compare=False)
@@ -109,7 +110,7 @@ def _secret(task: Task) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Crop(Environment):
-    """The environment of images that are looked at in parts."""
+    """Environment of character images that are seen through crops."""
 
     level: int
     seed: int = 0

@@ -1,7 +1,6 @@
-"""Find a hidden number in several turns: the environment answers `higher` or `lower`; the level sets the size of the
-range.
+"""Number guessing game over several turns: the environment answers `higher` or `lower`; the level sets the range.
 
-Halving the range always succeeds within the turns allowed; counting up succeeds only sometimes.
+Binary search always succeeds within the turn limit; counting up succeeds only sometimes.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def guessed(completion: str) -> int | None:
 
 @dataclass
 class GuessEpisode(Episode):
-    """One game; `low` and `high` are what the answers so far leave possible."""
+    """Episode of one game; `low` and `high` bound the numbers that are still possible."""
 
     task: Task = field(init=False, repr=False, compare=False)
     low: int = field(init=False, repr=False, compare=False)
@@ -80,10 +79,10 @@ class GuessEpisode(Episode):
 
 @dataclass(frozen=True)
 class Guess(Environment):
-    """The environment of hidden numbers.
+    """Number guessing environment.
 
-    The split is by range: held-out ranges are never trained on, and in each range every number can be the hidden one,
-    so the split itself teaches nothing about where to look.
+    The split is by range: held-out ranges are never trained on. Within a range every number can be the hidden one, so
+    the split reveals nothing about where to look.
     """
 
     level: int

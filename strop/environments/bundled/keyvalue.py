@@ -1,6 +1,6 @@
-"""A store behind tool calls: `sum red blue to gold` needs a look-up per key, perhaps a write, then the sum as answer.
+"""Key-value store behind tool calls: `sum red blue to gold` needs a look-up per key, perhaps a write, then the sum.
 
-The policy calls with `<call>get red</call>` and `<call>set gold 12</call>`; the level is the number of look-ups.
+Calls are `<call>get red</call>` and `<call>set gold 12</call>`; the level is the number of look-ups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def call(text: str) -> str:
 
 @dataclass
 class KeyValueEpisode(Episode):
-    """One rollout's store; a completion without a call is the answer."""
+    """Episode with its own store; a completion without a call is the answer."""
 
     task: Task = field(init=False, repr=False, compare=False)
     store: dict[str, str] = field(init=False, repr=False, compare=False)
@@ -104,7 +104,7 @@ class KeyValueEpisode(Episode):
 
 @dataclass(frozen=True)
 class KeyValue(Environment):
-    """The environment of stores; `check` sees the last completion only, the episode also what was stored."""
+    """Key-value environment; `check` sees the last completion only, the episode also checks what was stored."""
 
     level: int
     seed: int = 0

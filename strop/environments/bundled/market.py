@@ -1,6 +1,6 @@
-"""Sums of all sizes and experts to ask: `ask gold 123+45=?` costs 16, `ask red 1+2=?` costs 1, and red errs on more.
+"""Addition task with priced expert models: `ask gold 123+45=?` costs 16, `ask red 1+2=?` costs 1 and errs more often.
 
-The level is the largest number of digits. The environment pays for a right answer; prices are a reward's affair.
+The level is the largest number of digits. The environment rewards right answers only; prices belong to a reward.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUMS = (1, 3, 6)  # levels of sums of numbers of one, two and three digits
 
 @dataclass(frozen=True)
 class Market(Environment):
-    """The environment of priced experts."""
+    """Environment of sums with priced experts."""
 
     level: int
     seed: int = 0
@@ -55,7 +55,7 @@ class Market(Environment):
 
 @dataclass
 class MarketEpisode(ToolboxEpisode):
-    """Shows that experts can be asked: any of those who are able, whatever they cost."""
+    """Episode whose demonstrations ask any expert that can solve the sum, whatever it costs."""
 
     def demonstrate(self) -> Message:
         if self.heard:

@@ -1,4 +1,4 @@
-"""Plain text as a task: what is said next (RLPT, 2509.19249)? Level 1 shows what stands before, 2 what follows too.
+"""Next-segment prediction on plain text (RLPT, 2509.19249); level 1 shows the text before, level 2 also the text after.
 
 Reading: a prediction is right when its words begin the text that follows and hold its next sentence whole; a shorter
 one would be right by saying little. Without a file, texts are sums added up sentence by sentence. All of a text is on
@@ -31,7 +31,7 @@ _BETWEEN = 2  # the level at which the sentence after the missing one is shown
 
 @dataclass(frozen=True)
 class NextSegment(Environment):
-    """`4+7+3. 4+7=11. next?`, and the completion is 11+3=14."""
+    """Next-segment environment: after `4+7+3. 4+7=11. next?` the right completion is 11+3=14."""
 
     level: int
     seed: int = 0

@@ -1,4 +1,4 @@
-"""What an action changes: `red=3 blue=5 do: move red blue`, and the completion says what is different afterwards.
+"""State prediction task: `red=3 blue=5 do: move red blue`; the completion lists the items that the action changes.
 
 A world model as a task (RLVR-World, 2505.13934): the completion is decoded into items and compared with the true ones.
 A changed or new item is `blue=8`, one that is gone `red=`, and where nothing changes the completion is `none`.
@@ -29,7 +29,7 @@ _ITEM = re.compile(r"[a-z]{1,16}=[0-9]{0,4}")
 
 @dataclass(frozen=True)
 class NextState(Environment):
-    """A store of level + 1 numbers and one action: set, move (add to another, and gone), drop or look."""
+    """Store of level + 1 numbers and one action: set, move (add to another and remove), drop or look."""
 
     level: int
     seed: int = 0

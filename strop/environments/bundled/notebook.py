@@ -1,6 +1,6 @@
-"""Tables to look into with Python: `table 4831: range?`; the numbers are `x` in a notebook, and shown nowhere.
+"""Data analysis in a Python notebook: `table 4831: range?`, where the table is the variable `x` and never shown.
 
-Every completion is a thought and then a cell to run, or the answer. The level is the number of cells that it takes.
+Each completion is a thought followed by a cell to run, or the answer. The level is the number of cells needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strop.types import Message, Task
 
 
 class Quantity(NamedTuple):
-    """What is asked for, the cells that find it, and what it is."""
+    """Quantity asked for, the cells that compute it, and its value."""
 
     name: str
     cells: tuple[str, ...]
@@ -46,7 +46,7 @@ QUANTITIES = {
 
 @dataclass(frozen=True)
 class Notebook(Environment):
-    """The environment of tables."""
+    """Environment of data tables in a notebook."""
 
     level: int
     seed: int = 0
@@ -82,7 +82,7 @@ class Notebook(Environment):
 
 @dataclass
 class NotebookEpisode(ToolboxEpisode):
-    """Puts the table into the notebook, and knows which cells find what is asked for."""
+    """Episode that loads the table into the notebook; its demonstrations run the cells that find the quantity."""
 
     async def reset(self, task: Task) -> None:
         await super().reset(task)

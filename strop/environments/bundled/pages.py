@@ -1,7 +1,8 @@
-"""A site of text pages: `find plum: red blue gold` names what is looked for, then the links of the first page.
+"""Web navigation over small text pages: `find plum: red blue gold` names the target, then the first page's links.
 
-The policy opens pages with `<call>open red</call>`, reads what stands there (`ruby 40 plum 12`) and ends with
-`<call>answer 12</call>`. The level is the number of links less 1.
+The policy opens pages with `<call>open red</call>`, reads their text (`ruby 40 plum 12`) and ends with `<call>answer
+12</call>`. The level is the number of links less 1.
+
 Papers: openwebvoyager
 """
 
@@ -36,7 +37,7 @@ def links_of(task: Task) -> list[str]:
 
 @dataclass
 class PagesEpisode(Episode):
-    """One visit."""
+    """Episode of one visit to a site."""
 
     task: Task = field(init=False, repr=False, compare=False)
     opened: list[str] = field(init=False, repr=False, compare=False)
@@ -78,7 +79,7 @@ def _secret(task: Task) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TextPages(Environment):
-    """The environment of small sites."""
+    """Environment of small text sites."""
 
     level: int
     seed: int = 0

@@ -1,8 +1,9 @@
-"""Sums with passages to quote: `47+12+30=? hint: 59+30=89 20+31=51 47+12=59`, some of which are of other sums.
+"""Retrieval-augmented sums with citations: `47+12+30=? hint: 59+30=89 20+31=51 47+12=59`, some of them distractors.
 
-RAG-RL's question answering (2503.12759) without a library: gold passages are the steps of the sum's own working, all
-others lead nowhere. A passage is cited where a completion writes it down in its working, so that their order means
-nothing. At level l a sum with j gold passages has min(max(l + 2 - j, 0), 8) others.
+A stand-in for RAG-RL's question answering (2503.12759): gold passages are the steps of the sum's own solution. A
+passage counts as cited if the chain of thought contains it, so their order carries no information. At level l a sum
+with j gold passages has min(max(l + 2 - j, 0), 8) distractors.
+
 Papers: rag-rl
 """
 
@@ -24,7 +25,7 @@ _HINT = " hint: "  # a word that the bundled model has seen before steps
 
 
 class Cited(NamedTuple):
-    """What a completion cites."""
+    """Passages cited by a completion."""
 
     gold: int  # gold passages that it quotes
     of: int  # gold passages there are
@@ -33,7 +34,7 @@ class Cited(NamedTuple):
 
 @dataclass(frozen=True)
 class Passages(Environment):
-    """The environment of sums with passages; three or four numbers of two digits, so two or three of them are gold."""
+    """Environment of sums with passages; three or four two-digit numbers, so two or three passages are gold."""
 
     level: int
     seed: int = 0

@@ -1,6 +1,6 @@
-"""Small functions to write, in Python: `def f(x): add 3, times 2. f(4)=14 f(-1)=4`; the level sets values and steps.
+"""Programming task: `def f(x): add 3, times 2. f(4)=14 f(-1)=4`; the level sets the value types and number of steps.
 
-A completion is run in the sandbox on inputs that the prompt does not show, and earns 1 where all that comes is right.
+The completion's program runs in the sandbox on inputs that the prompt does not show; reward 1 if all outputs are right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LETTERS = "abcdef"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a function does with x: in words, in Python, and as it is meant."""
+    """One operation on x: its description, its Python text, and its function."""
 
     words: str
     code: str
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Domain:
-    """Steps that take and give one kind of value, those that may come last, and values to begin with."""
+    """Operations on one type of value, those allowed as the last one, and input values."""
 
     steps: Callable[[int], tuple[Step, ...]]  # of a small number
     ends: tuple[Step, ...]
@@ -89,7 +89,7 @@ SHAPES = {1: ("number", 1), 2: ("number", 2), 3: ("number", 3), 4: ("list", 2), 
 
 @dataclass(frozen=True)
 class Programs(Environment):
-    """The environment of small functions; what a completion's program does to inputs it was not shown alone counts."""
+    """Programming environment; only the program's outputs on hidden inputs count."""
 
     level: int
     seed: int = 0
@@ -136,7 +136,7 @@ class Programs(Environment):
 
 @dataclass
 class ProgramEpisode(Episode):
-    """One completion, whose program is run while others go on; a sandbox that cannot run it fails the rollout."""
+    """Episode of one completion, whose program runs concurrently with others; a sandbox error fails the rollout."""
 
     env: Programs
     task: Task = field(init=False, repr=False, compare=False)

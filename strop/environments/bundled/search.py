@@ -1,7 +1,7 @@
-"""Questions about made-up planets, whose answers stand in the bundled collection: `size of sun of 417?`
+"""Search task: questions about made-up planets, answered by the bundled text collection (`size of sun of 417?`).
 
-The level is the number of searches that it takes; no model knows the answers. The policy calls `search`, and a
-completion without a call is its answer: what stands behind its working.
+The level is the number of searches needed; no model can know the answers. The policy calls `search`; a completion
+without a call is its answer, which is the text after the chain of thought.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHAINS: dict[int, tuple[tuple[str, ...], ...]] = {1: ((),), 2: ((SUN,), (PLANET
 
 @dataclass(frozen=True)
 class Search(Environment):
-    """The environment of things to look up; `style` is how its demonstrations are laid out."""
+    """Search environment; `style` is the format of its demonstrations."""
 
     level: int
     seed: int = 0
@@ -69,7 +69,7 @@ class Search(Environment):
 
 @dataclass
 class SearchEpisode(ToolboxEpisode):
-    """Knows what to search for next."""
+    """Episode whose demonstrations know the next query."""
 
     style: str = "plain"
 

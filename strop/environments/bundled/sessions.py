@@ -1,7 +1,8 @@
-"""Facts told in several sessions, each forgotten when it ends: what is known later is what was put into the memory.
+"""Memory task over several sessions: each session's context is discarded, and only the memory text is carried over.
 
 `memory: red 3 session: blue 7 red 4` is answered with the new memory, `red 4 blue 7`; the level is the number of
-sessions. After each, every fact told so far is asked for, and a memory that grows with all that was told costs.
+sessions. After each session all facts told so far are asked for; longer memories cost reward.
+
 Papers: memory-r2
 """
 
@@ -67,9 +68,9 @@ def score(memory: str, told: Mapping[str, str], words: int) -> float:
 
 @dataclass
 class SessionsEpisode(Episode):
-    """One conversation; what was said of a session is the memory that the next one begins with.
+    """Episode of one conversation; the completion to a session is the memory that starts the next one.
 
-    Each session pays its part of their mean score.
+    Each session is rewarded with its part of the mean score over sessions.
     """
 
     _sessions: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -100,7 +101,7 @@ class SessionsEpisode(Episode):
 
 @dataclass(frozen=True)
 class Sessions(Environment):
-    """The environment of conversations in sessions; `check` asks the last memory for every fact."""
+    """Environment of conversations in sessions; `check` asks the last memory for every fact."""
 
     level: int
     seed: int = 0

@@ -1,1 +1,1 @@
-"""Tasks from files and datasets, splits, and answers in completions."""
+"""Tasks from files and datasets, train/held-out splits, and answer extraction."""

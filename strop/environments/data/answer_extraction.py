@@ -1,5 +1,4 @@
-r"""How an answer is found in a completion, and when it is right: by a named rule, the same for completions and gold
-answers.
+r"""Answer extraction and matching by a named rule, the same for completions and gold answers.
 
 | rule | finds | right when |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""A finite set of tasks served endlessly: each epoch in a new order, with equal prompts always on the same side."""
+"""Finite task set for any number of epochs, reshuffled in each; equal prompts stay on the same side of the split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.types import Task
 
 @dataclass(frozen=True)
 class FixedTasks:
-    """The tasks of a file, split by the hash of what is asked."""
+    """Tasks of a file, split into train and held-out by the hash of the prompt."""
 
     origin: str  # for errors
     train: tuple[Task, ...]

@@ -1,4 +1,4 @@
-"""Draw tasks so that train and held-out ones never meet: the task's own text decides its side, whatever the seed."""
+"""Train/held-out split of generated tasks by the hash of the prompt, the same for every seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of tasks from JSON files and Hugging Face datasets on disk."""
+"""Rows of JSON files and of Hugging Face datasets on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError, DataError, nearest
 
 def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
     """Every row with its place for errors; the first line that is no JSON is named."""
-    content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")  # the mark that some editors put before UTF-8
+    content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")  # byte order mark of some editors
     if content.lstrip().startswith(b"[") and path.suffix == ".json":
         yield from _array(path, content)
         return

@@ -1,4 +1,4 @@
-"""Which environment a task is of: found by name and level, in this one place."""
+"""Lookup of a task's environment by name and level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of a table as a task: which column asks, which one answers, chats as chats; the others are for rewards."""
+"""Conversion of a table row to a task: prompt column, answer column, chat messages; other columns go to rewards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks from a table: a JSONL or JSON file, or a Hugging Face dataset (parquet, CSV, or a saved folder)."""
+"""Tasks from a table: a JSONL or JSON file, or a Hugging Face dataset (Parquet, CSV, or a saved folder)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from strop.types import FilePath, Task
 
 @dataclass(frozen=True)
 class Table(Environment):
-    """One task per row, right when the answer that `rule` finds in the completion is the row's (see `answers.py`)."""
+    """One task per row; a completion is right if the answer extracted by `rule` matches the row's
+    (`answer_extraction.py`).
+    """
 
     path: FilePath
     rule: str = "auto"

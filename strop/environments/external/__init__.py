@@ -1,1 +1,1 @@
-"""Episodes of other libraries as environments."""
+"""Adapters for environments of other libraries: Gymnasium, reasoning-gym, verifiers."""

@@ -1,7 +1,8 @@
-"""Any episode of Gymnasium with numbered actions as an environment of text: `gymnasium/FrozenLake-v1`.
+"""Adapter for Gymnasium environments with discrete actions, as text: `gymnasium/FrozenLake-v1`.
 
-A task is a seed. The policy reads what there is to see and says the number of an action; rewards are the episode's
-own. It is foreign code and runs in the process that asks: put it into `Apart` or `Pooled`, as environments by name are.
+A task is a seed. The policy reads the observation as text and replies with the number of an action; rewards are the
+environment's own. This is foreign code and runs in the calling process: wrap it in `Apart` or `Pooled`, as environments
+selected by name are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _NUMERAL = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True)
 class GymText(Environment):
-    """Rollouts end with the episode's episode, or after `turns`."""
+    """Gymnasium environment as text; rollouts end with the Gymnasium episode or after `turns`."""
 
     game: str  # the id under which it is registered
     seed: int = 0
@@ -63,7 +64,7 @@ class GymText(Environment):
 
 @dataclass
 class GymEpisode(Episode):
-    """One episode; a completion that names no action changes nothing and costs a turn."""
+    """One Gymnasium episode; a completion that names no action changes nothing and costs a turn."""
 
     env: GymText
     made: Any = field(default=None, init=False, repr=False, compare=False)

@@ -1,7 +1,8 @@
-"""Any dataset of the reasoning-gym package (Open-Thought) by its name, with its own generator and scorer.
+"""Adapter for datasets of the reasoning-gym package (Open-Thought) by name, with their own generators and scorers.
 
-The scorers are foreign code that may be slow or hang, so the episode pays nothing: reward these tasks with
-`Checked(envs=(...))`, which runs them in a killable process. Scorers that evaluate the answer see plain ones only.
+Scorers are foreign code that may be slow or hang, so the episode returns no reward: reward these tasks with
+`Checked(envs=(...))`, which runs scorers in a killable process. Scorers that call `eval` see only answers that
+`safe_answers.py` accepts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _INSTRUCTION = "Give the final answer between <answer> and </answer>."
 
 @dataclass(frozen=True)
 class ReasoningGym(Environment):
-    """Level 0 is the dataset's default configuration, level n its curriculum's step n; `config` overrides both."""
+    """reasoning-gym environment; level 0 is the default configuration, level n step n of the curriculum; `config`
+    overrides both.
+    """
 
     dataset: str = "chain_sum"
     seed: int = 0

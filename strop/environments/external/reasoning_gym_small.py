@@ -1,6 +1,6 @@
-"""Small settings of reasoning-gym's datasets (Open-Thought) for small models, with a worked solution for each task.
+"""Small configurations of reasoning-gym datasets (Open-Thought) for small models, with a worked solution per task.
 
-Answers are one number or one text, so the environment pays at once and needs no scorer of the package.
+Answers are a single number or string, so the environment rewards directly and needs no scorer of the package.
 """
 
 from __future__ import annotations

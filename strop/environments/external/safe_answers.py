@@ -1,8 +1,8 @@
-"""Which answers a scorer of reasoning-gym that evaluates them as Python may see: those in which nothing can act.
+"""Allow-list of answers that may reach reasoning-gym scorers that evaluate them as Python.
 
-Nine scorers call `eval` or sympy's `parse_expr`, which is an `eval` too, on what the model wrote. An answer reaches
-them only if it consists of the words and signs that right answers are made of; among these there is no name that can
-be called with effect, no attribute and no statement.
+Nine scorers call `eval` or sympy's `parse_expr`, which is an `eval` too, on model output. An answer reaches them only
+if it consists of the words and symbols of which right answers are made; these include no name whose call has an effect,
+no attribute and no statement.
 """
 
 from __future__ import annotations

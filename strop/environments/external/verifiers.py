@@ -1,9 +1,7 @@
-"""Any taskset of the verifiers package (Prime Intellect) as an environment of one completion: `verifiers/NAME`.
+"""Adapter for tasksets of the verifiers package (Prime Intellect) with one completion per rollout: `verifiers/NAME`.
 
-Prompts and rewards are its own. A task that needs more than a completion (tools, a sandbox, a judge) is refused: its
-rollout is
-a program, and is trained as one. It is foreign code and runs in the process that asks: put it into `Apart` or `Pooled`,
-as environments by name are.
+Prompts and rewards are its own. Tasks that need more than a completion (tools, a sandbox, a judge) are refused. This is
+foreign code and runs in the calling process: wrap it in `Apart` or `Pooled`, as environments selected by name are.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _MOST = 10_000  # tasks that are read of a set without an end
 
 @dataclass(frozen=True)
 class VerifiersTasks(Environment):
-    """One rollout is one completion; it is paid the weighted sum of the task's rewards."""
+    """verifiers taskset; one completion per rollout, rewarded by the weighted sum of the task's reward functions."""
 
     taskset: str  # the package that exports it
     options: Mapping[str, Any] = field(default_factory=dict)  # of its configuration
@@ -88,7 +86,7 @@ class VerifiersTasks(Environment):
 
 @dataclass
 class VerifiersEpisode(Episode):
-    """One rollout, scored by the task's own rewards."""
+    """One rollout, scored by the task's own reward functions."""
 
     env: VerifiersTasks
     made: Any = field(default=None, init=False, repr=False, compare=False)  # its task

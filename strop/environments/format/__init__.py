@@ -1,1 +1,1 @@
-"""How a completion is laid out: think tags, actions, hints, demonstrations."""
+"""Formats of completions: think tags, actions, hints, demonstrations."""

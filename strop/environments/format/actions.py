@@ -1,6 +1,4 @@
-"""What a completion does in an environment: the kind of action and its arguments, to compare with what an expert would
-do.
-"""
+"""Parsed action of a completion (tool name and arguments, or an answer), to compare with an expert's action."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ ANSWER = "answer"  # the kind of a completion without a call
 
 @dataclass(frozen=True)
 class Action:
-    """One call, or an answer; of no kind where a completion cannot be read as one of them."""
+    """Tool call or answer; `kind` is empty if the completion cannot be parsed as exactly one of them."""
 
     kind: str = ""
     arguments: str = ""

@@ -1,4 +1,4 @@
-"""Episodes that know right completions, asked for in one place."""
+"""Check that an episode can demonstrate right completions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from strop.roles import Episode
 
 
 def demonstrating(episode: Episode) -> Demonstrates:
-    """The episode as one that shows what to completion; one that cannot is refused."""
+    """The episode, if it can demonstrate right completions; refused otherwise."""
     if not isinstance(episode, Demonstrates):
         raise ConfigurationError(f"{type(episode).__name__} has no demonstrate(), so nothing can be shown in it")
     return episode

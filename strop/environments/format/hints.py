@@ -1,4 +1,4 @@
-"""A task as it reads with a hint: the first steps of its working behind the question."""
+"""Prompts with a hint: the first steps of the task's worked solution appended to the question."""
 
 from __future__ import annotations
 

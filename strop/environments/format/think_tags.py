@@ -1,4 +1,4 @@
-"""How a completion is laid out: working between <think> and </think>, then the answer, which alone counts."""
+"""Think-tag format of completions: a chain of thought between <think> and </think>, then the answer that is checked."""
 
 from __future__ import annotations
 

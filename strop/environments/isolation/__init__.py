@@ -1,1 +1,1 @@
-"""Environments in processes of their own: both ends of the conversation, and blocks of answers."""
+"""Environments in child processes: client, worker, process pool, batched observations."""

@@ -1,4 +1,4 @@
-"""Results in blocks: whoever is ready waits for a few others, and they go on together, without the slowest."""
+"""Batching of asynchronous results: callers resume once `size` results are ready, without waiting for the slowest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class Blocks:
-    """The first `size` that are ready are handed on, in the order of their numbers; all, as soon as nobody works."""
+    """Batches of the first `size` ready results, released in order of their numbers; all of them once no work is
+    pending.
+    """
 
     size: int
     _working: int = field(default=0, init=False, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""Our end of a process that holds an environment: how it is started, what it is asked, and how its answers are read."""
+"""Client of an environment worker process: start-up, requests, and parsing of responses."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _Read = TypeVar("_Read")
 
 
 class EndsHung:
-    """Environment whose episodes run in processes that are ended when they hang, so that others can be asked after."""
+    """Environment whose hung episodes are ended with their process, so that other checks can still be made."""
 
     seconds: float  # within which an episode answers
 
 
 class EnvironmentRaised(NoAnswer):
-    """The episode raised, and its process is as well as before."""
+    """Error raised by the episode; its worker process is still usable."""
 
     def __init__(self, text: str, is_spent: bool) -> None:
         super().__init__(text)
@@ -70,7 +70,7 @@ def nothing(answer: dict[str, Any]) -> None:
 
 
 def demonstrated(answer: dict[str, Any]) -> str | None:
-    """What to completion next; None where the episode cannot say."""
+    """The demonstrated next completion; None if the episode has none."""
     said = entries(answer, shown=object)["shown"]
     if said is not None and not isinstance(said, str):
         raise NoAnswer(f"answered {shown(said)}, need a completion")

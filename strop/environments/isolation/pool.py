@@ -1,9 +1,10 @@
-"""Several episodes per process, whose answers come in blocks in the order they are ready (EnvPool, 2206.10558).
+"""Pool of worker processes with several episodes each, and batched observations (EnvPool, 2206.10558).
 
-`Apart` has a process for every rollout that is under way; here a few serve all. Each episode stays in the process
-that it began in and is never reset by itself, so that no rollout goes on in another's state. One that raises fails
-alone. One that hangs or ends its process takes those that share it with it, and the next ones begin in a new process;
-a completion that is tried for that (`generate/step_trial.py`) does so once more.
+`Apart` has one process per running rollout; here a few processes serve all. An episode stays in the process in which it
+began and is never reset by the pool, so that no rollout continues in another's state. An exception fails its own
+episode alone. A hang or crash fails all episodes of that process, and later ones start in a new process; a completion
+that is retried for such failures (`generate/step_trial.py`) is then tried once more.
+
 Papers: envpool
 """
 
@@ -40,7 +41,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class Pooled(Around, EndsHung, Closes, Learns):
-    """The same tasks and checks; `processes` serve the episodes, whose answers are handed on `batch` at a time."""
+    """Environment in `processes` worker processes; observations are returned in batches of `batch`."""
 
     inner: Environment
     processes: int = 2  # that serve all rollouts
@@ -97,7 +98,7 @@ class Pooled(Around, EndsHung, Closes, Learns):
 
 @dataclass(eq=False)
 class _Member:
-    """One process of a pool; asked one question at a time, in the order in which they come."""
+    """Worker process of a pool; requests are handled one at a time, in order of arrival."""
 
     env: Environment
     seconds: float
@@ -131,7 +132,7 @@ class _Member:
 
 @dataclass
 class _Pool(Episode):
-    """The parent's end of one episode of a pool."""
+    """Parent-side proxy of an episode in a pool."""
 
     home: Pooled
     _number: int = field(default=-1, init=False, repr=False, compare=False)

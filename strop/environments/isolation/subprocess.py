@@ -1,9 +1,8 @@
-"""Any environment in processes of its own: one that hangs, crashes or forks concerns its rollout and nothing else.
+"""Environment in child processes, one episode per process: a hang, crash or fork affects its own rollout only.
 
-A deadline alone cannot help against an environment that blocks the event loop (`time.sleep`, a tight loop, a C
-extension) or
-ends the process. One process serves one rollout of a time, is used again after a rollout that ended well, and is
-killed with all it started after any other.
+A timeout alone does not help against an environment that blocks the event loop (`time.sleep`, a tight loop, a C
+extension) or exits the process. A process serves one rollout at a time, is reused after a rollout that ended cleanly,
+and is killed with all its children otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class Apart(Environment, EndsHung):
-    """The same tasks and checks; episodes answer within `seconds` or are killed."""
+    """Environment with the same tasks and checks, whose episodes answer within `seconds` or are killed."""
 
     env: Environment
     seconds: float = 60.0
@@ -85,7 +84,7 @@ class Apart(Environment, EndsHung):
 
 @dataclass
 class InsideApart(Episode):
-    """The parent's end of one episode."""
+    """Parent-side proxy of an episode in a child process."""
 
     home: Apart
     _process: Child | None = field(default=None, init=False, repr=False, compare=False)
@@ -98,7 +97,7 @@ class InsideApart(Episode):
         return await self._ask("step", completion, observation)
 
     async def shown(self) -> str | None:
-        """What to completion next, where the episode in there knows."""
+        """The demonstrated next completion, if the episode in the child process has one."""
         return await self._ask("demonstrate", None, demonstrated)
 
     async def close(self) -> None:

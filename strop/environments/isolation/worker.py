@@ -1,4 +1,4 @@
-"""The process in which episodes run when their environment is `Apart` (one at a time) or `Pooled` (several)."""
+"""Worker process for the episodes of `Apart` (one at a time) and `Pooled` (several)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def serve(frames: Frames) -> None:
 
 
 class EnvironmentStage:
-    """Where episodes stand, by their numbers."""
+    """Episodes of a worker process by number."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env

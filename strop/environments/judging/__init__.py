@@ -1,1 +1,1 @@
-"""Tasks about completions to other tasks: verdicts, rankings, preferences."""
+"""Judging tasks derived from other environments: true/false, pairwise, ranking, first error."""

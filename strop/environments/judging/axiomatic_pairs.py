@@ -1,9 +1,9 @@
-"""Pairs of completions of which one is better by a stated axiom (2312.02206): nobody has to label them.
+"""Preference pairs built from axioms instead of human labels (2312.02206).
 
-The paper's axioms, read for environments whose completions show their working: `useful` (votes there, the environment's
-check here),
-`relevant` (this question's answer over another's), `grounded` (with its working over the bare answer), `evidence` (its
-own working over that of another question) and `merged` (the whole working over a part of it).
+The paper's axioms, adapted to environments whose completions show a chain of thought: `useful` (the environment's
+check; votes in the paper), `relevant` (an answer to this question over one to another question), `grounded` (with chain
+of thought over the bare answer), `evidence` (its own chain of thought over another question's) and `merged` (the whole
+chain of thought over a part of it).
 
 Papers: axiomatic-preference
 """
@@ -22,7 +22,7 @@ from strop.types import Task
 
 
 class Solved(Environment, Solves, Protocol):
-    """An environment that knows right completions."""
+    """Environment that provides right completions."""
 
 
 def useful(env: Solved, task: Task, stream: random.Random) -> str:

@@ -1,6 +1,4 @@
-"""Tasks of one completion that are made from those of another environment: a verdict, a ranking, the place of a
-mistake.
-"""
+"""Single-turn tasks derived from another environment's tasks: true/false questions, rankings, first errors."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from strop.types import Task
 
 @dataclass(frozen=True)
 class Derived(Environment):
-    """As many tasks as `env` has, on its level; a subclass says what they ask."""
+    """Derived environment with as many tasks as `env` and its level; subclasses define the question."""
 
     env: Environment
 

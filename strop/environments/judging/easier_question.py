@@ -1,6 +1,6 @@
-"""Another, easier question about the same task: is this the answer, or which of these is it?
+"""Verification and multiple-choice questions about another environment's task.
 
-The task behind is kept in `Task.answer`, where the policy never sees it.
+The original task is stored in `Task.answer`, which the policy never sees.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TRIES = 1000  # tasks whose answers are looked at
 
 @dataclass(frozen=True)
 class Easier(Derived):
-    """An environment of one completion whose tasks are asked otherwise; a subclass says how, and what its completions
+    """Single-turn environment of easier questions about `env`'s tasks; subclasses define the question and its
     answer.
     """
 

@@ -1,5 +1,4 @@
-"""Any environment with worked tasks as a search for mistakes: where does this solution first go wrong (FAPO,
-2510.22543)?
+"""First-error detection as a task (FAPO, 2510.22543): name the first wrong step of a worked solution.
 
 The answer shown is always right, so that it says nothing: flawed solutions are those that reach it by a wrong step.
 Reading: half of all solutions are clean; the others have one step whose result is off by 1 to 9.
@@ -28,9 +27,7 @@ _RESULT = re.compile(r"(?<==)[0-9]+$")
 
 @dataclass(frozen=True)
 class FirstError(Derived):
-    """Shows task, answer and a solution in numbered steps; the completion is the number of the first wrong one, or
-    -1.
-    """
+    """Prompt of task, answer and numbered steps; the right completion is the number of the first wrong step, or -1."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.env, Hints):

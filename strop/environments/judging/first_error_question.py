@@ -1,4 +1,4 @@
-"""Where a solution first goes wrong: how a judge is asked, and how its answer is read (FAPO, 2510.22543).
+"""Judge prompt for the first wrong step of a solution, and the parser of its answer (FAPO, 2510.22543).
 
 Papers: fapo
 """

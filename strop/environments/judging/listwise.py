@@ -1,10 +1,9 @@
-"""Any environment with known mistakes as a judge's task: score the completions shown, the best one highest (SPCT,
-2504.02495).
+"""Listwise judging task (SPCT, 2504.02495): give each shown completion a score, the best one the highest.
 
-A completion writes what counts and a critique as its working, then one whole number from 0 to 10 for each completion
-shown. It is
-right when the best one's is higher than all others; equal scores are wrong. A single completion is shown with the
+A completion writes principles and a critique as its chain of thought, then a whole number from 0 to 10 for each
+completion shown. It is right if the best one's score is strictly the highest. A single completion is shown with the
 question whether it is right, and its score must be 1 or 0.
+
 Papers: spct
 """
 
@@ -33,7 +32,9 @@ _COMPLETION = re.compile(r"^([0-9]+): (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Ranking(Derived):
-    """`completions` of a task, one of them right, in an order of probability; of a single one half are right."""
+    """Prompts with `completions` of a task, exactly one right, in random order; if only one is shown, it is right half
+    the time.
+    """
 
     completions: int = 2
 

@@ -1,7 +1,8 @@
-"""Any environment as a choice: Curr-ReFT's second stage (2503.07065) shows some answers and asks which are right.
+"""Multiple-choice version of any environment (Curr-ReFT's second stage, 2503.07065).
 
-Reading: one of the options is right, the others are answers of other tasks of the same environment. The letters of a
-completion count as a set, all or nothing: of m options, guessing any set earns 1 / (2^m - 1).
+Reading: one option is right, the others are answers of other tasks of the same environment. The letters of a completion
+count as a set, all or nothing: with m options, guessing any set earns 1 / (2^m - 1).
+
 Papers: curr-reft
 """
 
@@ -21,7 +22,7 @@ _LETTERS = "abcdefgh"
 
 @dataclass(frozen=True)
 class Choice(Easier):
-    """`47+12=? a 61 b 59 c 83 d 40`, and the completion is b."""
+    """Multiple-choice environment: to `47+12=? a 61 b 59 c 83 d 40` the right completion is b."""
 
     options: int = 4  # of which one is right
 

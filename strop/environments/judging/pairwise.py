@@ -1,9 +1,9 @@
-"""Which of two completions is better, said between tags (MSRL, 2603.25108): of texts, or of captions of images and
-videos.
+"""Pairwise judging task in tags (MSRL, 2603.25108): the better of two texts, or of two captions of images or videos.
 
-`<type>image generation</type><think>...</think><answer>B</answer>`. A caption stands where the medium would: in the
-question where it has to be understood, in both completions where it was asked for. An image is seen at once, so its
-completions are answers alone; a video step by step, so they keep their working. Of texts no type is told.
+`<type>image generation</type><think>...</think><answer>B</answer>`. A caption replaces the image or video: in the
+question for understanding tasks, in both completions for generation tasks. Image completions are answers alone; video
+completions keep their chain of thought. For texts no type is given.
+
 Papers: msrl
 """
 
@@ -28,7 +28,7 @@ _ASKED = "better?"
 
 
 class PairVerdict(NamedTuple):
-    """What a completion says of a pair; empty where it does not."""
+    """Parsed fields of a pairwise judgement; empty if missing."""
 
     kind: str
     label: str
@@ -37,7 +37,7 @@ class PairVerdict(NamedTuple):
 
 @dataclass(frozen=True)
 class BetterOfTwo(Derived):
-    """The pairs of `Preferences` as A and B in an order of probability; the label alone is right or wrong."""
+    """Pairs of `Preferences` shown as A and B in random order; only the label is checked."""
 
     env: Preferences
     kind: str = TEXT  # or one of CAPTIONS

@@ -1,4 +1,4 @@
-"""Completions to the tasks of an environment with the better ones known: what reward models learn from.
+"""Preference dataset made from an environment's tasks, to train reward models.
 
 Papers: axiomatic-preference
 """
@@ -23,10 +23,11 @@ _TRIES = 100  # draws of an axiom before a task is said to have no pair
 
 @dataclass(frozen=True)
 class Preferences(Derived):
-    """A task shows one of its completions and asks whether it is good; all of them stand in its answer, the best first.
+    """Single-completion yes/no questions from preference pairs; `Task.answer` holds all completions, the best first.
 
-    Two completions by one of `axioms`, each drawn with its share; more are the solution and ever worse mistakes. No two
-    completions of a task are equal. `noise` is the share of train tasks whose first two completions change places.
+    Two completions differ by one of `axioms`, sampled by its share; with more completions they are the solution and
+    increasingly wrong ones. No two completions of a task are equal. `noise` is the share of train tasks whose first two
+    completions are swapped.
     """
 
     axioms: tuple[tuple[str, float], ...] = (("useful", 1.0),)  # names, and how often each is drawn

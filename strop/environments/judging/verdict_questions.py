@@ -1,4 +1,4 @@
-"""Questions with a verdict as their answer: true or false, and how verdicts are written."""
+"""True/false questions about an answer, and the tokens of their verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strop.environments.format.think_tags import final_answer
 from strop.environments.judging.easier_question import Easier, asked, wrong_answers
 from strop.types import Message, Task
 
-# Any environment as yes or no: Curr-ReFT's first stage (2503.07065) shows an answer and asks whether it is right.
+# Verification tasks (Curr-ReFT's first stage, 2503.07065): an answer is shown, and the question is whether it is right.
 #
 # Reading: a wrong answer is that of another task of the same environment; half of all are right, so that guessing earns
 # 1/2.
@@ -18,7 +18,7 @@ from strop.types import Message, Task
 
 @dataclass(frozen=True)
 class Judged(Easier):
-    """`47+12=? is it 59?`, and the completion is yes or no."""
+    """Verification environment: to `47+12=? is it 59?` the completion is yes or no."""
 
     @property
     def name(self) -> str:
@@ -35,7 +35,7 @@ class Judged(Easier):
         return said if said in ("yes", "no") else ""
 
 
-# A verdict in one token: how a model is asked about a completion to a task, and the two words it answers with.
+# One-token verdicts: the prompt of a generative judge about a completion, and its two answer tokens.
 
 GOOD, BAD = "+", "-"
 ASKED = "good or bad?"

@@ -1,4 +1,4 @@
-"""Wrong completions to tasks of the bundled environments, made by rules and told apart by how far off they are."""
+"""Rule-made wrong completions to tasks of the bundled environments, ordered by their distance from the right answer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What conversations are played in: teams, games under a referee, goals in parts, environments that are made up."""
+"""Agent teams, refereed games, subgoals and simulated environments."""

@@ -1,6 +1,7 @@
-"""A team that is built action by action (MasHost, 2506.08507): agents with roles, and who reads whom.
+"""Graph of a multi-agent team that the policy builds action by action (MasHost, 2506.08507).
 
-Actions are words: `ROLE 1 3` adds an agent that reads agents 1 and 3, `delete 2` takes one away, `exit` ends it.
+Actions are text: `ROLE 1 3` adds an agent that reads the outputs of agents 1 and 3, `delete 2` removes one, `exit`
+ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ HOST = "host"  # the policy name that builds
 
 @dataclass(frozen=True)
 class AgentGraph:
-    """Agents by number, in the order in which they were added: a role, and the numbers of those it reads."""
+    """Agents numbered in order of addition: each has a role and the numbers of the agents that it reads."""
 
     most: int  # agents at a time
     agents: Mapping[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)

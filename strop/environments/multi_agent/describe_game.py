@@ -1,7 +1,6 @@
-"""A game for two: describe a number without saying it, so that a partner finds it. `describe 17`: `8+9`.
+"""Taboo-style game for two: describe a number without naming it, so that a partner finds it (`describe 17`: `8+9`).
 
-The partner is whoever is asked what a description says: somebody who adds up, or another model. The level is the number
-of digits.
+The partner is a rule that adds up, or another model. The level is the number of digits.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def described(completion: str) -> str:
 
 @dataclass
 class DescribeEpisode(Episode):
-    """One game of `_ROUNDS` rounds; found in round k it earns 1 / k."""
+    """Episode of `_ROUNDS` rounds; a number found in round k earns 1 / k."""
 
     partner: LLMClient | None = None  # None: a rule that adds up
     _task: Task = field(init=False, repr=False, compare=False)
@@ -64,7 +63,7 @@ class DescribeEpisode(Episode):
 
 @dataclass(frozen=True)
 class Describe(Environment):
-    """The environment of numbers that must not be said."""
+    """Environment of the describing game."""
 
     level: int
     seed: int = 0

@@ -1,4 +1,4 @@
-"""Playpen's game master (2504.08590): a completion that is no move ends a game, and that is not the same as to lose it.
+"""Game referee (Playpen, 2504.08590): an invalid move aborts the game with reward 0, which is distinct from losing it.
 
 Papers: playpen
 """
@@ -15,7 +15,7 @@ from strop.types import Message, Observation, Task
 
 @dataclass
 class RefereedEpisode(Episode):
-    """The game, until a completion is no move: `Environment.answer` then finds nothing in it."""
+    """Episode that ends at the first invalid move, one in which `Environment.answer` finds nothing."""
 
     inner: Episode
     env: Environment
@@ -37,7 +37,7 @@ class RefereedEpisode(Episode):
 
 @dataclass(frozen=True)
 class Refereed(Around):
-    """An environment as a game: who breaks its rules is out, and earns nothing."""
+    """Refereed version of an environment: an invalid move ends the episode with reward 0."""
 
     def episode(self) -> RefereedEpisode:
         return RefereedEpisode(self.inner.episode(), self.inner)

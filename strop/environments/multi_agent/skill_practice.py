@@ -1,4 +1,4 @@
-"""TRACE's synthetic environments (2604.05336): the same store with the same calls, paid for the exercise of one skill.
+"""Skill practice environments (TRACE, 2604.05336): the key-value store, with reward for the use of one skill.
 
 Reading: the paper lets a model write an environment for each capability; these are written, one for each skill of
 stores. Papers: trace
@@ -23,7 +23,7 @@ _FURTHER = 1 << 32  # where to look for another task, beyond all that are asked 
 
 @dataclass
 class PracticeEpisode(KeyValueEpisode):
-    """One rollout; whether the answer is right is another environment's affair."""
+    """Episode rewarded for the skill alone; whether the answer is right does not count."""
 
     skill: str = ""
 
@@ -34,7 +34,7 @@ class PracticeEpisode(KeyValueEpisode):
 
 @dataclass(frozen=True)
 class Practice(Environment):
-    """Tasks of `keyvalue` that give occasion for a skill."""
+    """Tasks of `keyvalue` in which a given skill can be used."""
 
     skill: str
     level: int

@@ -1,7 +1,8 @@
-"""What a task about a store of keys asks for, one skill at a time: rules in place of a model that reads rollouts.
+"""Skill labels for key-value tasks: rules in place of an LLM that reads rollouts.
 
-To be asked by `Procedural` as `strop.environments.multi_agent.store_skills:lacking` (what a rollout lacks) and
-`:chosen` (which skill a task asks for most).
+`Procedural` calls them as `strop.environments.multi_agent.store_skills:lacking` (skills a rollout lacks) and `:chosen`
+(the skill that a task needs most).
+
 Papers: trace
 """
 

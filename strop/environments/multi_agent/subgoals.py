@@ -1,4 +1,4 @@
-"""VSC-RL's subgoals (2502.07949): a goal is split once, the current part is told, and each part is paid when it is met.
+"""Subgoal environment (VSC-RL, 2502.07949): a goal is split once, and its parts are shown and rewarded in order.
 
 Papers: vsc-rl
 """
@@ -29,7 +29,7 @@ def subgoals(prompt: str) -> list[str]:
 
 @dataclass
 class SubgoalsEpisode(Episode):
-    """The environment's own answers, with the current subgoal behind each; one that is met is never current again."""
+    """Episode whose observations end with the current subgoal; a reached subgoal is never current again."""
 
     inner: Episode
     _left: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -68,7 +68,7 @@ class SubgoalsEpisode(Episode):
 
 @dataclass(frozen=True)
 class Subgoals(Around):
-    """1 / parts for each subgoal that is met, in their order; who reaches the full goal earns 1 in all."""
+    """Reward 1 / parts for each subgoal, in order; reaching the full goal brings the total to 1."""
 
     def task(self, index: int, heldout: bool = False) -> Task:
         task = self.inner.task(index, heldout)

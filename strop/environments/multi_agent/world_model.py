@@ -1,5 +1,4 @@
-"""DreamGym's environment (2511.03773): what an action leads to is reasoned out by a model, which is shown similar
-experience.
+"""Simulated environment (DreamGym, 2511.03773): an LLM predicts each observation from similar recorded transitions.
 
 Papers: dreamgym
 """
@@ -32,7 +31,7 @@ _SHOWN = 500  # characters of one entry
 
 @dataclass
 class DreamedEpisode(Episode):
-    """One rollout; the experience model is told the task, what was done so far, and similar transitions."""
+    """Simulated episode; the LLM reads the task, the actions so far, and similar transitions."""
 
     env: Dreamed
     _task: Task = field(init=False, repr=False, compare=False)
@@ -67,9 +66,7 @@ def _listed(transitions: list[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True)
 class Dreamed(Around):
-    """The tasks of an environment, which is itself never asked but for the first `seeds` demonstrations of the
-    memory.
-    """
+    """Simulated version of an environment, which itself serves only tasks and `seeds` demonstrations for the memory."""
 
     model: LLMClient
     memory: Experiences

@@ -1,4 +1,4 @@
-"""What an experience model may look at (DreamGym, 2511.03773): things that were done, and what followed.
+"""Transition memory of a simulated environment (DreamGym, 2511.03773): actions and the observations that followed.
 
 Papers: dreamgym
 """
@@ -19,9 +19,7 @@ _MOST = 4096  # transitions
 
 @dataclass
 class Experiences(Learns, Remembers):
-    """Transitions (task, action, what followed); those of a batch are known from the next step on, whoever was
-    quick.
-    """
+    """Transitions (task, action, observation); those of a batch become visible at the next step, for determinism."""
 
     top: int = 3  # that are shown
 

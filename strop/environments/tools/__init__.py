@@ -1,1 +1,1 @@
-"""What can the policy use? One small file per tool; `Toolbox` puts them into an environment."""
+"""Tools for the policy, one file each; `Toolbox` adds them to an environment."""

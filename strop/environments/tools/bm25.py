@@ -1,4 +1,4 @@
-"""Okapi BM25: which texts of a collection a query is about, by its words; rare words count more, long texts less."""
+"""Okapi BM25 ranking of a text collection by a query; rare words count more, long texts less."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The bundled text collection: sentences about made-up moons, planets and suns, from one seed.
+"""Bundled text collection: sentences about made-up moons, planets and suns, generated from one seed.
 
-`python -m strop.environments.tools.bundled_corpus` writes the file again; nothing in it is true, so no model knows it.
+`python -m strop.environments.tools.bundled_corpus` rewrites the file; nothing in it is true, so no model can know it.
 """
 
 from __future__ import annotations

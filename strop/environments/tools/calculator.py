@@ -1,4 +1,4 @@
-"""A calculator with a grammar of its own: whole numbers, decimals, + - * / // % ** and parentheses; exact fractions.
+"""Calculator tool with its own grammar: integers, decimals, + - * / // % ** and parentheses; exact fractions.
 
 sum     = product (("+" | "-") product)*
 product = sign (("*" | "/" | "//" | "%") sign)*
@@ -29,7 +29,7 @@ _IN_A_TASK = re.compile(r"[\d(][\d+\-*/%(). ]*(?==\?)")
 
 @dataclass(frozen=True)
 class Calculator(Instrument):
-    """Works out an expression."""
+    """Calculator tool: evaluates an expression."""
 
     name: ClassVar[str] = "calc"
     description: ClassVar[str] = "Work out an expression of numbers, + - * / // % ** and parentheses."
@@ -73,7 +73,7 @@ def _tokens(text: str) -> list[str]:
 
 @dataclass
 class _Reading:
-    """Reads tokens from the front; every rule of the grammar is a method."""
+    """Recursive-descent parser; every rule of the grammar is a method."""
 
     tokens: list[str]
     depth: int = field(default=0, init=False)

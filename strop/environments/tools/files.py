@@ -1,4 +1,4 @@
-"""A few small files in a folder of the rollout's own, which ends with it."""
+"""File tool: a few small files in a folder per rollout, deleted at its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST, _LONGEST = 32, 65_536  # files, bytes of each
 
 @dataclass(frozen=True)
 class Files(Instrument):
-    """`list`, `read NAME` and `write NAME TEXT`."""
+    """File tool with `list`, `read NAME` and `write NAME TEXT`."""
 
     _folders: list[PassingFolder] = field(
         default_factory=list, init=False, repr=False, compare=False

@@ -1,4 +1,4 @@
-"""Arguments of a call, checked against the small part of JSON schema that tools here use."""
+"""Validation of tool-call arguments against the subset of JSON Schema used here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tools of an MCP server (Model Context Protocol), by its official SDK: `tools_of("http://localhost:8000/mcp")`.
+"""Tools of an MCP server (Model Context Protocol) through its official SDK: `tools_of("http://localhost:8000/mcp")`.
 
-Every call opens a session of its own, so that rollouts share nothing but what the server itself keeps.
+Every call opens its own session, so that rollouts share only what the server itself keeps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strop.roles import Instrument
 
 @dataclass(frozen=True)
 class McpTool(Instrument):
-    """One tool of a server; an error that it answers with is told to the policy, a server that is gone fails it."""
+    """Tool of an MCP server; its error results are shown to the policy, a lost connection fails the rollout."""
 
     server: Any  # its address, or a server of the SDK in this process
     name: str

@@ -1,4 +1,4 @@
-"""Experts that can be asked for a price: each answers sums up to some size rightly, and larger ones wrongly."""
+"""Simulated expert models with prices: each adds numbers correctly up to some size, and wrongly beyond."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.roles import Instrument
 
 
 class Expert(NamedTuple):
-    """What one answer costs, and how many digits the numbers may have."""
+    """Price of one answer, and the number of digits that the expert can add."""
 
     price: float
     digits: int
@@ -26,7 +26,7 @@ _WRONG = 9  # by how much an expert errs, at most
 
 @dataclass(frozen=True)
 class Experts(Instrument):
-    """`ask NAME QUESTION`: the answer of one expert; the same question has the same answer."""
+    """Tool `ask NAME QUESTION`: the answer of one expert; deterministic per question."""
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = "Ask an expert a sum. " + "; ".join(

@@ -1,6 +1,6 @@
-"""Python in the sandbox, as cells of a notebook: each cell finds what earlier ones defined, and answers what it prints.
+"""Python notebook tool in the sandbox: each cell sees what earlier cells defined, and returns what it prints.
 
-Cells before are run again, silently: no interpreter that ran a model's text is ever used for another one.
+Earlier cells are rerun silently each time: no interpreter that ran model output is reused for another rollout.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ except Exception as error:
 
 @dataclass(frozen=True)
 class Cells(Instrument):
-    """Runs code behind walls within `seconds`; code that fails or takes too long is told so, and leaves nothing."""
+    """Notebook tool, sandboxed, with `seconds` per call; a cell that fails or times out returns its error and defines
+    nothing.
+    """
 
     isolation: Isolation = "sandbox"  # process: what the model writes runs with the rights of the user
     seconds: float = 2.0  # of a cell and those before it

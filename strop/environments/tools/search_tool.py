@@ -1,4 +1,4 @@
-"""Search in a collection of texts by BM25."""
+"""BM25 search tool over a collection of texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ NOTHING = "nothing found"
 
 @dataclass(frozen=True)
 class Retrieval(Instrument):
-    """The `top` texts that a query is about, a line each; without texts of its own, those of the bundled collection."""
+    """Search tool that returns the `top` best texts, one per line; without its own texts it uses the bundled
+    collection.
+    """
 
     top: int = 1  # texts of an answer
     texts: tuple[str, ...] = ()

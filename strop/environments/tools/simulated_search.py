@@ -1,8 +1,9 @@
-"""A search that nobody makes (ZeroSearch, 2505.04588): a simulator writes what is found, less and less useful.
+"""Simulated search engine (ZeroSearch, 2505.04588): an LLM writes the results, with noise that grows over the run.
 
-For every query a coin says whether the simulator is asked for a useful or a noisy text; noise has the probability
-p = start + (base^(i / total) - 1) / (base - 1) * (end - start) at version i of the weights, and `end` from `total` on.
-The simulator is told question and answer, and its words are all that the policy sees.
+For each query a random draw decides whether the LLM is asked for a useful or a noisy text; noise has the probability p
+= start + (base^(i / total) - 1) / (base - 1) * (end - start) at weight version i, and `end` from `total` on. The LLM is
+given question and answer; the policy sees only the text it writes.
+
 Papers: zerosearch
 """
 
@@ -33,7 +34,7 @@ _SAMPLING = Sampling(max_tokens=64)
 
 @dataclass(frozen=True)
 class SimulatedSearch(Around, Dated, Learns):
-    """A search environment whose searches `simulator` answers, with noise that grows over `total` versions."""
+    """Search environment whose queries `simulator` answers, with noise that grows over `total` weight versions."""
 
     inner: Search
     simulator: LLMClient
@@ -70,7 +71,7 @@ class SimulatedSearch(Around, Dated, Learns):
 
 @dataclass
 class _Told(SearchEpisode):
-    """Tells the simulator what is asked."""
+    """Episode wrapper that passes the task to the simulated search."""
 
     async def reset(self, task: Task) -> None:
         await super().reset(task)
@@ -79,7 +80,7 @@ class _Told(SearchEpisode):
 
 @dataclass(frozen=True)
 class _Simulated(Instrument):
-    """Has the name and the arguments of `real`, which is never asked."""
+    """Search tool with the name and parameters of `real`, which is never called."""
 
     real: Instrument
     simulator: LLMClient

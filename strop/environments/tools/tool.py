@@ -1,4 +1,4 @@
-"""Tools of environments: errors of calls, and how a tool is offered to the policy."""
+"""Errors of tool calls, and the tool description shown to the policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from strop.types import Tool
 
 
 class WrongCall(Exception):  # noqa: N818 (it says what happened)
-    """Arguments that a tool can do nothing with: the policy's own mistake, which it is told."""
+    """Invalid tool arguments: the policy's mistake, shown to it as an error."""
 
 
 def offered(tool: Instrument) -> Tool:

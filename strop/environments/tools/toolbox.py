@@ -1,10 +1,9 @@
-"""Tools in any environment (VerlTool, 2509.01055): a completion that calls some is answered by them, any other goes to
-the environment.
+"""Tool environment (VerlTool, 2509.01055): tool calls of a completion are executed; other completions go to `inner`.
 
-A wrong call is told to the policy. A tool that crashes, or does not answer within its deadline, fails the rollout,
-where the release answers in its name and trains on that. Each rollout has tools of its own where calls leave something
-behind, and waits for nobody else's. Where the environment reads calls of its own, it is
-handed completions that call none of these tools.
+Invalid calls return an error to the policy. A tool that crashes or times out fails the rollout; the VerlTool release
+returns an error text instead and trains on it. Each rollout has its own instances of stateful tools and waits for no
+other rollout. If the inner environment reads calls of its own, it gets the completions that call none of these tools.
+
 Papers: verltool
 """
 
@@ -27,12 +26,12 @@ from strop.types import Message, Observation, Task, ToolCall
 
 
 class ToolFailed(Exception):  # noqa: N818 (it says what happened)
-    """A tool crashed or did not answer in time."""
+    """Crash or timeout of a tool."""
 
 
 @dataclass(frozen=True)
 class Toolbox(Around):
-    """The tasks of `inner`, with tools beside them."""
+    """Tasks of `inner`, plus tools."""
 
     tools: tuple[Instrument, ...]
     longest: int = 512  # characters of an answer; of a longer one the middle is left out
@@ -60,7 +59,7 @@ class Toolbox(Around):
 
 @dataclass
 class ToolboxEpisode(Episode):
-    """One rollout's environment and tools."""
+    """Episode of `inner` with its tools."""
 
     inner: Episode
     tools: tuple[Instrument, ...]

@@ -1,1 +1,1 @@
-"""Episodes around other episodes."""
+"""Environment wrappers."""

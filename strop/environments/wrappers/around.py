@@ -1,4 +1,4 @@
-"""Environments around another one: delegation, and tasks that pay nothing."""
+"""Delegating environment wrapper, and an episode without reward."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
-# An environment around another one, for environments that differ from theirs in one thing.
-
 
 @dataclass(frozen=True)
 class Around(Environment):
-    """Everything as it is in `inner`, but for what a subclass says."""
+    """Environment wrapper that delegates everything to `inner`; subclasses override what differs."""
 
     inner: Environment
 
@@ -48,12 +46,8 @@ class Around(Environment):
         return self.inner.answer(completion)
 
 
-# An environment of one completion that pays nothing itself: its checker is not ours and must run where it can be
-# killed.
-
-
 class Unpaid(Episode):
-    """The first completion ends the rollout; the `Checked` reward says what it is worth."""
+    """Single-turn episode without reward; the `Checked` reward scores the completion in a killable process."""
 
     async def reset(self, task: Task) -> None:
         pass

@@ -1,5 +1,4 @@
-"""An environment of one completion in which a wrong answer may be followed by others; all it says is that one was wrong
-(UFO).
+"""Retry environment (UFO): after a wrong answer the only feedback is that it was wrong, and the policy may try again.
 
 Papers: ufo
 """
@@ -21,9 +20,10 @@ _WRONG = Message("user", "wrong, try again")
 
 @dataclass(frozen=True)
 class TryAgain(Around):
-    """Up to `tries` answers, the last of which is the first right one; a right one is paid 1 whenever it comes.
+    """Environment with up to `tries` answers per episode; it ends at the first right one, which earns 1 whenever it
+    comes.
 
-    A completion without an answer is no try. After the last wrong one nothing is said.
+    A completion without an answer is not counted as a try. There is no feedback after the last wrong answer.
     """
 
     tries: int = 5  # answers of one rollout
@@ -42,7 +42,7 @@ class TryAgain(Around):
 
 @dataclass
 class _Trying(Episode):
-    """One rollout."""
+    """Episode with retries."""
 
     env: TryAgain
     inner: Episode

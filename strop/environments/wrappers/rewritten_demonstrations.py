@@ -1,4 +1,4 @@
-"""An environment whose demonstrations somebody rewrites; what it answers and pays stays its own."""
+"""Episode wrapper that rewrites demonstrations; observations and rewards are unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import Message, Observation, Task
 
 @dataclass
 class Rewritten(Episode):
-    """`inner`, and `rewrite` of every completion that it demonstrates."""
+    """Episode `inner` with `rewrite` applied to each demonstrated completion."""
 
     inner: Episode
     rewrite: Callable[[str], str]

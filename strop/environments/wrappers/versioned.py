@@ -1,6 +1,4 @@
-"""The episode of a rollout, where the environment changes while the policy learns: seen through environments around it
-too.
-"""
+"""Episodes of environments that depend on the weight version at which a rollout starts, also inside wrappers."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def episode_at(env: Environment, start: Start) -> Episode:
 
 @dataclass(frozen=True)
 class _From(Around):
-    """An environment in which every rollout begins alike."""
+    """Environment in which every rollout starts at the same weight version."""
 
     start: Start
 

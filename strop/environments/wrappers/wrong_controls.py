@@ -1,4 +1,4 @@
-"""Control environments: wrong answers, wrong hints, wrong levels."""
+"""Negative-control environments: wrong answer keys, hints of other tasks, uninformative levels."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from strop.errors import ConfigurationError
 from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
-# A pool in which some tasks have the key of another one: they look like all others, and nobody can solve them.
-#
-# What a curriculum that remembers single tasks is measured by: their source and level say nothing.
+# Tasks with a wrong key look like all others and cannot be solved: a test of curricula with per-task statistics, since
+# source and level carry no information.
 
 
 @dataclass(frozen=True)
 class Miskeyed(Around):
-    """The first `tasks` of an environment, over and over, `share` of them with a wrong key; held-out ones are as they
-    were.
+    """Pool of the first `tasks` of an environment, `share` of them with a wrong answer key; held-out tasks are
+    unchanged.
     """
 
     tasks: int = 256
@@ -44,7 +43,7 @@ class Miskeyed(Around):
         return self.inner.num_tasks(heldout=True) if heldout else self.tasks
 
     def is_broken(self, place: int) -> bool:
-        """Exactly `share` of all, in an order that probability made."""
+        """Whether a task has a wrong key: exactly `share` of all, in random order."""
         order = list(range(self.tasks))
         random.Random(f"miskeyed/{self.tasks}").shuffle(order)
         return order[place] < round(self.share * self.tasks)
@@ -56,13 +55,9 @@ class Miskeyed(Around):
         return next(key for key in keys if self.inner.answer(key) != right)
 
 
-# An environment whose hints are about another of its tasks: what a hint is worth without its task, for negative
-# controls.
-
-
 @dataclass(frozen=True)
 class Misguided(Around):
-    """The environment as it is; a hint shows how the working of another train task begins, the same one every time."""
+    """Environment whose hints are the first steps of another train task, always the same one per task."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Hints):
@@ -73,15 +68,13 @@ class Misguided(Around):
         return self.inner.hint(other_task((self.inner,), task), steps)
 
 
-# Several environments under levels that lie: which of them a task is from is left to probability, whatever level it
-# bears.
-#
-# What a curriculum that chooses by level must lose by, and one that looks at tasks must not.
+# Levels without information: each task's environment is random, whatever its level. Curricula by level must lose
+# against curricula by task here.
 
 
 @dataclass(frozen=True)
 class Mislabelled(Environment):
-    """One such level; those of `lying` share the tasks of all environments, and no task is in two of them."""
+    """One uninformative level; all levels of `lying` mix the tasks of all environments, without overlap."""
 
     envs: tuple[Environment, ...]
     level: int
@@ -110,7 +103,7 @@ class Mislabelled(Environment):
         return replace(task, answer=f"{place} {task.answer}", source=self.name, level=self.level, id="")
 
     def true(self, task: Task) -> tuple[Environment, Task]:
-        """Where a task really comes from, and what it is called there."""
+        """The environment that a task really comes from, and the task as it is there."""
         place, _, answer = task.answer.partition(" ")
         env = self.envs[int(place)]
         return env, replace(task, answer=answer, source=env.name, level=env.level, id="")
@@ -125,7 +118,7 @@ class Mislabelled(Environment):
 
 @dataclass
 class TrueEnvironment(Episode):
-    """The episode of whichever environment a task is from."""
+    """Episode of the environment that a task really comes from."""
 
     env: Mislabelled
     inner: Episode | None = None
@@ -145,5 +138,5 @@ class TrueEnvironment(Episode):
 
 
 def lying(envs: tuple[Environment, ...]) -> tuple[Mislabelled, ...]:
-    """As many levels as there are environments, none of which says anything."""
+    """As many uninformative levels as there are environments."""
     return tuple(Mislabelled(envs, level, len(envs)) for level in range(len(envs)))

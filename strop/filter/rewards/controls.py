@@ -72,7 +72,7 @@ def _number(name: str) -> float:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") / 2**56
 
 
-# A threshold on closeness that is left to probability, task by task: a negative control of one that tightens.
+# Random threshold on closeness, task by task: negative control of one that tightens over training.
 
 
 @dataclass(frozen=True)

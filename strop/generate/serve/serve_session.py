@@ -146,7 +146,7 @@ class Visit:
 
     def _place(self, ask: Ask) -> Place:
         if not ask.said or ask.said[-1].message.role == "assistant":
-            raise Refusal(400, "the last message must be one to completion to, not the assistant's own")
+            raise Refusal(400, "the last message must be a user, tool or system message, not the assistant's own")
         place = self._histories.find(ask.said, ask.tools, ask.after)
         if ask.after and place.node is None:
             raise Refusal(404, f"no answer {ask.after} was given in this rollout")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from strop.observe.run_files.run_info import fields_of
 
-_PROBABILITY = {"seed"}  # no setting: what is left to probability
+_PROBABILITY = {"seed"}  # no setting: the random seed
 _MEASURING = {"evaluation", "checkpoint_every", "threads"}  # how a run is looked at, and no setting of it either
 
 
