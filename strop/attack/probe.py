@@ -95,7 +95,7 @@ class Probed:
 
 @dataclass(frozen=True)
 class _Pay:
-    """What one constant earned at one task."""
+    """Reward of one constant completion on one task."""
 
     is_answer: bool
     earned: float | None
@@ -103,7 +103,7 @@ class _Pay:
 
 @dataclass(frozen=True)
 class _Told:
-    """What one task said: what a right answer and a wrong one earn, and what each constant does."""
+    """Results of one task: rewards of a correct and of a wrong answer, and of each constant completion."""
 
     right: float
     wrong: float

@@ -31,7 +31,9 @@ def route(
 
 
 class _Liking(torch.autograd.Function):
-    """What a router makes of a state, in float32: of narrow numbers on a GPU summed in one order, however many rows."""
+    """Router logits of a state in float32; low-precision operands are summed on a GPU in one order for any number of
+    rows.
+    """
 
     @staticmethod
     def forward(ctx: Any, state: Tensor, router: Tensor) -> Tensor:

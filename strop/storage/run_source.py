@@ -25,7 +25,7 @@ Classes: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it 
 
 @dataclass
 class _Names:
-    """What things are called in one file."""
+    """Names in one file."""
 
     classes: Classes = field(default_factory=dict)
     shared: dict[int, str] = field(default_factory=dict)  # parts that stand in several places, by identity

@@ -123,7 +123,7 @@ class Forward:
 
 @dataclass(eq=False)
 class _Layout:
-    """How a batch's tokens lie, on the device."""
+    """Positions of a batch's tokens, on the device."""
 
     sequences: Sequences | Viewed
     trainable: Tensor  # [T]
