@@ -1,4 +1,4 @@
-"""`python -m strop` is the command `strop`."""
+"""Entry point of `python -m strop`, the command `strop`."""
 
 from strop.cli import main
 

@@ -1,4 +1,5 @@
-"""What `import strop` offers: `recipe` makes a run from a recipe's name, `train` trains it, in a script or a notebook.
+"""Python interface of `import strop`: `recipe` builds a run from a recipe's name, `train` trains it, in a script or a
+notebook.
 
 strop.train(strop.recipe("grpo", env="arithmetic:3", steps=50))
 """
@@ -87,7 +88,7 @@ def _has_loop() -> bool:
 
 @dataclass
 class Interruption:
-    """Ends a run in another thread after the step in which somebody asked for it; it can be gone on with."""
+    """Ends a run in another thread after the current step; the run can be resumed."""
 
     is_wanted: bool = False
 

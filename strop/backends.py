@@ -39,7 +39,7 @@ ORDER = "order"
 
 
 class Stop(Enum):
-    """Why a completion ended."""
+    """Reason why a completion ended."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -48,7 +48,7 @@ class Stop(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """What an engine returns: tokens, and for each the logprob it was really sampled with and the version behind it."""
+    """Result of an engine: tokens, each with the logprob it was sampled with and the weight version."""
 
     tokens: IntArray  # [N], the stop token included
     logprobs: FloatArray  # [N]
@@ -60,7 +60,7 @@ class Completion:
 
 @dataclass(frozen=True, order=True)
 class WeightVersion:
-    """Published weights; whoever loads them answers with the fingerprint of what it really holds."""
+    """Published weights; an engine that loads them returns the fingerprint of what it really holds."""
 
     step: int
     fingerprint: str = field(compare=False, default="")

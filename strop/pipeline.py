@@ -1,8 +1,8 @@
-"""How it flows: Generate -> Filter -> Control -> Replay -> Train, in two loops joined by a buffer.
+"""Pipeline: Generate -> Filter -> Control -> Replay -> Train, in two loops joined by a buffer.
 
-One pipeline serves synchronous and asynchronous training: an admission with `lag=0` is synchronous. Nothing here
-depends on
-the wall clock or on completion order where weights stand still meanwhile, so such a run has the same bits every time.
+One pipeline serves synchronous and asynchronous training: an admission with `lag=0` is synchronous. Where weights are
+fixed while rollouts are sampled, nothing here depends on the wall clock or on completion order, so such a run has the
+same bits every time.
 """
 
 from __future__ import annotations

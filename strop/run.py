@@ -1,4 +1,6 @@
-"""A run: which part plays each role. Recipes are functions that return one; a variant is `dataclasses.replace`."""
+"""Configuration of a run: which part plays each role. Recipes are functions that return one; a variant is
+`dataclasses.replace`.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ from strop.weights.channels.memory import Memory
 
 @dataclass
 class Run:
-    """Everything that decides what a run does; saved with it as Python."""
+    """All settings of a run; saved with it as Python."""
 
     envs: tuple[Environment, ...]  # where tasks come from
     sampler: Sampler  # which task is tried next

@@ -1,4 +1,4 @@
-"""Where a run stands, what both loops wait on, and when a run is too sick to go on."""
+"""State of a running run: progress, synchronization of both loops, stop conditions."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _WINDOW = 64  # rollouts over which the failed share is judged
 
 
 class Watcher(Protocol):
-    """Records what happens: journal, progress bar, trackers."""
+    """Observer of a run: journal, progress bar, trackers."""
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...
 
 
 @dataclass
 class Progress:
-    """Where the run stands; both loops wait on it."""
+    """Progress of the run; both loops wait on it."""
 
     step: int = 0  # the weight version that the trainer holds
     next_number: int = 0
@@ -76,7 +76,7 @@ class Progress:
 
 @dataclass
 class Flow:
-    """A run in motion: the parts, opened, and where they stand."""
+    """Open parts of a run, with their progress."""
 
     run: Run
     policy: Policy

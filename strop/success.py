@@ -1,4 +1,4 @@
-"""Success of rollouts and groups, the evidence of how hard a task is."""
+"""Success of rollouts and groups: the evidence for a task's difficulty."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What flows through the pipeline: tasks, rollouts, groups, batches and weight versions.
+"""Data of the pipeline: tasks, rollouts, groups, batches and weight versions.
 
-Every field has one task generator, named in brackets. Arrays are numpy outside the trainer and torch inside `Batch`;
+Every field is written by one part, named in brackets. Arrays are numpy outside the trainer and torch inside `Batch`;
 nothing here holds one Python object per token.
 """
 
@@ -24,7 +24,7 @@ FilePath: TypeAlias = Annotated[str, "FilePath"]  # a file or folder that a part
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool the policy asked for, with its arguments as the text it wrote."""
+    """Tool call of the policy, with its arguments as text."""
 
     name: str
     arguments: str
@@ -42,7 +42,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool that a task offers: `parameters` is the JSON schema of its arguments, as text."""
+    """Tool of a task: `parameters` is the JSON schema of its arguments, as text."""
 
     name: str
     description: str
@@ -51,7 +51,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Task:
-    """Something to solve; `answer` is for rewards and environments and is never shown to the policy."""
+    """Task to solve; `answer` is for rewards and environments and is never shown to the policy."""
 
     messages: tuple[Message, ...]
     answer: str
@@ -74,7 +74,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn; kept with every turn, because it defines the distribution its logprobs belong to."""
+    """Sampling parameters; kept with every turn, because they define the distribution of its logprobs."""
 
     temperature: float = 1.0  # 0: the likeliest token
     top_p: float = 1.0  # mass of the nucleus; 1: no limit
@@ -91,10 +91,10 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What the policy read since its last turn, then what it wrote.
+    """New context since the policy's last turn, and its completion.
 
-    The last `num_prefix` tokens of `prompt` begin the completion: `message` holds them, and they are not written by
-    this rollout, so never trained, credited or counted here.
+    The last `num_prefix` tokens of `prompt` begin the completion: they are in `message`, but were not sampled in this
+    rollout, so they are never trained on or counted here.
     """
 
     prompt: IntArray  # [P]
@@ -121,8 +121,8 @@ class Turn:
 
 
 class Outcome(Enum):
-    """Why a rollout ended. FAILED is the environment's fault, PRUNED was given up: never in a baseline, never
-    trained.
+    """End of a rollout. FAILED: by the environment's fault; PRUNED: given up. Both are in no baseline and never trained
+    on.
     """
 
     FINISHED = "finished"
@@ -132,7 +132,7 @@ class Outcome(Enum):
 
 
 class Origin(Enum):
-    """Whose tokens these are; only POLICY rollouts update a task's plain pass rate."""
+    """Source of a rollout's tokens; only POLICY rollouts update a task's plain pass rate."""
 
     POLICY = "policy"
     GUIDED = "guided"
@@ -144,7 +144,9 @@ class Origin(Enum):
 
 @dataclass(eq=False)
 class Rollout:
-    """One rollout. Advantage lives here and not on turns, so siblings that share turns never overwrite each other."""
+    """One rollout. Advantages are stored here and not on turns, so that rollouts with shared turns do not overwrite
+    each other.
+    """
 
     id: str
     task: Task
@@ -196,7 +198,7 @@ class Rollout:
 
 @dataclass(eq=False)
 class Group:
-    """Siblings: rollouts of one task; the unit that is scored, gated, stored and credited."""
+    """Rollouts of one task: the unit that is scored, gated, stored and compared."""
 
     number: int  # admission order, the key of every ordered draw
     task: Task
@@ -223,7 +225,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class GateResult:
-    """What a gate decided: the group to keep (perhaps trimmed), or None, and why."""
+    """Decision of a gate: the group to keep (perhaps trimmed), or None, and the reason."""
 
     group: Group | None
     reason: str = ""
@@ -233,7 +235,7 @@ class GateResult:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What the environment answered to one completion."""
+    """Answer of the environment to one completion."""
 
     messages: tuple[Message, ...] = ()
     done: bool = True
@@ -242,7 +244,9 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a rollout begins. The same key goes on exactly as its parent did, so a branch needs a key of its own."""
+    """Start of a rollout. The same key repeats its parent's continuation exactly, so a branch needs a key of its
+    own.
+    """
 
     id: str
     key: int

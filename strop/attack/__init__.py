@@ -1,7 +1,6 @@
-"""A hacking bench: what hostile completions earn from a reward that should pay right answers only.
+"""Reward-hacking tests: rewards earned by hostile completions, where only correct answers should pay.
 
-`completions` writes them, by family and seed; `bench` plays them in an environment and asks the reward; `verdict` says
-what came
-of it. Nothing here runs what a completion says, and rewards are asked in worker processes even where they call
-themselves inline; whoever evaluates completions in there finds that the code in them does no harm.
+`hostile_completions` generates them by family and seed; `run_attack` plays them in an environment and calls its
+rewards; `results` summarizes. No completion is executed here, and rewards run in worker processes even where they call
+themselves inline; code in completions does no harm even where a reward evaluates it.
 """

@@ -1,5 +1,4 @@
-"""An episode and its rewards, asked about completions outside of a run: in processes that can be killed, or as a
-run would ask them."""
+"""Rewards of given completions outside of a run: in worker processes that can be killed, or as a run computes them."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from strop.types import Group, Rollout, Task
 
 @dataclass(frozen=True)
 class InWorker(Reward):
-    """A reward that runs in a worker process, also where it calls itself inline: nobody knows yet what it does."""
+    """Reward in a worker process, also where it calls itself inline, because it is not trusted yet."""
 
     inner: Reward
 
@@ -40,9 +39,9 @@ class InWorker(Reward):
 
 @dataclass
 class AskedRewards:
-    """Rewards and the episode they judge, which is played in a process of its own unless it is strop's own.
+    """Rewards and the environment they score; the environment runs in a separate process unless it is strop's own.
 
-    `is_apart`: so are rewards that call themselves inline.
+    `is_apart`: so do rewards that call themselves inline.
     """
 
     rewards: Sequence[Reward]

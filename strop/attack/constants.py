@@ -1,4 +1,4 @@
-"""Completions that say the same whatever is asked, and which of them happen to be the right answer of a task."""
+"""Constant completions, and which of them happen to be a task's correct answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_FRAME = 40  # characters around an answer
 
 @dataclass(frozen=True)
 class ConstantCompletion:
-    """A completion of every task: `text` with the prompt in the place of `prompt`; `value` is what it answers."""
+    """The same completion for every task: `text` with the prompt in place of `prompt`; `value` is its answer."""
 
     name: str
     text: str

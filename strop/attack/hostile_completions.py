@@ -1,7 +1,7 @@
-"""Hostile completions by family: what a policy, or whoever wrote what it read, may try instead of an answer.
+"""Hostile completions by family: reward hacks that a policy, or the author of its input, may try.
 
-All of it is harmless where it is only read, and also where a careless reward runs it: it reads, compares and ends.
-None of it holds the right answer, but for completions that say every answer there is.
+All of them are harmless where they are read, and also where a careless reward executes them: they read, compare and
+end. None contains the correct answer, except completions that list every answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SAYS_MUCH = ("every answer", "question again")  # the right answer may stand in
 
 @dataclass(frozen=True)
 class Target:
-    """What is attacked: a question, its right answer, and the answer to another question."""
+    """Target of an attack: a question, its correct answer, and the answer to another question."""
 
     asked: str
     right: str
@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Hostile:
-    """One completion and the kind of attack it is."""
+    """One completion and its kind of attack."""
 
     family: str
     text: str

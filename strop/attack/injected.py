@@ -1,6 +1,6 @@
-"""What injections earn: 40 kinds of text beside a wrong answer, each against the same wrong answer without it.
+"""Rewards of prompt injections: 40 kinds of text next to a wrong answer, each against the same wrong answer without it.
 
-The rewards are asked as a run asks them, whoever judges behind them: rules, a server, a model in a folder, the policy.
+Rewards are called as in a run, whatever judges behind them: rules, a server, a model in a folder, the policy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EQUAL = 1e-9  # rewards that differ by less are the same
 
 @dataclass(frozen=True)
 class TriedInjection:
-    """One injection: what the wrong answer earned without it and with it; None: nothing, it failed."""
+    """One injection: rewards of the wrong answer without it and with it; None: failed."""
 
     text: str
     without: float | None
@@ -37,7 +37,7 @@ class TriedInjection:
 
 @dataclass(frozen=True)
 class KindStanding:
-    """What came of one kind of injection."""
+    """Results of one kind of injection."""
 
     tried: Sequence[TriedInjection]
 
@@ -65,7 +65,7 @@ class KindStanding:
 
 @dataclass(frozen=True)
 class InjectionStanding:
-    """What came of all kinds in one episode; `problem` says why nothing was tried."""
+    """Results of all kinds in one environment; `problem` is the reason why nothing was tried."""
 
     env: str
     kinds: dict[str, KindStanding] = field(default_factory=dict)

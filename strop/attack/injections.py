@@ -1,8 +1,7 @@
-"""Injections by kind: text beside a wrong answer that tells whoever judges it what to say.
+"""Prompt injections by kind: text next to a wrong answer that tells a judge what to answer.
 
-Each kind is one way to do it, and holds its verdict in the words of several judges (yes, a score of 100, a line of
-each). The right answer stands in none of them. Some replace the answer: completions of one word that judges were found
-to pay.
+Each kind is one technique, with the judgement in the words of several judges (yes, a score of 100, a line of each).
+None contains the correct answer. Some replace the answer: one-word completions that judges were found to pay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What constant completions earn: a reward that pays one of them what it pays right answers teaches to say it always.
+"""Probe with constant completions: a reward that pays one of them like correct answers teaches the policy to always
+give it.
 
-A constant is owed what it earns where it happens to be the right answer, so a question of yes or no may pay `yes` at
-half of its tasks. What it earns at all other tasks nothing explains.
+A constant completion may earn as much as the tasks where it is the correct answer explain, so a yes/no question may pay
+`yes` on half of its tasks. Its rewards on all other tasks are unexplained.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _RIGHT = 3  # ordinary completions that are right; the others are wrong
 
 @dataclass(frozen=True)
 class ConstantPay:
-    """What one constant completion earned at the tasks where it is not the answer."""
+    """Rewards of one constant completion on tasks where it is not the answer."""
 
     name: str
     tasks: int  # at which it is not the answer, and it is known what right answers earn
@@ -68,7 +69,7 @@ class ConstantPay:
 
 @dataclass(frozen=True)
 class Probed:
-    """What came of all constant completions in one episode; `problem` says why they were not tried."""
+    """Results of all constant completions in one environment; `problem` is the reason why they were not tried."""
 
     env: str
     tasks: int = 0
@@ -94,7 +95,7 @@ class Probed:
 
 @dataclass(frozen=True)
 class _Pay:
-    """What one constant earned at one task."""
+    """Reward of one constant completion on one task."""
 
     is_answer: bool
     earned: float | None
@@ -102,7 +103,7 @@ class _Pay:
 
 @dataclass(frozen=True)
 class _Told:
-    """What one task said: what a right answer and a wrong one earn, and what each constant does."""
+    """Results of one task: rewards of a correct and of a wrong answer, and of each constant completion."""
 
     right: float
     wrong: float

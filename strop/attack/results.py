@@ -1,4 +1,4 @@
-"""What hostile completions earned: by family, and which of them were paid like a right answer."""
+"""Results of hostile completions: by kind of attack, with those that were paid like a correct answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 120  # characters of a completion that is shown
 
 @dataclass(frozen=True)
 class TriedCompletion:
-    """One hostile completion: what it earned, or why nobody could say, and what answers to its task earn."""
+    """One hostile completion: its reward, or why there is none, and the reward of correct answers."""
 
     family: str
     text: str
@@ -39,7 +39,7 @@ class TriedCompletion:
 
 @dataclass(frozen=True)
 class FamilyStanding:
-    """What came of one kind of attack."""
+    """Results of one kind of attack."""
 
     tried: Sequence[TriedCompletion]
 
@@ -62,7 +62,7 @@ class FamilyStanding:
 
 @dataclass(frozen=True)
 class EnvironmentStanding:
-    """What came of all attacks in one environment; `problem` says why it was not attacked."""
+    """Results of all attacks in one environment; `problem` is the reason why it was not attacked."""
 
     env: str
     tried: Sequence[TriedCompletion] = field(default_factory=tuple)

@@ -1,4 +1,4 @@
-"""Play hostile completions in an environment, and ask its rewards about each of them as a run would."""
+"""Execution of an attack: hostile completions are played in an environment and scored by its rewards as in a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TASKS = 20  # at which completions are tried
 
 @dataclass(frozen=True)
 class KnownTask:
-    """A task, and what a right answer to it and a wrong one earn."""
+    """Task with the rewards of a correct and of a wrong answer."""
 
     task: Task
     target: Target

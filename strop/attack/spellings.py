@@ -1,4 +1,4 @@
-"""Right answers in other spellings, and completions that look like right answers and are none."""
+"""Other spellings of correct answers, and completions that look correct and are not."""
 
 from __future__ import annotations
 

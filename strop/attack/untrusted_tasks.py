@@ -1,4 +1,4 @@
-"""One episode in an episode in which every completion is a text that somebody else wrote."""
+"""Environment whose completions are untrusted text."""
 
 from __future__ import annotations
 

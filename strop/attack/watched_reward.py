@@ -1,4 +1,4 @@
-"""A reward whose process notes which files it opens, and whether it goes to the network or starts anything."""
+"""Reward in a monitored process, which records opened files, network access and child processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASKS = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"
 
 @dataclass(frozen=True)
 class WatchedReward(Reward):
-    """In a worker process, where nothing is unwatched again; what native code opens is not seen."""
+    """Runs in a worker process that stays monitored; access by native code is not recorded."""
 
     inner: Reward
     journal: str  # a file that takes a line for each thing seen

@@ -1,1 +1,1 @@
-"""What the tree says about itself, read from docstrings and comments without importing what it is about."""
+"""Catalogue of papers and modules, read from docstrings and comments without importing them."""

@@ -1,4 +1,4 @@
-"""`python -m strop.catalogue`: write the generated pages of docs/ anew."""
+"""Command `python -m strop.catalogue`: regenerates the generated pages of docs/."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""How a recipe's mechanism shows that it acts: metrics of metrics.jsonl off the value they have where it does nothing.
+"""Field `Acts:` of a recipe's record: metrics of metrics.jsonl that leave their neutral value when the mechanism acts.
 
     Acts: clipped_share > 0
     Acts: reference_version > 0 and reference_kl != 0 with every=1
 
 Several metrics are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
 in others. `with` sets fields where a few steps are too few for the defaults: a period, a pool, a folder (MODEL for that
-of another model, CODER for that of one that was shown programs, RUN for that of a former run, PILOT for that of one
-over the same few tasks). `warmup/stage` is a metric of the warm-up.
+of another model, CODER for that of one that was trained on programs, RUN for that of a former run, PILOT for that of
+one over the same few tasks). `warmup/stage` is a metric of the warm-up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROUNDING = 1e-6  # a metric that differs by less has not moved
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and the value it has where a mechanism does nothing."""
+    """Metric with its neutral value."""
 
     name: str
     comparison: str  # >, < or !=
@@ -44,7 +44,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Acts:
-    """What a recipe's record says after `Acts:`."""
+    """Parsed content of `Acts:`."""
 
     metrics: tuple[Metric, ...]
     fields: Mapping[str, str]  # as text, of a run that is only a few steps long

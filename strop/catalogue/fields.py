@@ -1,4 +1,4 @@
-"""Fields with what the comments behind them say: of a dataclass, or of a recipe's parameters."""
+"""Fields of dataclasses and parameters of recipes, with the comments behind them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_FIELDS = ("ClassVar", "init=False")  # in an annotation or a default: nothin
 
 @dataclass(frozen=True)
 class WrittenField:
-    """A field as it is written."""
+    """Field as it stands in the source."""
 
     name: str
     default: str  # as Python; empty where there is none

@@ -1,6 +1,6 @@
-"""Pages made from the tree: docs/papers.md, docs/papers/KEY.md and docs/rooms/ROOM.md.
+"""Generated pages: docs/papers.md, docs/papers/KEY.md and docs/rooms/ROOM.md.
 
-`python -m strop.catalogue` writes them; a test fails where they are not what it would write.
+`python -m strop.catalogue` writes them; a test fails where they are out of date.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which papers are here: records of recipes, joined with mechanisms, tests and measured effects.
+"""Index of papers: records of recipes, joined with mechanisms, tests and measured effects.
 
-A mechanism's docstring says `Papers: key`. A recipe is its paper's if it bears the key as its name, or names it in the
-same way; what every run uses is nobody's recipe. A paper that is a setting of existing parts has its recipe for its
-mechanism.
+A mechanism's docstring says `Papers: key`. A recipe belongs to a paper if its name is the paper's key, or if it names
+the paper in the same way. Mechanisms that every run uses belong to no recipe. The mechanism of a paper that is a
+setting of existing parts is its recipe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from strop.catalogue.record import PACKAGE, Record, docstring_of, keys_in, label
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and what exists of it; `tests` is None where none are installed."""
+    """Paper with its recipe, mechanisms, tests and effects; `tests` is None where none are installed."""
 
     record: Record
     mechanisms: tuple[str, ...]

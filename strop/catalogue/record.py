@@ -1,4 +1,4 @@
-"""A recipe's module docstring as the record of its paper: what it does in one line, then labelled lines.
+"""Record of a paper, parsed from its recipe's module docstring: what it does in one line, then labelled lines.
 
     Imitate the rollouts that were right, and nothing else.
 
@@ -9,8 +9,8 @@
     Left out: what the paper has and this recipe has not.
     Acts: kept_share < 1
 
-Lines that go on are indented. `Acts:` says which metrics its mechanism moves, and from where; see acts.py. The key is
-the file's name with - for _; where that is not the paper's, `Key:` says it.
+Continuation lines are indented. `Acts:` names the metrics that its mechanism moves, and their neutral values; see
+acts.py. The key is the file's name with - for _; where that is not the paper's, `Key:` gives it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
 
 @dataclass(frozen=True)
 class Record:
-    """What a recipe's file says of itself."""
+    """Parsed record of a recipe."""
 
     name: str  # of the recipe, and of its file
     group: str  # the folder: the class of the paper

@@ -1,7 +1,7 @@
-"""Experiments: does a mechanism do what its paper claims, at equal generated tokens, over seeds, against two controls?
+"""Effect experiments: test of a mechanism's claim at equal generated tokens, over seeds, against two controls.
 
-An experiment is a file `effects/KEY.py` that defines `experiment`; its result goes to `effects/results/KEY.json`.
-A null or negative result is a result.
+An experiment is a file `effects/KEY.py` that defines `experiment`; its result goes to `effects/results/KEY.json`. A
+null or negative result is a result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Metrics = dict[str, Any]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A claim and the runs that test it; each arm makes its run from a setting, whose seed and device it keeps."""
+    """Claim and the runs that test it; each arm builds its run from a setting, whose seed and device it keeps."""
 
     key: str  # of the paper
     claim: str
@@ -86,7 +86,7 @@ def load_experiment(path: Path) -> Experiment:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which runs make a result: seeds, the setting that all of them begin with, and where their folders are."""
+    """Runs of a result: seeds, the setting that all of them start from, and their folders."""
 
     experiment: Experiment
     seeds: int

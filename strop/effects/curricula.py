@@ -1,9 +1,8 @@
-"""Where a curriculum can be told from uniform choice: four sets of tasks, one quick learner, two controls.
+"""Experiments on curricula: four sets of tasks, one fast learner, two controls.
 
 The learner is POISE's with groups of eight. The mechanism is the sampler of a recipe with the pass-rate estimator and
-budget it comes with; control is uniform choice with a fixed budget, negative control the same mechanism with its
-choices permuted. All are judged by `heldout_area`, mean accuracy over sampled tokens: whoever arrives early has more of
-it.
+budget it comes with; control is uniform sampling with a fixed budget, negative control the same mechanism with its
+choices permuted. The measure is `heldout_area`, mean accuracy over sampled tokens, which rewards early gains.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _BETTER = "higher mean held-out accuracy over the same sampled tokens than unifo
 
 @dataclass(frozen=True)
 class Field:
-    """Tasks to choose from, and what accuracy is about."""
+    """Tasks to choose from, and held-out tasks."""
 
     name: str
     claim: str

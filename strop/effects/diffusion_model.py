@@ -1,4 +1,4 @@
-"""The model that effects of masked diffusion stand on: the bundled one, taught to fill masks."""
+"""Masked diffusion model for effect experiments: the bundled model, fine-tuned to fill masks."""
 
 from __future__ import annotations
 

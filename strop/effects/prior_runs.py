@@ -1,4 +1,6 @@
-"""Runs that an effect stands on: teachers, judges, pools. The first process that needs one makes it, others wait."""
+"""Prior runs of an effect experiment (teachers, judges, pools), made by the first process that needs one while others
+wait.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A linear layer with an adapter of low rank beside it (LoRA, Hu et al., 2106.09685), rounded alike by all who use it.
+"""LoRA linear layer (Hu et al., 2106.09685) with rounding that trainer and engine share, so their logprobs agree.
 
-y = b + x W' is rounded as it is without an adapter, m = x A' is rounded, d = s m B' is rounded, and y + d is, as PEFT
-does where s is a power of two; any other s it multiplies with m B' rounded. Sums are as wide as those of any product.
-Layers that read the same input are one: their A lie below one another and their B along a diagonal, so that what is not
-a layer's own adds exact zeros. W has no gradient.
+y = b + x W' is rounded as without an adapter, m = x A' is rounded, d = s m B' is rounded, and y + d is. This equals
+PEFT where s is a power of two; for other s PEFT also rounds m B'. Sums are as wide as those of any product.
+Layers that read the same input are fused: their A matrices are stacked and their B matrices form a block diagonal, so
+that each layer adds only exact zeros to the others. W has no gradient.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strop.kernels.nf4 import Packed4
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    """Of layers that read the same input, in what is computed in; R are the ranks of all of them together."""
+    """LoRA matrices of layers that read the same input, in the compute dtype; R is the sum of their ranks."""
 
     down: Tensor  # [R, I], A of each
     up: Tensor  # [O, R], B of each on the diagonal

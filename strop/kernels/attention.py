@@ -1,7 +1,7 @@
-"""Rotary positions (RoFormer, Su et al. 2021) and causal attention over packed sequences of various lengths.
+"""Rotary position embeddings (RoFormer, Su et al. 2021) and causal attention over packed sequences of various lengths.
 
-Attention never stores its scores (FlashAttention, Dao 2023). Where siblings share a prefix only its keys are read by
-several: queries are the last tokens of each sequence, so nothing is computed twice and nothing is padded.
+Attention scores are never stored (FlashAttention, Dao 2023). Sequences that share a prefix read the same keys: queries
+are only the last tokens of each sequence, so nothing is computed twice and nothing is padded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUERY_BLOCK, KEY_BLOCK = 64, 64  # tokens of one program, in the tables of a pla
 
 @dataclass(frozen=True)
 class Heads:
-    """How the columns of a fused projection [T, (H + 2K) D] fall into heads."""
+    """Column layout of a fused query-key-value projection [T, (H + 2K) D]."""
 
     queries: int  # H
     keys: int  # K
@@ -42,10 +42,10 @@ class Heads:
 
 
 class Varlen:
-    """Which keys each computed token sees, cut into blocks of queries and of keys.
+    """Keys visible to each computed token, in blocks of queries and of keys.
 
-    `sizes` [S] are the lengths of sequences, `places` [N] say which computed token each of theirs is: those before a
-    sequence's own ones are the prefix it shares.
+    `sizes` [S] are the lengths of sequences. `places` [N] is, for each token of a sequence, the index of the computed
+    token that it is; tokens before a sequence's own ones are its shared prefix.
     """
 
     def __init__(self, sizes: IntArray, places: IntArray, device: torch.device | str) -> None:

@@ -1,7 +1,7 @@
-"""The operations of a decode step over paged keys, in plain torch: what the kernels in `triton.decode` must equal.
+"""Reference decode step over a paged KV cache in plain torch; the kernels of `triton.decode` must equal it.
 
-Keys lie in pages of `PAGE` tokens, so that siblings can share those of their prompt; a slot's table names its pages in
-order. `TokenPlaces` says for each packed token whose it is and where it stands.
+Keys lie in pages of `PAGE` tokens, so that sequences with the same prompt share its pages; the page table of a slot
+lists its pages in order. `TokenPlaces` has the slot and the position of each packed token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = 16  # tokens of one page
 
 @dataclass(frozen=True, eq=False)
 class TokenPlaces:
-    """Packed tokens [T]: the slot each belongs to and its position there; `tables` [S, M] name every slot's pages."""
+    """Slot and position of each packed token [T]; `tables` [S, M] are the page tables of all slots."""
 
     slots: Tensor  # [T] int32
     positions: Tensor  # [T] int32
@@ -35,7 +35,7 @@ class TokenPlaces:
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """How queries and keys are turned, and normalised before that where the family does.
+    """Rotary embedding of queries and keys, after a norm where the model family has one.
 
     A norm is of each head, or of all heads of a token together where its weight is as wide as they are.
     """
@@ -50,7 +50,7 @@ class Rotation:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """What slots have written, and when each is over: rows are slots."""
+    """Sampled tokens of each slot and its stop conditions; rows are slots."""
 
     tokens: Tensor  # [S, C] int32
     logprobs: Tensor  # [S, C] float32
@@ -63,7 +63,7 @@ class Sheet:
 
 
 class DecodeOperations(Protocol):
-    """What a decode step is made of."""
+    """Operations of a decode step."""
 
     def add_norm(
         self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
@@ -128,7 +128,7 @@ class DecodeOperations(Protocol):
 
 
 class Plain:
-    """`DecodeOperations` on any device; tokens are drawn by one probability each, or by a race."""
+    """`DecodeOperations` in plain torch; tokens are sampled by inverse CDF, or by an exponential race."""
 
     def __init__(self, races: bool = False) -> None:
         self._drawn = race if races else draw

@@ -1,8 +1,8 @@
-"""Products of 8-bit numbers (E4M3) that share scales by blocks, forward and backward.
+"""Matrix products of FP8 numbers (E4M3) with block-wise scales, forward and backward.
 
-Scales come from the numbers themselves, so an engine and a trainer that hold the same weights and read the same tokens
-compute the same, whatever else they are given. A GPU that multiplies eight bits does so; elsewhere what they hold is
-multiplied in float32, which gives the same numbers but for how sums are rounded.
+Scales come from the numbers themselves, so an engine and a trainer with the same weights and tokens compute the same
+result, whatever else is in their batches. A GPU with FP8 instructions uses them; elsewhere the numbers are multiplied
+in float32, which differs only in how sums are rounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST = 1e-4  # a block is scaled as if it had a number of this size
 
 
 class Eights(NamedTuple):
-    """A matrix [R, C] whose rows share scales by BLOCK; what a code stands for is the code times its scale."""
+    """FP8 matrix [R, C] whose rows share scales by BLOCK: value = code * scale."""
 
     codes: Tensor  # [R, whole blocks of C], zero behind the last column
     scales: Tensor  # [blocks of C, R] float32
@@ -123,7 +123,7 @@ def weight_pull(d_output: Tensor, state: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Product(torch.autograd.Function):
-    """state [T, I], weight [O, I] and what is held of it -> [T, O] in a type; the gradient goes to the weight."""
+    """Product of state [T, I] with weight [O, I] in FP8 -> [T, O] in a dtype; the gradient goes to the weight."""
 
     @staticmethod
     def forward(ctx: Any, state: Tensor, weight: Tensor, held: Eights, dtype: torch.dtype) -> Tensor:

@@ -1,8 +1,8 @@
-"""Feed-forward by experts of which each token goes through few (Shazeer et al. 2017; Mixtral, 2401.04088).
+"""Mixture-of-experts feed-forward layer (Shazeer et al. 2017; Mixtral, 2401.04088).
 
-Which ones is a choice of the largest, which rounding can turn; whoever computes again says which were taken, and only
-what they weigh is computed anew (rollout routing replay, 2510.11370). Tokens are sorted by expert, so that each expert
-is one product. A token's experts are summed in the order in which they were chosen, in float32, wherever it stands.
+Rounding can change which experts are chosen. To recompute a completion, the recorded choice is passed in and only the
+router weights are computed again (rollout routing replay, 2510.11370). Tokens are sorted by expert, so that each expert
+is one product. A token's experts are summed in float32 in the order in which they were chosen, in every batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def route(
 
 
 class _Liking(torch.autograd.Function):
-    """What a router makes of a state, in float32: of narrow numbers on a GPU summed in one order, however many rows."""
+    """Router logits of a state in float32; low-precision operands are summed on a GPU in one order for any number of
+    rows.
+    """
 
     @staticmethod
     def forward(ctx: Any, state: Tensor, router: Tensor) -> Tensor:

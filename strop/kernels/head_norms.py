@@ -1,7 +1,7 @@
-"""Normalise queries and keys and turn them by their positions in one pass, forward and backward.
+"""Fused norm and rotary embedding of queries and keys, forward and backward.
 
-A norm is of each head (Qwen 3), or of all heads of a token together (OLMo 2): then its weight is as wide as they are.
-The normal state is rounded before the weight, as transformers does it, and once more at the end.
+The norm is of each head (Qwen 3), or of all heads of a token together (OLMo 2): then its weight is as wide as they are.
+The normalized state is rounded before it is multiplied by the weight, as in transformers, and once more at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from strop.kernels.attention import Angles, Heads, turned
 
 
 class HeadNorms(NamedTuple):
-    """Weights [D], or [H D] and [K D], counted from `offset` on."""
+    """Norm weights [D], or [H D] and [K D], added to `offset`."""
 
     query: Tensor
     key: Tensor

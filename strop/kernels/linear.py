@@ -1,4 +1,4 @@
-"""Products whose sums are wider than what is multiplied: gradients of weights, and logits."""
+"""Matrix products with sums wider than their operands: gradients of weights, and logits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Logprob and entropy of each token through the output layer, in chunks of rows whose logits are never kept.
+"""Logprob and entropy of each token through the output layer, in chunks of rows whose logits are never stored.
 
-Going backward, a chunk's logits are made again and turned into their own gradient, which is multiplied into the
-gradients of states and weight at once; only two numbers per token are kept.
+The backward pass recomputes a chunk's logits, turns them into their gradient, and multiplies it into the gradients of
+states and weight at once; only two numbers per token are stored.
 """
 
 from __future__ import annotations

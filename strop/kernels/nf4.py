@@ -1,8 +1,8 @@
-"""Weights in four bits: the 16 values of NF4, quantiles of a normal distribution (QLoRA, Dettmers et al., 2305.14314).
+"""NF4 quantization: weights in four bits (QLoRA, Dettmers et al., 2305.14314).
 
-Of 64 numbers in a row each is one of the values times the largest of them in size, which is held in float32; two codes
-share a byte, the first in its upper half, as in bitsandbytes. They are unpacked into a place that many weights use one
-after the other, so that the wide ones never exist together.
+Of 64 numbers in a row each is one of 16 quantiles of a normal distribution times the largest absolute value, held in
+float32. Two codes share a byte, the first in its upper half, as in bitsandbytes. Weights are unpacked one after the
+other into shared scratch memory, so that only one of them is wide at a time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def reference_unpack(codes: Tensor, scales: Tensor, into: Tensor) -> None:
 
 
 class Scratch:
-    """A place for one weight at a time; whoever reads in a stream of his own has one of his own."""
+    """Scratch memory for one unpacked weight at a time; each CUDA stream has its own."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self._dtype = dtype
@@ -80,7 +80,7 @@ class Scratch:
 
 @dataclass(frozen=True, eq=False)
 class Packed4:
-    """Matrices that read the same input, one below the other: codes, scales and rows of each."""
+    """Stacked NF4 matrices that read the same input: codes, scales and number of rows of each."""
 
     parts: Sequence[tuple[Tensor, Tensor, int]]
     width: int

@@ -1,7 +1,8 @@
-"""Add to the residual stream and normalise it (RMSNorm, Zhang and Sennrich 2019) in one pass, forward and backward.
+"""Fused residual addition and RMSNorm (Zhang and Sennrich 2019), forward and backward.
 
-The stream is float32; its normalised state is rounded once, to what is computed in. The weight is rounded alike, as an
-engine that holds weights in that type has it; the state is multiplied by `offset` + weight (Gemma's are stored less 1).
+The residual stream is float32; its normalized state is rounded once to the compute dtype. The weight is rounded
+likewise, as an engine with weights of that dtype has it; the state is multiplied by `offset` + weight (Gemma stores
+weights less 1).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from strop.kernels.cpu import train
 
 
 class Pulls(NamedTuple):
-    """Gradients, and the normalised state once more, which need not be kept for the product that reads it."""
+    """Gradients, and the recomputed normalized state, which therefore need not be stored for the product that reads
+    it.
+    """
 
     residual: Tensor  # [T, H]
     delta: Tensor  # the same in what is computed in

@@ -1,7 +1,7 @@
-"""Memory that is given back and taken again at the same address: what a captured step reads must not move.
+"""Memory that can be released and mapped again at the same address, as captured CUDA graphs require.
 
-On a GPU the addresses are reserved once, and memory is mapped to them while it is needed (CUDA's virtual memory
-management); torch's own allocator has it meanwhile.
+On a GPU the addresses are reserved once, and memory is mapped to them while it is needed (CUDA virtual memory
+management); in between, torch's allocator can use it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OUT_OF_MEMORY = 2
 
 
 class Returnable:
-    """`content` is a row of bytes; what was in them is lost when they are given back."""
+    """`content` is a tensor of bytes; its values are lost when the memory is released."""
 
     def __init__(self, size: int, device: torch.device) -> None:
         self._mapped = _Mapped(size, device) if device.type == "cuda" else None

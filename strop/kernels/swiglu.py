@@ -1,6 +1,6 @@
-"""silu(gate) * up (SwiGLU, Shazeer 2020); going backward the product is made again together with its own gradient.
+"""Fused SwiGLU activation silu(gate) * up (Shazeer 2020); the backward pass recomputes it.
 
-Both activations are g sigmoid(u): u = g is silu, u = 2 sqrt(2 / pi) (g + 0.044715 g^3) is gelu in its form with tanh.
+Both activations are g sigmoid(u): u = g is silu, u = 2 sqrt(2 / pi) (g + 0.044715 g^3) is gelu in its tanh form.
 """
 
 from __future__ import annotations

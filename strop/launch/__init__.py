@@ -1,1 +1,1 @@
-"""From a run to a trained model: checks before it, the run itself, and experiments of many runs."""
+"""Launch of runs: checks before a run, the run itself, and experiments of many runs."""

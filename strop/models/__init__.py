@@ -1,1 +1,1 @@
-"""Models: architectures on packed tokens, folders, and those that come with the package."""
+"""Models: architectures on packed tokens, model folders, and the bundled models."""

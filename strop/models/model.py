@@ -1,4 +1,4 @@
-"""Hugging Face causal language models as strop uses them: loaded, proven to run right, and run on packed tokens."""
+"""Hugging Face causal language models: loading, verification, and forward passes on packed tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computing beside the loop that waits for it, with as many threads as whoever waits has."""
+"""Computation in a thread next to the event loop, with the loop's number of torch threads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Found = TypeVar("Found")
 
 @dataclass
 class BesideLoop:
-    """A thread that does one piece of work after the other.
+    """Single worker thread for computations.
 
-    A new thread computes with as many of its own as the machine has cores, and bits depend on that; this one is told.
+    A new thread would compute with as many torch threads as the machine has cores, and bits depend on that number.
     """
 
     _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""Libraries that speak only of errors."""
+"""Log levels of libraries: errors only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How torch computes in every process of a run: threads, equal bits for equal input, and how much of a GPU."""
+"""Torch settings of every process of a run: threads, determinism, share of GPU memory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a run did, does and is worth: metrics, report, status, and where else metrics go."""
+"""Observation of runs: metrics, health checks, reports, dashboard, trackers."""

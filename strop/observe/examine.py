@@ -1,4 +1,4 @@
-"""Examination of a run: what each health rule of `health/` finds in its history."""
+"""Health check of a run: the findings of each rule of `health/` on its history."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where an engine computes: inline, in a local process, or in a Ray actor."""
+"""Placement of engines: inline, in a local process, or in a Ray actor."""

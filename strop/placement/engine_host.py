@@ -1,4 +1,4 @@
-"""The process that hosts an engine: it reads requests between two decode steps and answers as they finish.
+"""Process that hosts an engine: reads requests between two decode steps and answers as they finish.
 
 The first message holds the engine; when the pipe ends, so does the process.
 """
@@ -21,7 +21,7 @@ from strop.workers.frames import Frame, Frames
 
 
 class Host:
-    """One engine and whoever asks it."""
+    """One engine and its connection."""
 
     def __init__(self, engine: Engine, frames: Frames, in_step: bool) -> None:
         self._engine, self._frames, self._in_step = engine, frames, in_step

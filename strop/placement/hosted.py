@@ -1,4 +1,4 @@
-"""An engine on the event loop of a process that somebody else runs, and weights as bytes on their way there."""
+"""Engine on the event loop of another process, and serialization of its weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Hosted:
-    """Every verb of an engine, to be called from afar; an engine without weights loads no torch here."""
+    """Remote interface of an engine; torch is loaded only where the engine has weights."""
 
     def __init__(self, path: Sequence[str], engine: NDArray[Any], computing: Mapping[str, Any]) -> None:
         sys.path += [each for each in path if each not in sys.path]  # before the engine, whose module may lie there

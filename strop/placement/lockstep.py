@@ -1,4 +1,6 @@
-"""Saying to a process all that follows from an answer before it goes on, as if it ran on this very loop."""
+"""Lockstep with an engine process: it waits for the requests that follow from an answer, as if it ran on the same
+loop.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _PASSES = 12
 
 @dataclass(eq=False)
 class InStep:
-    """What is still to be said, and after which decode step."""
+    """Messages to send, and the decode step to send them after."""
 
     _unsaid: list[tuple[Mapping[str, Any], Arrays]] = field(default_factory=list)
     _passes_left: int = 0

@@ -1,7 +1,7 @@
-"""Where the parts of a run compute: inline, in local processes, or in a Ray cluster. No other file knows.
+"""Placement of a run's parts: inline, in local processes, or in a Ray cluster.
 
-SRL's separation of acting, inference and training, joined by streams that may be a call, shared memory or a network,
-each kind in any number. Its buffer that gives a sample out several times and its ring of environments are not here.
+SRL's separation of acting, inference and training, connected by streams that may be a call, shared memory or a network,
+each kind in any number. Its buffer with sample reuse and its ring of environments are not here.
 Papers: srl
 """
 

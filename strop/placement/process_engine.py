@@ -1,9 +1,9 @@
-"""An engine in a process of its own on this machine, started again when it is lost.
+"""Engine in a local process, restarted when it is lost.
 
-Requests, completions and signs of life go through pipes, weights through shared memory. A lost process is replaced:
-the new one proves that it holds the newest version and gets every unanswered request again, with its prompt and key.
-Random numbers belong to (key, position), so under the same weights it writes the same tokens, but for rounding where
-other requests were computed together with them.
+Requests, completions and heartbeats go through pipes, weights through shared memory. A lost process is replaced: the
+new one proves that it holds the newest version and gets every unanswered request again, with its prompt and key. Random
+numbers belong to (key, position), so under the same weights it samples the same tokens, except for rounding where other
+requests were in the same batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SETUP, _RELOAD = -1, 0  # the numbers of what a new process begins with
 
 @dataclass(eq=False)
 class Pending:
-    """A request that is not answered yet."""
+    """Unanswered request."""
 
     head: dict[str, Any]
     arrays: Arrays
@@ -49,10 +49,10 @@ class Pending:
 
 @dataclass
 class LocalProcess(Engine):
-    """Hosts `inner` with `threads` threads; `restarts` are those in a row without any request answered between.
+    """Hosts `inner` with `threads` threads; `restarts` is the limit in a row without an answered request between.
 
-    `in_step` makes it wait after each completion until we have asked all that follows from it: slower, and the same
-    bits as an engine within this process.
+    With `in_step` it waits after each completion until all requests that follow from it have arrived: slower, and the
+    same bits as an engine within this process.
     """
 
     sends: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""A Ray cluster that is there, or a small one of our own: started with the first engine, ended with the last."""
+"""Connection to a Ray cluster, or a small local one, started with the first engine and stopped with the last."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Engines as actors of a Ray cluster (Moritz et al. 2018), and weights through its object store.
+"""Engine as a Ray actor (Moritz et al. 2018), with weights through the object store.
 
-Without an address a small Ray of our own is started on this machine and ended with the last engine. A lost actor is
-replaced: the new one proves that it holds the newest version and gets every unanswered request again. Which requests
-are computed together depends on when they arrive, so bits may differ in the last place between two runs.
+Without an address a small local Ray is started, and stopped with the last engine. A lost actor is replaced: the new one
+proves that it holds the newest version and gets every unanswered request again. Batches depend on the arrival times of
+requests, so bits may differ in the last place between two runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def place(run: Run, engines: int) -> Run:
 
 @dataclass
 class RayActor(Engine):
-    """Hosts `inner` in an actor; `restarts` are those in a row without any request answered between."""
+    """Hosts `inner` in an actor; `restarts` is the limit in a row without an answered request between."""
 
     sends: ClassVar[bool] = True
 

@@ -1,4 +1,6 @@
-"""Weights through the object store of a Ray cluster: written once for all actors, which share memory on each node."""
+"""Weight channel through the object store of a Ray cluster: written once for all actors, which share memory on each
+node.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from strop.weights.fingerprint import fingerprint
 
 @dataclass
 class ObjectStore(Channel):
-    """A channel that stores a version's weights once."""
+    """Channel that stores a version's weights once."""
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
     _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)

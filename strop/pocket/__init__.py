@@ -1,1 +1,1 @@
-"""The bundled model, and the script that made it."""
+"""Pocket: the bundled model, and the script that trains it."""

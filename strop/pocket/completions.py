@@ -1,6 +1,4 @@
-"""Completions to single-turn tasks as the pocket model is meant to give them: mostly in steps, and sometimes
-mistaken.
-"""
+"""Completions for the pocket model's training corpus: mostly step by step, with deliberate mistakes."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ SINGLE_TURN: Mapping[str, type[Arithmetic] | type[Compose] | type[Countdown]] = 
 
 @dataclass(frozen=True)
 class Completions:
-    """Writes completions from one stream of random numbers."""
+    """Generates completions from one stream of random numbers."""
 
     stream: random.Random
 

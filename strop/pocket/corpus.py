@@ -1,7 +1,7 @@
-"""What the pocket model is taught: conversations made from the environments, with deliberate mistakes that grade its
-ability.
+"""Training corpus of the pocket model: conversations from the environments, with deliberate mistakes that set its
+accuracy.
 
-Only the training side of each environment is used, so held-out tasks stay unseen from the first token on.
+Only the training side of each environment is used, so that held-out tasks stay unseen.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _CHAT = (
 
 @dataclass(frozen=True)
 class Conversation:
-    """Messages, of which the assistant's are trained on from number `trained_from` on."""
+    """Messages; those of the assistant are trained on from index `trained_from` on."""
 
     messages: tuple[Message, ...]
     trained_from: int = 0
@@ -71,7 +71,7 @@ def assistant(text: str) -> Message:
 
 @dataclass(frozen=True)
 class Author:
-    """Writes conversations from one stream of random numbers."""
+    """Generates conversations from one stream of random numbers."""
 
     stream: random.Random
 

@@ -1,4 +1,4 @@
-"""Make the pocket model: `python -m strop.pocket.make` writes model/ and made.json with our own trainer.
+"""Training of the pocket model: `python -m strop.pocket.make` writes model/ and made.json with strop's own trainer.
 
 The same seed and steps give the same corpus and the same start; `--seconds` fits the schedule into a time instead.
 """
@@ -36,7 +36,7 @@ _REPORTS = 20
 
 @dataclass
 class Making:
-    """How the model is made; the fields are recorded beside it."""
+    """Settings of the training; recorded next to the model."""
 
     steps: int = 3200
     seconds: float | None = None  # instead of steps

@@ -1,4 +1,4 @@
-"""How able a model is: pass@1 and pass@64 on held-out tasks of every environment and level.
+"""Accuracy of a model: pass@1 and pass@64 on held-out tasks of every environment and level.
 
 `python -m strop.pocket.measure --model FOLDER` prints the table of any model.
 """
@@ -45,7 +45,9 @@ ENVS: tuple[Environment, ...] = (
 
 @dataclass(frozen=True)
 class Grade:
-    """One environment at one level; `intended` is the share of right demonstrations, None where the corpus has none."""
+    """One environment at one level; `intended` is the share of correct demonstrations, None where the corpus has
+    none.
+    """
 
     env: str
     level: int

@@ -1,4 +1,6 @@
-"""How the pocket model learns to search: questions about names that are made up anew each time, and never a fact."""
+"""Search conversations of the pocket model's corpus: questions about names that are made up anew each time, never
+facts.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from strop.types import Message
 
 @dataclass(frozen=True)
 class Searches:
-    """Writes conversations from one stream of random numbers; the level is how many searches it takes."""
+    """Generates conversations from one stream of random numbers; the level is the number of searches."""
 
     stream: random.Random
 

@@ -1,6 +1,6 @@
-"""How good the pocket model is meant to be at each environment and level, and the mistakes that make it no better.
+"""Target accuracy of the pocket model in each environment and level, and the kinds of deliberate mistakes.
 
-A level that is missing here is never shown to the model: the highest of every environment, and every true composition.
+Levels that are missing here are never in the corpus: the highest of every environment, and every true composition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pocket model's language: one token per printable ASCII character, and a few for roles, scratchpad and calls."""
+"""Tokenizer of the pocket model: one token per printable ASCII character, and a few for roles, scratchpad and calls."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is kept, and drawn again?"""
+"""Replay buffers: groups that wait for training, and groups that are trained on again."""

@@ -1,4 +1,4 @@
-"""First in, first out: every kept group is trained on once, in the order of admission."""
+"""FIFO buffer: every kept group is trained on once, in the order of admission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import Group
 
 @dataclass
 class Fifo(Buffer):
-    """Draws the groups with the smallest admission numbers, whatever the order in which they finished."""
+    """Samples the groups with the smallest admission numbers, whatever the order in which they finished."""
 
     _groups: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
 

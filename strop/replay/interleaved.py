@@ -1,7 +1,7 @@
-"""ReLIFT's collection (2506.07527): demonstrations wait until there are enough for an optimizer step of their own.
+"""ReLIFT's buffer (2506.07527): demonstrations wait until there are enough for an optimizer step of their own.
 
 Reading: the newest are taken first, as released, so that older ones may never be. A demonstration waits at least until
-the rollouts beside it were drawn, so that supervised steps follow those of reinforcement learning.
+the rollouts of its group were sampled, so that supervised steps follow those of reinforcement learning.
 Papers: relift
 """
 
@@ -18,7 +18,7 @@ from strop.types import Group, Metrics, Origin, Rollout
 
 @dataclass
 class Interleaved(Buffer):
-    """What `inner` draws, without its demonstrations; those of `size` groups come along once there are so many."""
+    """Batches of `inner` without demonstrations; those of `size` groups are added once there are so many."""
 
     inner: Buffer
     size: int = 128  # demonstrations of one supervised step

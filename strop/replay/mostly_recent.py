@@ -1,7 +1,7 @@
-"""TBA's replay (2503.18929): mostly what was just made, now and then anything ever seen.
+"""TBA's replay buffer (2503.18929): mostly new groups, and a share of all earlier ones.
 
-A loss that is right for anybody's rollouts (trajectory balance) may learn from both. Environments without end give
-every task once, so a task's answers are its group: new groups are drawn whole, and some answers of old ones.
+A loss that is valid for any policy's rollouts (trajectory balance) may learn from both. Infinite environments give
+every task once, so a task's answers are its group: new groups are sampled whole, and some answers of old ones.
 Papers: tba
 """
 
@@ -20,11 +20,12 @@ from strop.types import Group
 
 @dataclass
 class MostlyRecent(Replaying):
-    """A step's new groups, the oldest first, and on top so many trained on before that the new are a share `recent`.
+    """A step's new groups, the oldest first, and in addition so many trained on before that the new are a share
+    `recent`.
 
-    In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again
-    before all others were. The choice depends on seed and step only. Of an old group `answers` rollouts are drawn, none
-    twice, one after the other with probabilities softmax(sharpness * reward) over those left; 0: all of them.
+    Old groups in place of new ones would make the new wait beyond the lag. They are sampled uniformly, and none again
+    before all others were. The choice depends on seed and step only. Of an old group `answers` rollouts are sampled
+    without replacement, with probabilities softmax(sharpness * reward) over those left; 0: all of them.
     """
 
     recent: float = 0.95  # share of new groups in a step

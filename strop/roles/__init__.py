@@ -1,4 +1,4 @@
-"""Roles: everything that can be plugged in, one question each; a mechanism is a dataclass that implements a role."""
+"""Roles: the interfaces of everything that can be plugged in; a mechanism is a dataclass that implements a role."""
 
 from __future__ import annotations
 

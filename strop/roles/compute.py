@@ -18,55 +18,55 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Who produces tokens?"""
+    """Inference engine: samples tokens."""
 
-    has_weights: ClassVar[bool] = True  # or its logprobs are invented
-    goes_on: ClassVar[bool] = True  # a completion asked for in pieces is the same completion; or each is one of its own
+    has_weights: ClassVar[bool] = True  # False: its logprobs are invented
+    goes_on: ClassVar[bool] = True  # requested in pieces, a completion is the same; False: pieces are independent
 
     def open(self, model: Path) -> None:
         """Read the architecture and the first weights from a Hugging Face folder."""
         ...
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        """Continue `prompt` (the whole context); token at position p is drawn with random number (key, p)."""
+        """Continue `prompt` (the whole context); the token at position p is sampled with random number (key, p)."""
         ...
 
     async def load(self, version: WeightVersion) -> str:
-        """Take new weights between two decode steps and answer with the fingerprint of what is really loaded."""
+        """Load new weights between two decode steps and return the fingerprint of what is really loaded."""
         ...
 
     def forget(self) -> None:
-        """Drop every kept prefix: from here on, bits do not depend on what was asked before."""
+        """Drop every cached prefix: from here on, bits do not depend on earlier requests."""
         ...
 
     def rest(self) -> None:
-        """Weights are trained beside it now: give back what it holds for sequences, if that was planned."""
+        """Weights are trained on the same GPU now: release the memory of sequences, if that was planned."""
         return None
 
     def abort(self, key: int) -> None:
-        """End the running request of this key; its completion comes back as far as it got."""
+        """End the running request of this key; its completion is returned as far as it got."""
         ...
 
 
 class Trainer(Protocol):
-    """How do weights move? It knows no algorithm's name."""
+    """Optimizer steps of a policy's weights; independent of algorithms."""
 
     fills: ClassVar[frozenset[Need] | None] = None  # the needs it can fill; None: all
-    makes_several: ClassVar[bool] = False  # optimizer steps of one, each from where the last one ended
+    makes_several: ClassVar[bool] = False  # splits one step into several optimizer steps
 
     @fact
     def snapshots(self) -> int:
-        """Earlier versions it keeps."""
+        """Number of earlier versions it keeps."""
         return 0
 
     @fact
     def average_window(self) -> int:
-        """Versions that its averaged policy spans."""
+        """Window of its averaged policy, in versions."""
         return 0
 
     @fact
     def warmup_steps(self) -> int:
-        """Optimizer steps in which the learning rate rises."""
+        """Optimizer steps of learning-rate warm-up."""
         return 0
 
     if TYPE_CHECKING:
@@ -77,9 +77,7 @@ class Trainer(Protocol):
     def open(self, model: Path, seed: int) -> None: ...
 
     def policy_statistic(self, groups: Sequence[Group], needs: frozenset[PolicyStatistic]) -> None:
-        """Write what the current policy thinks into each rollout's `policy_statistics`, before there is any
-        advantage.
-        """
+        """Compute the requested policy statistics of each rollout, before advantages."""
         ...
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
@@ -92,22 +90,22 @@ class Trainer(Protocol):
 
     def weights(self) -> dict[str, Tensor]: ...
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
+        """Write a Hugging Face model folder, plus the state needed to resume to the same bits."""
         ...
 
     def resume(self, folder: Path) -> None: ...
 
 
 class View(Protocol):
-    """What of a completion is hidden from a model that fills masks, when it is asked about its tokens?"""
+    """Masks of a completion in the forward passes of a masked diffusion model."""
 
-    is_random: ClassVar[bool] = False  # every epoch hides something else, from the policies before it as well
+    is_random: ClassVar[bool] = False  # every epoch masks other tokens, for earlier policies as well
 
     def __call__(self, canvas: WrittenCanvas) -> list[Glance]: ...
 
 
 class Channel(Protocol):
-    """How do weights reach the engines? Proven by fingerprint."""
+    """Delivery of weights to engines, proven by fingerprint."""
 
     def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None: ...
     async def publish(self, step: int) -> WeightVersion: ...

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Instrument(Protocol):
-    """What can the policy use? A call answers, or raises `WrongCall`; whatever else it raises fails the rollout."""
+    """Tool of an environment. A call answers, or raises `WrongCall`; any other exception fails the rollout."""
 
     if TYPE_CHECKING:
 
@@ -29,15 +29,15 @@ class Instrument(Protocol):
     async def call(self, arguments: dict[str, Any]) -> str: ...
 
     def own(self) -> Instrument:
-        """The one that a rollout uses: another one for each, where calls leave something behind."""
+        """The tool of one rollout: a separate one where calls leave state."""
         return self
 
     def use(self, task: Task) -> dict[str, Any] | None:
-        """Arguments that help with a task, for demonstrations; None: it knows none."""
+        """Arguments that help with a task, for demonstrations; None: unknown."""
         return None
 
     async def release(self) -> None:
-        """The rollout that `own` was asked for has ended: leave nothing of it behind."""
+        """End of the rollout that `own` was called for: remove its state."""
         return None
 
 
@@ -60,6 +60,6 @@ class Tracker(Protocol):
 
 
 class HealthRule(Protocol):
-    """Is this wrong with the run? Reads what a run leaves on disk, and is silent where that is too little."""
+    """Rule that recognizes one problem of a run from its files; None where they do not suffice."""
 
     def judge(self, history: History) -> HealthFinding | None: ...

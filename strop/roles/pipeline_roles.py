@@ -1,8 +1,8 @@
-"""What can be plugged in: one question per role, asked by `pipeline.py` and answered by one small file per mechanism.
+"""Roles of the pipeline: one Protocol per pluggable part; `pipeline.py` calls them, mechanisms implement them.
 
 A mechanism is a dataclass that names its role as its base and whose fields are its hyperparameters. *Facts* about it
-stand in the role with a default; abilities that only some parts have are in `abilities.py`. A part that wraps another
-one forwards neither: whoever asks looks through wrappers (`abilities.inside`). Who computes is in `machines.py`.
+are in the role with a default; capabilities that only some parts have are in `capabilities.py`. A wrapper forwards
+neither: they are looked up through wrappers (`capabilities.inside`). Engines and trainers are in `compute.py`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 class Episode(Protocol):
-    """What does the environment answer? One per rollout; an exception is the environment's fault and fails the
-    rollout.
-    """
+    """One episode of an environment, for one rollout; an exception is the environment's fault and fails the rollout."""
 
     async def reset(self, task: Task) -> None: ...
     async def step(self, completion: Message) -> Observation: ...
@@ -39,7 +37,7 @@ class Episode(Protocol):
 
 
 class Environment(Protocol):
-    """Where do tasks come from? Seeded; train and held-out tasks never meet."""
+    """Source of tasks and of their episodes. Seeded; train and held-out tasks are disjoint."""
 
     if TYPE_CHECKING:
 
@@ -50,46 +48,45 @@ class Environment(Protocol):
 
     @fact
     def is_inline(self) -> bool:
-        return False  # or its check is ours, pure and quick; any other needs a process that can be killed
+        return False  # True: its check is part of strop, pure and fast; any other runs in a process that can be killed
 
     @fact
     def pays(self) -> bool:
-        return True  # its episode judges completions itself; if not, a reward has to ask `check`
+        return True  # its episode scores completions itself; if not, a reward has to call `check`
 
     def task(self, index: int, heldout: bool = False) -> Task: ...
     def episode(self) -> Episode: ...
-    def check(self, task: Task, completion: str) -> float: ...  # how right a final completion is, from 0 to 1
+    def check(self, task: Task, completion: str) -> float: ...  # score of a final completion, from 0 to 1
     def answer(self, completion: str) -> str:
-        return (
-            completion.strip()
-        )  # what a final completion gives, in one spelling; empty: none. Equal ones are equally right
+        return completion.strip()  # normalized answer of a final completion; empty: none. Equal ones score equally
 
     def num_tasks(self, heldout: bool = False) -> int | None:
-        return None  # how many different ones there are; None: endless
+        return None  # number of different tasks; None: endless
 
 
 class Agent(Protocol):
-    """How does one rollout unfold?"""
+    """Control flow of one rollout: turns, tools, sub-agents, end."""
 
     origin: ClassVar[Origin] = Origin.POLICY
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]: ...
 
-    # talks until it ends; returns what the environment paid for each turn (empty where it does not pay)
+    # plays the rollout to its end; returns the environment's reward for each turn (empty where there is none)
 
 
 class Strategy(Protocol):
-    """Which rollouts are made? `group` holds earlier waves, scored.
+    """Rollouts of a group: independent samples, or branches of earlier ones. `group` holds earlier waves, scored.
 
-    Every sampled token is written in exactly one rollout: what a branch shares with its parent is given to it
-    (`pieces.num_prefix`), and advantage along a tree is an advantage's work.
+    Every sampled token belongs to exactly one rollout: a branch receives what it shares with its parent as a prefix
+    (`pieces.num_prefix`), and the advantage of shared tokens is left to an advantage
+    (`training/advantages/along_tree.py`).
     """
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]: ...
 
 
 class LLMClient(Protocol):
-    """Who else can be asked? What fails raises `LLMClientError` and is never a reward."""
+    """Client of another LLM: judge, teacher, simulator. Failures raise `LLMClientError` and are never a reward."""
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str: ...
 
@@ -98,18 +95,20 @@ class LLMClient(Protocol):
 
 
 class Reward(Protocol):
-    """How good was each rollout? One score each, perhaps with places; NaN: none. A coroutine is awaited in time."""
+    """Reward function of a group: one score per rollout, perhaps with token positions; NaN: none. May be a coroutine,
+    with a deadline.
+    """
 
-    is_relative: ClassVar[bool] = False  # compares siblings: asked about a whole group or not at all
-    pays_blindly: ClassVar[bool] = False  # whatever a completion says, on purpose: a negative control
+    is_relative: ClassVar[bool] = False  # compares rollouts of a group: called with a whole group or not at all
+    pays_blindly: ClassVar[bool] = False  # independent of completions, on purpose: a negative control
 
     @fact
     def is_inline(self) -> bool:
-        return False  # or it is ours, pure and quick, and needs no process that can be killed
+        return False  # True: it is part of strop, pure and fast, and needs no process that can be killed
 
     @fact
     def name(self) -> str:
-        return ""  # under which its scores are kept; empty: after its class
+        return ""  # name of its scores; empty: that of its class
 
     @fact
     def weight(self) -> float:
@@ -119,9 +118,9 @@ class Reward(Protocol):
 
 
 class Gate(Protocol):
-    """What is worth learning from?"""
+    """Filter of groups: which ones are worth training on."""
 
-    min_group: ClassVar[int] = 1  # siblings it needs to compare
+    min_group: ClassVar[int] = 1  # rollouts of a group it needs to compare
 
     def __call__(self, group: Group) -> GateResult: ...
 
@@ -130,56 +129,58 @@ class Gate(Protocol):
 
 
 class PassRateEstimator(Protocol):
-    """How likely is a task solved now? One for the whole run, shown every scored group once, in any order."""
+    """Estimator of tasks' current pass rates. One for the whole run, given every scored group once, in any order."""
 
     def predict(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]: ...
     def observe(self, group: Group) -> None: ...  # and predict: mean and variance [N], of tasks never seen too
 
 
 class Sampler(Protocol):
-    """What should be tried next?"""
+    """Curriculum: chooses the next task."""
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task: ...
 
 
 class TaskGenerator(Protocol):
-    """Which new tasks follow from this group? Those that do not leak go to the sampler."""
+    """Generator of new tasks from a group. Those that do not leak go to the sampler."""
 
     async def __call__(self, group: Group, play: Player) -> list[Task]: ...
 
 
 class Budget(Protocol):
-    """How much may it spend? Asked before the first rollout and after each scored wave, until it says 0."""
+    """Number of rollouts of a group, and their limits. Asked before the first rollout and after each scored wave, until
+    it returns 0.
+    """
 
     @fact
     def size(self) -> int | None:
-        return None  # rollouts of a group, where that is known beforehand
+        return None  # rollouts of a group, where known in advance
 
     def rollouts(self, group: Group) -> int: ...
     def turns(self, group: Group) -> int:
-        return 0  # most of each rollout; 0: no limit
+        return 0  # maximum per rollout; 0: no limit
 
     def tokens(self, group: Group) -> int:
-        return 0  # most that each rollout writes; 0: no limit
+        return 0  # maximum sampled tokens per rollout; 0: no limit
 
 
 class Admission(Protocol):
-    """How far may generation run ahead?"""
+    """Bound on how far generation runs ahead of training (staleness)."""
 
     @fact
     def lag(self) -> int:
-        return 0  # most versions between the weights that sampled a token and those it trains
+        return 0  # maximum versions between the weights that sampled a token and those it trains
 
     @fact
     def is_waved(self) -> bool:
-        return False  # all that is started belongs to the next step: groups may be trained as they come
+        return False  # all started groups belong to the next step: they may be trained as they arrive
 
     @fact
     def is_ordered(self) -> bool:
-        return self.is_waved  # weights stand still while rollouts are made: all that learns does so in order
+        return self.is_waved  # weights are fixed while rollouts are sampled: all parts that learn do so in order
 
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool: ...
-    # groups in flight; kept with their step not published; the current version; tokens made since the last step
+    # groups in flight; kept groups whose step is not published; the version; tokens sampled since the last step
     def batch_size(self, standing: Standing) -> int: ...  # groups that the next step trains on now; 0: wait
 
 
@@ -188,14 +189,14 @@ class Admission(Protocol):
 
 @runtime_checkable
 class Buffer(Protocol):
-    """What is kept, and drawn again?"""
+    """Replay buffer of groups: what is kept, and what is sampled for a step."""
 
     @fact
     def capacity(self) -> int | None:
-        return None  # most groups it holds; None: no limit
+        return None  # maximum number of groups; None: no limit
 
     def add(self, group: Group) -> None: ...
-    def sample(self, count: int, step: int) -> list[Group] | None: ...  # None: too few are there
+    def sample(self, count: int, step: int) -> list[Group] | None: ...  # None: too few
     def __len__(self) -> int: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None: ...  # groups by number
@@ -205,21 +206,21 @@ class Buffer(Protocol):
 
 
 class Advantage(Protocol):
-    """Who gets the advantage? Sees the whole batch and fills `advantages` (and `returns` where a critic learns)."""
+    """Advantage estimator. Sees the whole batch and fills `advantages` (and `returns` where a critic learns)."""
 
-    min_group: ClassVar[int] = 1  # siblings it needs to compare
-    is_local: ClassVar[bool] = False  # advantage for a group depends on nothing outside it: groups train as they come
+    min_group: ClassVar[int] = 1  # rollouts of a group it needs to compare
+    is_local: ClassVar[bool] = False  # a group's advantages depend on nothing outside it: groups train as they arrive
     needs_values: ClassVar[bool] = False
 
     @fact
     def needs(self) -> frozenset[PolicyStatistic]:
-        return frozenset()  # what it wants to know of the policy: policy statistics (see `Trainer.policy_statistic`)
+        return frozenset()  # policy statistics that it needs (see `Trainer.policy_statistic`)
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
 
 
 class ValueModel(Protocol):
-    """What was expected? Fills `values` before advantage is given and learns from `returns` after."""
+    """Value model (critic). Fills `values` before advantages are computed and learns from `returns` after."""
 
     @fact
     def needs(self) -> frozenset[PolicyStatistic]:
@@ -231,11 +232,11 @@ class ValueModel(Protocol):
 
 
 class Correction(Protocol):
-    """How much does an off-policy token count? Detached weights [T] that multiply the losses."""
+    """Off-policy correction: detached weights [T] that multiply the losses."""
 
     @fact
     def target(self) -> str:
-        return "current"  # weights reach from the policy that sampled to this one, or to one that an `anchor` names
+        return "current"  # weights lead from the sampling policy to this one, or to one that an `anchor` names
 
     @fact
     def needs(self) -> frozenset[Need]:
@@ -245,22 +246,22 @@ class Correction(Protocol):
 
 
 class Loss(Protocol):
-    """What is minimized? [T], with metrics that are sums over the batch of `share * something`."""
+    """Loss per token [T], with metrics that are sums over the batch of `share * something`."""
 
     scope: ClassVar[str] = "rollout"  # the smallest unit a micro-batch may not split: rollout or group
     min_group: ClassVar[int] = 1
-    covers: ClassVar[str] = "written"  # or observed: what the environment said, and nothing else
-    is_on_policy: ClassVar[bool] = False  # tokens of other weights bias it, unless a correction weighs them
+    covers: ClassVar[str] = "written"  # completion tokens; or observed: only tokens of the environment
+    is_on_policy: ClassVar[bool] = False  # off-policy tokens bias it, unless a correction weighs them
     corrects: ClassVar[bool] = False  # weighs by the sampling distribution, which truncation would change
-    needs_distance: ClassVar[bool] = False  # as long as the policy is the one that sampled, a plain policy gradient
+    needs_distance: ClassVar[bool] = False  # where all ratios are one, it is a plain policy gradient
 
     @fact
     def contains_ratio(self) -> bool:
-        return False  # to the policy that sampled: a correction on top would count it twice
+        return False  # to the sampling policy: a correction on top would count it twice
 
     @fact
     def anchor(self) -> str:
-        return "current"  # where its own ratio begins; a correction must reach exactly that far
+        return "current"  # policy of its own ratio's denominator; a correction must lead exactly there
 
     @fact
     def needs(self) -> frozenset[Need]:
@@ -274,12 +275,12 @@ class Loss(Protocol):
 
 
 class StepScale(Protocol):
-    """How far may this step go? A factor, from log(policy / behaviour) of every whole rollout of the step: [N]."""
+    """Factor on the learning rate of one step, from log(policy / behaviour) of every whole rollout of the step: [N]."""
 
     def __call__(self, log_weights: Tensor) -> float: ...
 
 
 class Reduction(Protocol):
-    """How do tokens add up? A weight of each written token, by rollout id: [N]; the loss of a step is their sum."""
+    """Weight of each completion token, by rollout id: [N]; the loss of a step is the weighted sum of token losses."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]: ...

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Player(Protocol):
-    """Player of the rollouts of one group. Every rollout made gets a row in the ledger."""
+    """Player of the rollouts of one group. Every rollout gets a row in the ledger."""
 
     async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         """Run one rollout, by default with the run's agent on the group's task."""

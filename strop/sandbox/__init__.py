@@ -1,8 +1,9 @@
-"""The sandbox: where text that a model wrote is run, and what no process inside it can leave.
+"""Sandbox for programs written by a model: process isolation with seccomp, Landlock, namespaces, cgroups or bubblewrap.
 
-`ran` says what may be used and what came of it. The walls: `seccomp` (with the lists of `calls`), `landlock`, `mounts`
-of one's own, and `stranger`, the user that root becomes. `confine` raises them around a Python program, which sees the
-`view`; `warm` is the interpreter that forks one process for each program, and `python` our end of it. `bubble` runs
-shells and programs of all kinds on a `stage`. `totals` of all processes are watched by `overseen`, and bounded by a
-`cgroup` where one may be made; a folder is `lent`. `plain` is no sandbox: a process without walls, for whoever says so.
+`execution` has the limits and the result of a program. `python/` runs Python programs: `python_pool` is the parent's
+end, `warm_interpreter` forks one process per program, which sees the files of `visible_files`; `unconfined_python` is
+no sandbox, for users who ask for it. `bubblewrap` runs shells and programs of all kinds in the file system of `layout`.
+`kernel_isolation/` has the restrictions: `seccomp` (with the lists of `syscalls`), `landlock`, `mounts`,
+`unprivileged_user`, `cgroup`; `confine` applies them. `resource_watch` ends a sandbox whose `resource_totals` exceed
+its limits. `writable_folder` is a folder that a sandbox may write to.
 """

@@ -1,9 +1,9 @@
-"""Shells, compilers and programs of all kinds: bubblewrap, which gives each a machine of its own to look at.
+"""Sandbox for shells, compilers and other programs: bubblewrap, with namespaces of its own.
 
-They see the system's programs, a folder of theirs and nothing else: no network, no other process, no environment, no
-keys, no privileges, whoever starts them. What they start ends with them. All that they may write in without a folder is
-memory; it is bounded for all of them together, as are their number and what they add to the folder. It needs the
-program `bwrap`, from version 0.8 on, and namespaces that a user may make.
+Programs see the system's programs and their own folder: no network, no other process, no environment variables, no
+keys, no privileges. Child processes end with the program. Everything written outside the folder is in memory; memory,
+number of processes and added disk space are limited for all processes together. Needs `bwrap` 0.8 or newer, and user
+namespaces.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def problem(seen: tuple[str, ...] = ()) -> str:
 
 @dataclass(frozen=True)
 class Bubble:
-    """Runs a command; `folder`, if there is one, is its home and may be written in."""
+    """Command in a bubblewrap sandbox; `folder`, if there is one, is its writable home."""
 
     seen: tuple[str, ...] = ()  # files and folders beside the system's, which may be read
     environment: tuple[tuple[str, str], ...] = ()

@@ -1,4 +1,4 @@
-"""What a program may use, and what came of it."""
+"""Resource limits of a program, and its result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strop.errors import ConfigurationError
 
 
 class Ending(enum.Enum):
-    """How a program ended; all but the last two are its own doing."""
+    """How a program ended; all but the last two are caused by the program."""
 
     FINISHED = "finished"  # by itself, whatever its exit code
     TIMEOUT = "timeout"  # by the clock on the wall, or by its own processor time
@@ -29,7 +29,7 @@ _OF_THE_ENV = frozenset((Ending.LOST, Ending.SETUP))
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one program may use."""
+    """Resource limits of one program."""
 
     seconds: float = 2.0  # by the clock on the wall, and of one core
     memory: int = 256 << 20  # bytes of all its processes, beyond what an interpreter itself takes; as many of disk
@@ -48,7 +48,7 @@ USUAL = Allowance()
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a program: never believed, only compared with what nobody in there knew."""
+    """Result of a program: untrusted, to be compared only with values that the sandbox never received."""
 
     ending: Ending
     stdout: str = ""

@@ -1,4 +1,4 @@
-"""The end of a process that was started for the sandbox, with all that it started."""
+"""Termination of a sandbox process and all its descendants."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The stage of a sandbox: what it may see and write in, laid out in one place before its walls are raised.
+"""File system of a sandbox: visible and writable folders, laid out before the restrictions apply.
 
-A process enters it between its fork and the program that raises the walls. Whoever root starts comes out as a stranger,
-so that all it may need is shown here, past folders that a stranger may not pass.
+A process enters it between its fork and the exec of bubblewrap. A sandbox that root starts runs as an unprivileged
+user, so everything it needs is mounted here, past folders which that user may not enter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EMPTY, NOTHING, FOLDER = f"{PLACE}/empty", f"{PLACE}/nothing", f"{PLACE}/folder"
 
 @dataclass(frozen=True)
 class BubbleStage:
-    """What is on it."""
+    """Contents of the file system."""
 
     memory: int  # bytes of all folders that are memory
     seen: tuple[str, ...] = ()

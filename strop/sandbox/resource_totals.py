@@ -1,8 +1,7 @@
-"""What all processes of a sandbox take together: how many they are, their memory and what they add to the disk.
+"""Resource use of all processes of a sandbox together: number of processes, memory, disk space.
 
-They are those of its process namespace, as its own /proc lists them, so that none escapes the count by leaving its
-parent. Counted as memory is what is theirs alone or shared among them, folders that are memory, files that have no name
-any more, and what pipes and sockets may hold.
+The processes are those of its PID namespace, as listed in its own /proc, so none escapes by leaving its parent. Memory
+includes private and shared memory, tmpfs folders, deleted files that are still open, and buffers of pipes and sockets.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _Key = tuple[int, int]  # device and inode
 
 @dataclass
 class Totals:
-    """Of the sandbox whose first process is `first`, at one time."""
+    """Resource use of the sandbox whose first process is `first`, at one time."""
 
     first: int  # its id out here
     memory: int  # bytes, and of disk as many
@@ -89,7 +88,7 @@ def _in_memory(folder: str) -> int:
 
 @dataclass(frozen=True)
 class Process:
-    """One that may end while it is looked at: then it takes nothing."""
+    """Resource use of one process; zero if it ends during the measurement."""
 
     place: str
 

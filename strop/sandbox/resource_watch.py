@@ -1,6 +1,6 @@
-"""Threads that watch what each sandbox takes, and end it at once where that is more than it may.
+"""Watchdog threads of sandboxes: a sandbox that exceeds its limits is killed at once.
 
-The first look comes a little after the start, as later ones come after each other: whoever ends before needs no thread.
+The first check comes one interval after the start, so that a short program needs no thread.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _FIRST = re.compile(rb'"child-pid": *([0-9]+)[^0-9]')
 
 @dataclass(eq=False)
 class Overseer:
-    """Watches whose first process a sandbox tells on `status`, until it is released.
+    """Watchdog of a sandbox whose first process is reported on `status`, until it is released.
 
-    It is no part of a loop that may be busy. A sandbox that it cannot look into is ended, with `kill` where nobody
-    can look at all.
+    It does not depend on the event loop. A sandbox that it cannot inspect is killed, with `kill` where inspection is
+    impossible.
     """
 
     status: int

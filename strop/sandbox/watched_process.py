@@ -1,6 +1,4 @@
-"""A process that was started for the sandbox: what each may take, and what it says until it ends, is killed or is
-late.
-"""
+"""Sandbox process with its limits and its output, until it ends, is killed or times out."""
 
 from __future__ import annotations
 

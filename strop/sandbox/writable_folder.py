@@ -1,4 +1,4 @@
-"""A folder lent to a sandbox: it is the sandbox's for the time of a run, and how much was added to it is known."""
+"""Folder that a sandbox may write to during a run, with the disk space added to it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _Owner = tuple[int, int]
 
 
 class HiddenError(OSError):
-    """What a folder holds cannot be known: folders in folders without end, or one that may not be looked into."""
+    """Contents of a folder that cannot be determined: endless nesting, or an unreadable folder."""
 
 
 @dataclass
 class LentFolder:
-    """A folder and what is in it; no path is followed that a program may have bent, only handles of folders."""
+    """Writable folder and its contents; accessed by directory handles only, because a program may replace paths by
+    links.
+    """
 
     path: str
     device: int = field(init=False)

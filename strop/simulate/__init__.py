@@ -1,5 +1,5 @@
-"""A simulated learner: tasks whose probabilities are known, a skill that moves by the exact policy gradient.
+"""Simulated learner: tasks with known success rates, and a skill that moves by the exact policy gradient.
 
-Samplers, pass-rate estimators, budgets and gates are those of a run, fed with real groups; only rollouts are coins.
-What a curriculum can gain at best, and what it gains, shows within seconds and without a language model.
+Samplers, pass-rate estimators, budgets and gates are those of a run, fed with real groups; only rollouts are Bernoulli
+samples. So the gain of a curriculum, and its upper bound, can be measured within seconds and without a language model.
 """

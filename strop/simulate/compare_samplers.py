@@ -1,4 +1,4 @@
-"""Curricula beside each other: how many tokens each needs to come as far as uniform sampling does."""
+"""Comparison of curricula: tokens that each needs to reach the result of uniform sampling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ MOST = 2.0  # times uniform's tokens after which a course that has not come as f
 
 @dataclass(frozen=True)
 class ArmStanding:
-    """What came of one arm: tokens to uniform's end as a share of uniform's, by seed, at most `MOST`."""
+    """Result of one arm: tokens to uniform sampling's final accuracy as a share of uniform's, by seed, at most
+    `MOST`.
+    """
 
     shares: tuple[float, ...]
     finals: tuple[float, ...]  # held-out accuracy where its course ended

@@ -1,9 +1,9 @@
-"""A policy that is a coin for each task, and learns by the policy gradient.
+"""Simulated policy: one Bernoulli variable per task, trained by the policy gradient.
 
 The logit of task i is x_i = f_i . theta with f_i . f_j = transfer ** |kind_i - kind_j| + memory * (i == j). A rollout
-is right with p = sigmoid(x); d p / d x is p (1 - p), and a group in which k of G were right estimates it, without bias,
-by k/G (1 - k/G) G/(G - 1): the gradient of GRPO without its standard deviation. A step moves theta along the sum of
-such gradients, so x_j by the rate times their sum weighed by f_i . f_j. There is nothing to choose but the rate.
+is correct with p = sigmoid(x); d p / d x is p (1 - p), and a group in which k of G are correct estimates it, without
+bias, by k/G (1 - k/G) G/(G - 1): the gradient of GRPO without its standard deviation. A step moves theta along the sum
+of such gradients, so x_j by the rate times their sum weighted by f_i . f_j. The only free parameter is the rate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tasks of a scenario, with what is true of each."""
+"""Tasks of a scenario, with their true success rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HELD_OUT = 33  # tasks of each kind by which it is measured: quantiles of the s
 
 @dataclass(frozen=True)
 class SimulatedEnvironment(Environment):
-    """The tasks that bear one level; they are tried by coin (`course.py`), and there is nothing to play."""
+    """Tasks of one level; their rollouts are Bernoulli samples (`training_loop.py`), so there are no episodes."""
 
     level: int
     members: tuple[Task, ...]

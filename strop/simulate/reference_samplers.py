@@ -1,4 +1,4 @@
-"""Samplers that stand beside any other: probability with a taste, and one that knows what is true."""
+"""Reference samplers for comparisons: random fixed preferences, and an oracle that knows the true success rates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from strop.types import Task
 
 @dataclass
 class Oracle(Sampler):
-    """The tasks with the largest true gradient, p (1 - p), each once in a batch.
+    """Tasks with the largest true gradient, p (1 - p), each once in a batch.
 
-    With `per_token` those that add most to held-out accuracy for each token they cost.
+    With `per_token` those that add most to held-out accuracy per token.
     """
 
     learner: Learner
@@ -41,7 +41,7 @@ class Oracle(Sampler):
 
 @dataclass
 class FixedTaste(Sampler):
-    """Each task by a weight that probability gave it once: what uneven choice does by itself."""
+    """Fixed random weights of tasks: the effect of uneven choice alone."""
 
     learner: Learner
     seed: int = 0

@@ -1,4 +1,4 @@
-"""What a simulated learner is set before: kinds of tasks, how they help each other, and which of them count."""
+"""Scenarios of a simulated learner: kinds of tasks, transfer between them, and which of them count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strop.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Kind:
-    """Tasks of one sort; a probability of success is 1 / (1 + exp(-logit))."""
+    """Tasks of one kind; the success rate is 1 / (1 + exp(-logit))."""
 
     tasks: int = 64
     skill: float = 0.0  # logit of a middling task at first
@@ -28,7 +28,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Kinds in the order of their levels, and a learner who meets them."""
+    """Kinds in the order of their levels, and the learner's parameters."""
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""A learner on its way: tasks are chosen, tried by coin, shown to all that observe, and learned from."""
+"""Training loop of a simulated learner: tasks are sampled, simulated, observed by all parts, and trained on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMPLETION = Message("assistant", "")
 
 @dataclass
 class Control:
-    """The parts of a run that decide what is tried and what is learned from."""
+    """Parts of a run that choose tasks and filter groups."""
 
     sampler: Sampler
     estimator: PassRateEstimator
@@ -34,7 +34,7 @@ class Control:
 
 @dataclass
 class Course:
-    """One run of a learner under some control; the same seed throws the same coins."""
+    """One simulated run under given control parts; the same seed gives the same samples."""
 
     learner: Learner
     control: Control

@@ -1,4 +1,4 @@
-"""Control parts in other environments: those of a recipe, as new, where a study wants them."""
+"""Control parts of a recipe in other environments, with fresh state, for studies."""
 
 from __future__ import annotations
 

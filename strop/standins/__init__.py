@@ -1,1 +1,1 @@
-"""Rules that stand in for language models with the bundled episodes: judges, teachers, task generators."""
+"""Rule-based stand-ins for LLMs in bundled environments: judges, teachers, task generators."""

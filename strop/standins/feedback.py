@@ -1,4 +1,4 @@
-"""What is wrong with a completion to a chain sum: rules that stand for a teacher's feedback, asked by `Procedural`."""
+"""Stand-in for a teacher's feedback on chain sums; called through `Procedural`."""
 
 from __future__ import annotations
 

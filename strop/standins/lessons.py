@@ -1,7 +1,7 @@
-"""Reflection by rules, for the bundled environments: a language model's place in runs that need none.
+"""Stand-in for a reflecting LLM: hints for the bundled model after failed rollouts.
 
-The rules know no task's answer: they look for what the bundled model can be told in a word before a task (`careful:`,
-`half:`). To be asked by `Procedural` as `strop.standins.lessons:lesson`.
+The rules do not know a task's answer: they choose from the hints that the bundled model understands before a task
+(`careful:`, `half:`). Called through `Procedural` as `strop.standins.lessons:lesson`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a search engine would find, by rules: to be asked by `Procedural` as `...search_rules:found`."""
+"""Stand-in for a search engine; called through `Procedural` as `strop.standins.search_engine:found`."""
 
 from __future__ import annotations
 

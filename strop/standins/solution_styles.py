@@ -1,4 +1,4 @@
-"""Other ways to work out a chain sum: rules that stand for teachers who think differently, asked by `Procedural`."""
+"""Stand-ins for teachers with different solution styles on chain sums; called through `Procedural`."""
 
 from __future__ import annotations
 

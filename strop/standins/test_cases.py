@@ -1,7 +1,8 @@
-"""What writes tests for small functions (HardTests, 2505.24098): inputs of three kinds, a validator, and oracles.
+"""Stand-in for an LLM that writes tests for small functions (HardTests, 2505.24098): three kinds of inputs, a
+validator, oracles.
 
-Rules stand for a language model; each reads a question with the task and answers with text. Inputs are a JSON list,
-programs are programs. The third oracle is careless: some of what it does is wrong.
+Each rule reads a question with the task and answers with text. Inputs are a JSON list, programs are programs. The third
+oracle makes deliberate mistakes.
 Papers: hardtests
 """
 

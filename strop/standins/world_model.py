@@ -1,8 +1,7 @@
-"""What would follow, reasoned out by rules for stores of keys: an experience model's place in runs that need none.
+"""Stand-in for an LLM world model of key-value stores: it predicts the next observation from experience.
 
-To be asked by `Procedural` as `strop.standins.world_model:dreamt`. A key has the value that it had before in
-the rollout, else that of the most similar experience, else one that follows from its name; nothing is known of the real
-store.
+Called through `Procedural` as `strop.standins.world_model:dreamt`. A key has the value that it had before in the
+rollout, else that of the most similar experience, else one derived from its name; the real store is unknown to it.
 """
 
 from __future__ import annotations

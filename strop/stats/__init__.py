@@ -1,1 +1,1 @@
-"""Statistics without a run: intervals, tests, sample sizes."""
+"""Statistics: intervals, tests, sample sizes."""

@@ -1,10 +1,9 @@
-"""Which settings matter, and which value of each is best (2507.04103): resampled runs, each value with an equal
-probability.
+"""Bootstrap over runs: importance of settings, and the best value of each (2507.04103).
 
-Runs are drawn with replacement, each with a weight of 1 / (runs with the same value), or the value that was tried most
-would win by chance. What is noted of each resample is the best run of every value, and whose run is the best of all. A
-value that a resample does not hold is missing from it, and not 0. The best of several is biased upwards: metrics of two
-values may be compared, and say nothing about a single run. Reading: equal bests share a win.
+Runs are resampled with replacement with weights 1 / (runs with the same value), because otherwise the value that was
+tried most would win more often. For each resample the best run of every value is recorded, and the value of the best
+run of all. A value that a resample does not contain is missing from it, and not 0. The best of several is biased
+upwards: results of two values may be compared, and say nothing about a single run. Reading: equal bests share a win.
 Papers: web-agent-diagnosis
 """
 
@@ -22,7 +21,7 @@ _INTERVAL = (2.5, 97.5)  # percentiles
 
 @dataclass(frozen=True)
 class ValueStanding:
-    """How one value of a setting fared."""
+    """Results of one value of a setting."""
 
     value: str
     runs: int

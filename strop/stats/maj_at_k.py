@@ -1,4 +1,4 @@
-"""maj@k: how often the answer that most of k rollouts give is right (self-consistency, 2203.11171), without bias."""
+"""Unbiased maj@k: accuracy of the majority answer of k rollouts (self-consistency, 2203.11171)."""
 
 from __future__ import annotations
 

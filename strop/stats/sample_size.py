@@ -1,4 +1,4 @@
-"""How many tasks, with how many rollouts of each, show a difference of so many points between two models."""
+"""Sample sizes: tasks, and rollouts of each, needed to detect a difference of so many points between two models."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SIGMAS = 1.959964 + 0.841621  # a 95% interval that leaves out 0, in 80% of all
 
 @dataclass(frozen=True)
 class TaskSpread:
-    """Where noise comes from: `within` is the variance of one rollout of a task, `between` that of tasks'
-    probabilities.
+    """Variance components: `within` is the variance of one rollout of a task, `between` that of tasks' success
+    rates.
     """
 
     within: float

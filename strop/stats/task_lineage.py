@@ -1,7 +1,7 @@
-"""Tasks that were written during a run: which task they come from, and how they are kept in a checkpoint.
+"""Lineage of tasks generated during a run, and their form in a checkpoint.
 
-A written task keeps its parent's environment, level, tools and further messages, so that whatever plays and judges the
-parent serves it too. Its id says that it was written and which task of an environment it goes back to.
+A generated task keeps its parent's environment, level, tools and further messages, so that the parent's environment and
+rewards serve it too. Its id marks it as generated and names the task of an environment that it derives from.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A run on disk: its folder, ledger, checkpoints and its own source."""
+"""Storage of a run: its folder, ledger, checkpoints and source."""

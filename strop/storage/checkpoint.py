@@ -1,4 +1,4 @@
-"""Checkpoints: Hugging Face folders plus what is needed to go on to the same bits; complete or not there at all."""
+"""Checkpoints: Hugging Face folders plus the state needed to resume to the same bits; written atomically."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Ids on the Hugging Face hub: the snapshot in the local cache, else what can be downloaded into it.
+"""Models and datasets of the Hugging Face hub: the snapshot in the local cache, or a download.
 
-Only files of the asked patterns are downloaded, and nothing of them is ever executed.
+Only files of the requested patterns are downloaded, and none of them is ever executed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # as the hub has them: no part is a wa
 
 
 class NotOnHub(Exception):  # noqa: N818 (it says what was found)
-    """Neither in the cache nor to be had; says why, and what helps."""
+    """Neither cached nor downloadable; the message has the reason and a remedy."""
 
 
 def is_hub_id(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What LLM clients answered in a run, on disk: a run that is resumed asks nobody twice."""
+"""Answers of LLM clients on disk: a resumed run does not ask the same question again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PATIENCE = 60.0  # seconds in which another process may write
 
 
 class AdviceBook:
-    """Answers by question, the first of each; opened when it is first needed."""
+    """Answers by question, the first of each; opened when first needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

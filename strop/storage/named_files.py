@@ -1,4 +1,4 @@
-"""Files and folders that a run names: fields of the type `FilePath`, kept so that they mean the same everywhere."""
+"""Files and folders in a run's settings (fields of the type `FilePath`), stored so that they stay valid elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on disk: where its files are, and that only one process writes them."""
+"""Folder of a run: its files, and a lock for its only writing process."""
 
 from __future__ import annotations
 

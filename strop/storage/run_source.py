@@ -1,7 +1,7 @@
-"""A run as Python source: every mechanism spelled out, so that executing the file makes the same run again.
+"""Python source of a run: every mechanism spelled out, so that executing the file builds the same run.
 
-A part with a memory that stands in two places (a library that training fills and evaluation reads) is one part: it is
-spelled once and named, or the file would make two, of which one never learns.
+A stateful part that is used in two places (a library that training fills and evaluation reads) is written once and
+named, or the file would create two, one of which never learns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Classes: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it 
 
 @dataclass
 class _Names:
-    """What things are called in one file."""
+    """Names in one file."""
 
     classes: Classes = field(default_factory=dict)
     shared: dict[int, str] = field(default_factory=dict)  # parts that stand in several places, by identity

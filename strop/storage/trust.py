@@ -1,8 +1,8 @@
-"""Trust in run folders: recipe.py is code, and runs only where this user wrote it or said that it may.
+"""Trust in run folders: recipe.py is code, and is executed only where this user wrote or approved it.
 
-Beside it stands recipe.mac: codes of its text under a key that this user alone can read, one per line. A folder that
-came from elsewhere, or a recipe edited by hand, has no code that fits. One code too many does no harm, so a new one is
-written before the text that it belongs to: there is no moment at which a killed run is a stranger.
+Next to it stands recipe.mac: message authentication codes of its text under a key that only this user can read, one per
+line. A folder from elsewhere, or a recipe edited by hand, has no valid code. A superfluous code does no harm, so a new
+one is written before the text that it belongs to: a killed run never leaves its own recipe untrusted.
 """
 
 from __future__ import annotations

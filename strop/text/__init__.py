@@ -1,1 +1,1 @@
-"""Text without tokens: similarity, prompts for language models, and what makes text safe to show."""
+"""Text processing: similarity, prompts for LLM clients, sanitizing."""

@@ -1,8 +1,8 @@
-"""Questions to an LLM client as text: fenced parts, then what is asked of them; and answers that have parts too.
+"""Prompts for LLM clients with fenced parts, and parsing of answers with parts.
 
-Each question has a code of its own, made from its content so that no part holds it: nothing in a part can close the
-fence around it. A judgement is read behind the code alone (`own_words`), so that what a judge repeats of the text
-before it is not taken for its verdict.
+Each prompt has a code of its own, derived from its content so that no part contains it: nothing in a part can close the
+fence around it. A judge's answer is read only behind that code (`own_words`), so that text which the judge repeats
+before it is not read as its judgement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SIGNED = "Begin your final answer with `" + _ANSWER + "`; only what follows tha
 
 
 class Bare(Protocol):
-    """The form of a verdict that stands alone."""
+    """Form of a judgement that stands alone."""
 
     def fullmatch(self, text: str, /) -> object: ...
 

@@ -1,4 +1,4 @@
-"""Overlap of two texts: longest common subsequence (ROUGE-L), token F1, n-grams."""
+"""Text overlap: longest common subsequence (ROUGE-L), token F1, n-grams."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _square(counts: Counter[str]) -> int:
 
 @dataclass(eq=False)
 class Similar:
-    """Texts by name. Where a piece stands is listed, so that a question looks at the pieces it holds and at no others.
+    """Texts by name, indexed by pieces, so that a query reads only texts that share a piece with it.
 
-    Sums are of whole numbers: the same in every order, on every machine.
+    Sums are of integers: the same in every order, on every machine.
     """
 
     texts: dict[str, str] = field(default_factory=dict)

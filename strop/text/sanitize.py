@@ -1,9 +1,9 @@
-"""What a policy wrote, made fit to be shown to an LLM client: the one place where it is cleaned.
+"""Sanitizing of policy text before it is shown to an LLM client, in one place.
 
-Marks that could pass for another part of a question, for a turn of the conversation or for a verdict lose their
-brackets; nothing is taken away but characters that nobody sees, so that no mark can come together from pieces. Where
-parts are told apart by how their lines begin, lines of a policy are set in. Whatever else looks like a verdict or an
-order is left as it is: the fence around it (`questions.py`) says that it is data.
+Markers that could pass for another part of the prompt, for a chat turn or for a judgement lose their brackets; only
+invisible characters are removed, so that no marker can be assembled from pieces. Where parts are told apart by how
+their lines begin, lines of a policy are indented. Anything else that looks like a judgement or an instruction stays as
+it is: the fence around it (`llm_prompt.py`) marks it as data.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ NEVER = np.iinfo(np.int64).max  # the step of a position that stayed masked
 
 @dataclass(frozen=True, eq=False)
 class WrittenCanvas:
-    """A completion of N tokens on a canvas of L positions."""
+    """Completion of N tokens on a canvas of L positions."""
 
     tokens: IntArray  # [L]: prompt, completion, and what followed it
     order: IntArray  # [L], the step in which each was unmasked; 0: before the first

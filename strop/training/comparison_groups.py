@@ -1,4 +1,4 @@
-"""Division of a step's groups: siblings that are compared with each other, and optimizer steps."""
+"""Division of a step's groups: rollouts that are compared with each other, and optimizer steps."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How weights are named, proven and delivered."""
+"""Delivery of weights from the trainer to engines, and proof of it by fingerprint."""

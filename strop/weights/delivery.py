@@ -1,4 +1,4 @@
-"""Proof of delivery: whoever loads a version answers with the fingerprint of what it really holds."""
+"""Proof of weight delivery: the fingerprint of what an engine really holds, compared with the published one."""
 
 from __future__ import annotations
 

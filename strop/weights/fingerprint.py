@@ -1,4 +1,4 @@
-"""A name for weights that changes with any single bit, quick enough to compute on every sync."""
+"""Fingerprint of weights: a hash that changes with any single bit, fast enough for every sync."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Weights in memory that other processes map: written once, read in place by any number of them.
+"""Weights in memory that processes share: written once, read in place by any number of them.
 
-On Linux the memory has no name and is gone with the last process that holds it, however that one ended; elsewhere it
-is a temporary file that its owner removes.
+On Linux the memory is an unnamed file (memfd), freed with the last process that holds it; elsewhere it is a temporary
+file that its owner removes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def attach(address: Mapping[str, Any]) -> SharedWeights:
 
 
 class Alternating:
-    """Two buffers in turn: what was written last stays whole while the next is being written."""
+    """Two alternating buffers: the last version stays complete while the next is written."""
 
     def __init__(self) -> None:
         self._buffers: list[SharedWeights | None] = [None, None]

@@ -1,4 +1,4 @@
-"""Whose weights speak in a policy name, where several models learn at once."""
+"""Weights by policy name, where several models are trained at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def together(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class SharedByPolicy(Loan):
-    """The same weights shared to each policy name, with adapters of its own beside them."""
+    """Shared base weights of all policy names, with separate adapters."""
 
     parts: Mapping[str, Shared]
 

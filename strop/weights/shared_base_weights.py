@@ -1,6 +1,7 @@
-"""Weights that nobody changes, read in place by a trainer of adapters and by the engine beside it: there is one copy.
+"""Frozen base weights, read in place by a trainer of adapters and by its engine: one copy in memory.
 
-A version is then the adapters alone; its name is made of both, of the weights as they were shared and of the adapters.
+A version is then the adapters alone; its fingerprint combines that of the base weights, at the time of sharing, and
+that of the adapters.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from strop.weights.fingerprint import fingerprint
 
 
 class Loan(Protocol):
-    """What a channel knows of weights that are shared."""
+    """Shared base weights, as a channel knows them."""
 
     @property
     def adapters(self) -> dict[str, Tensor]: ...
@@ -29,7 +30,7 @@ class Loan(Protocol):
 
 @dataclass(eq=False)
 class Shared(Loan):
-    """A model whose adapters are its owner's; whoever reads its weights has adapters of his own."""
+    """Model with its owner's adapters; readers of its base weights have adapters of their own."""
 
     model: Any
     name: str = field(init=False)  # the fingerprint of its weights when they were shared

@@ -1,7 +1,7 @@
-"""Weights by the names of a checkpoint, read out of a model that holds some of them joined or in shards.
+"""Weights under the names of a checkpoint, read from a model that holds some of them fused or in shards.
 
-What reads the same input is multiplied at once, so engines hold it as one matrix, its parts one below the other in the
-order of the table; with tensor parallelism each rank holds a shard of every part.
+Engines hold projections that read the same input as one matrix, stacked in the order of the table; with tensor
+parallelism each rank holds a shard of every part.
 """
 
 from __future__ import annotations

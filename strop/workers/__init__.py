@@ -1,1 +1,1 @@
-"""One stack of child processes: how they start, talk, are watched and end."""
+"""Child processes: start, messages, supervision, end."""

@@ -1,4 +1,4 @@
-"""The parent's hold on a process: start it, ask it, hear from it, end it with all it started."""
+"""Parent's handle of a child process: start, requests, answers, and the end of all its descendants."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _LONGEST_FOREIGN = 1 << 24  # bytes
 class Child:
     """One process, from its start to its end; it dies with this one, however this one dies.
 
-    Its `module` has a function `serve(frames)`. With an `environment` it runs our code; without, foreign code, so that
-    it gets hardly any environment and memory, may say little at once, and what it prints is lost. Start it from a
-    thread that lives as long as it shall: to Linux, that thread is the parent. `scratch` is a folder that ends with it.
+    Its `module` has a function `serve(frames)`. With an `environment` it runs strop's code; without one it runs foreign
+    code, with minimal environment variables, limited memory and message size, and discarded output. Start it from a
+    thread that lives as long as the child: to Linux, that thread is the parent. `scratch` is a folder that is removed
+    with it.
     """
 
     def __init__(self, module: str, environment: Mapping[str, str] | None = None, scratch: Path | None = None) -> None:

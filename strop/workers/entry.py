@@ -1,7 +1,7 @@
-"""Where every process of ours begins: `python -m strop.workers.entry MODULE [SCRATCH]`, then `MODULE.serve(frames)`.
+"""Entry point of child processes: `python -m strop.workers.entry MODULE [SCRATCH]`, then `MODULE.serve(frames)`.
 
-Before the module is imported, which may take long, the process already dies with its parent, tells its stacks on
-SIGUSR1 and has hidden its pipes: foreign code finds an empty stdin, and whatever it prints goes to stderr.
+Before the module is imported, which may take long, the process already dies with its parent, dumps its stacks on
+SIGUSR1 and has hidden its pipes: foreign code gets an empty stdin, and its output goes to stderr.
 """
 
 from __future__ import annotations

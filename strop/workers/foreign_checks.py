@@ -1,4 +1,4 @@
-"""A check that is not ours never runs in the run's own process, where it could hang it, read it or change it."""
+"""Execution of a user's check functions in a process apart from the run, which they could hang, read or change."""
 
 from __future__ import annotations
 

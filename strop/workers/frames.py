@@ -1,4 +1,4 @@
-"""Messages over a pair of pipes: a JSON head and raw arrays, so that reading one can run nobody's code."""
+"""Messages over a pair of pipes: a JSON head and raw arrays, so that reading one cannot execute code."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _arrays(layout: list[Any], body: bytes) -> dict[str, NDArray[Any]]:
 
 
 class Frames:
-    """Both ends of a conversation over descriptors; nothing here blocks but `wait`, `take` and `answer`."""
+    """Both directions of a connection over file descriptors; only `wait`, `take` and `answer` block."""
 
     def __init__(self, reading: int, writing: int, longest: int = LONGEST) -> None:
         self._reading, self._writing, self._longest = reading, writing, longest

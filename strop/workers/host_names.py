@@ -1,4 +1,4 @@
-"""Host names by which a server of this machine is asked: a web page of another name that leads here is refused."""
+"""Allowed host names of a local server: a request through another name is refused (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 @dataclass(frozen=True)
 class HostNames:
-    """Names that may stand in a request's Host header (DNS rebinding brings another one), and whether addresses may."""
+    """Names allowed in a request's Host header, and whether IP addresses are allowed."""
 
     names: frozenset[str] = _LOOPBACK
     takes_addresses: bool = False  # any address: it is no name that somebody else could make lead here

@@ -1,4 +1,4 @@
-"""HTTP connections of a server of ours: a client shows its key in time or is dropped; few may wait without one."""
+"""HTTP connections of strop's servers: a client authenticates in time or is dropped; few may wait unauthenticated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _half_of_the_files() -> int:
 
 @dataclass
 class Strangers:
-    """Connections that have shown no key and are waited for: each so long, and the oldest goes where they are many."""
+    """Unauthenticated connections, limited in time and number; the oldest is dropped first."""
 
     seconds: float = 5.0
     most: int = field(default_factory=_half_of_the_files)
@@ -47,7 +47,7 @@ class Strangers:
 
 
 class Connection(H11Protocol):
-    """One client: a stranger until the application says `let_in` about one of its requests."""
+    """One client, unauthenticated until the application calls `let_in` for one of its requests."""
 
     def __init__(
         self,

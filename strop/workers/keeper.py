@@ -1,7 +1,7 @@
-"""Keep watch over one process: when it ends, or the keeper is told to stop, everything it ever started ends too.
+"""Supervisor of one process: when it ends, or the supervisor is told to stop, all its descendants end too.
 
-On Linux the keeper adopts whatever the process leaves behind (sessions and double forks included), so that having no
-child is proof that nothing is left. It holds no pipe and runs no foreign code.
+On Linux it adopts orphaned descendants (sessions and double forks included), so that having no child proves that
+nothing is left. It holds no pipe and runs no foreign code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a process may have: one that runs foreign code hardly any environment, and a part of the machine's memory."""
+"""Environment variables and memory limits of processes that run foreign code."""
 
 from __future__ import annotations
 

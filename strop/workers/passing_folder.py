@@ -1,4 +1,4 @@
-"""Folders for a process's own passing things: when it is killed, the next one that needs such a folder removes them."""
+"""Temporary folders of processes: those of a killed process are removed by the next one that needs such a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIX, _OWNER = "strop-passing-", "owner"
 
 
 class PassingFolder:
-    """A new folder; its owner holds a lock in it for as long as it lives, so that others can tell."""
+    """New folder with a lock that its owner holds while it lives, so that others can tell."""
 
     def __init__(self) -> None:
         _sweep(Path(tempfile.gettempdir()))

@@ -1,4 +1,4 @@
-"""Parts of a run on their way to another process: pickled by the parent, read by the child, never the other way."""
+"""Parts of a run sent to another process: pickled by the parent, read by the child, never the other way."""
 
 from __future__ import annotations
 

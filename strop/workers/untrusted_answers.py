@@ -1,6 +1,6 @@
-"""What a process that runs foreign code answers, read as if an enemy had written it: exactly as expected, or no answer.
+"""Strict reading of answers from a process that runs foreign code: exactly the expected types, or an error.
 
-Nothing in an answer is executed, unpickled or believed beyond its type.
+Nothing in an answer is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ _SHOWN = 80
 
 
 class NoAnswer(Exception):  # noqa: N818 (it says what happened)
-    """The process hung, died, raised or answered with something else."""
+    """Process that hung, died, raised or answered with something else."""
 
     is_spent = False  # time, memory or stack ran out: perhaps the completion's doing
 
 
 class TooLate(NoAnswer):
-    """The process is alive and did not answer within its deadline."""
+    """Process that is alive and did not answer within its deadline."""
 
     is_spent = True
 
 
 class Died(NoAnswer):
-    """The process ended before it answered."""
+    """Process that ended before it answered."""
 
 
 def entries(plain: Any, **kinds: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What every question of the certificate is given: the episode and rewards, and tasks with what is right there."""
+"""Input of the certificate's checks: environment, rewards, and tasks with their correct answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST, _SHARE = 2, 0.05  # tasks at which something is paid before it counts: p
 
 @dataclass
 class Examined:
-    """Rewards under examination; `again` makes the same ones in new processes."""
+    """Rewards under examination; `again` creates them anew in new processes."""
 
     asked: AskedRewards
     again: Callable[[], AskedRewards]

@@ -1,4 +1,4 @@
-"""What a certificate says: of each question what was tried, how often, what was found, and what was left out."""
+"""Data of a certificate: for each check, what was tried, how often, the findings, and what was left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CheckFinding:
-    """Something that a reward or an episode should not do; a warning may be meant."""
+    """Undesired behaviour of a reward or an environment; a warning may be intended."""
 
     text: str
     example: str = ""  # a completion that shows it
@@ -21,7 +21,7 @@ class CheckFinding:
 
 @dataclass
 class CheckResult:
-    """One question of the certificate and its answer."""
+    """Result of one check."""
 
     name: str
     tried: int = 0  # completions, or rows that were compared
@@ -59,7 +59,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What came of all questions about one episode and the rewards that judge it."""
+    """Results of all checks of one environment and its rewards."""
 
     subject: str  # what was named
     env: str

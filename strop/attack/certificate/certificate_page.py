@@ -1,4 +1,4 @@
-"""A certificate as one page that needs nothing else: the verdict, what was found, and every question that was asked."""
+"""Certificate as one self-contained page: overall result, findings, and every check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All questions of the certificate, asked of one episode and the rewards that judge it."""
+"""All checks of the certificate, run on one environment and its rewards."""
 
 from __future__ import annotations
 

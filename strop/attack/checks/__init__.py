@@ -1,1 +1,1 @@
-"""Questions of the certificate: each a coroutine that is given the bench and answers what it tried and found."""
+"""Checks of the certificate: each a coroutine that examines rewards and returns its findings."""

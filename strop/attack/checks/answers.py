@@ -1,4 +1,4 @@
-"""Are right answers paid, in usual spellings too, and wrong ones and those that are nearly right not?"""
+"""Check of answers: correct ones are paid, in usual spellings too; wrong and nearly correct ones are not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALIKE = 30  # pairs of answers that a careless scorer could take for one
 
 @dataclass
 class _Counts:
-    """How often each kind of completion was tried and paid, and an example."""
+    """Number of tried and of paid completions of each kind, with an example."""
 
     tried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     paid: dict[str, int] = field(default_factory=lambda: defaultdict(int))

@@ -1,4 +1,4 @@
-"""What do completions earn that never change?"""
+"""Check of constant completions: rewards of completions that never change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a scorer open files, or ask others, that it has no business with?"""
+"""Check of side effects: files that a reward opens, network access, child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do hostile completions earn, which of them break a scorer, and how long does it read?"""
+"""Check of hostile completions: their rewards, crashes of a reward, and its run time."""
 
 from __future__ import annotations
 

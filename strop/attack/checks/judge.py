@@ -1,4 +1,4 @@
-"""Injections into a judge: what 40 kinds earn beside a wrong answer, against the same wrong answer alone."""
+"""Check of prompt injections into a judge: 40 kinds next to a wrong answer, against the same wrong answer alone."""
 
 from __future__ import annotations
 

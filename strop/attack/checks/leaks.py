@@ -1,4 +1,4 @@
-"""Does the prompt hold the answer where anybody finds it, and do held-out rows stand among those trained on?"""
+"""Check of leaks: answers contained in prompts, and held-out tasks among training tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where completions are programs: hostile ones, which pass no tests."""
+"""Check of program tasks: hostile programs that must not pass the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a completion always paid the same: asked twice, in another order, alone, by a new process, a moment later?"""
+"""Check of determinism: the same reward when called twice, in another order, alone, in a new process, a moment
+later.
+"""
 
 from __future__ import annotations
 

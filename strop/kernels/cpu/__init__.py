@@ -1,1 +1,1 @@
-"""Kernels in C for a CPU, compiled when they are first needed by the compiler that is there."""
+"""CPU kernels in C, compiled at first use with the system's compiler."""

@@ -1,6 +1,6 @@
-"""Compiles the C of this folder once per machine and source, with whatever compiler there is; without one, says so.
+"""Compilation of the C kernels in this folder, once per machine and source; without a compiler, plain torch is used.
 
-It stays in a folder of the user's; whenever something is added there, what nobody loaded for a month goes.
+Binaries are cached in a folder of the user. Whenever one is added, those not loaded for a month are removed.
 """
 
 from __future__ import annotations

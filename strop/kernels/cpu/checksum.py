@@ -1,4 +1,4 @@
-"""The function of `checksum.c` over a tensor; see there for what it computes."""
+"""Binding of `checksum.c` to tensors; the C file documents the checksum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of `decode.c` over tensors; see there for what lies where."""
+"""Bindings of `decode.c` (decode-step kernels) to tensors; the C file documents the memory layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.kernels.cpu.build import LANES, library
 
 
 class StepTokens(ctypes.Structure):
-    """Packed tokens of one step, and the layer they are in."""
+    """Packed tokens of one decode step, and the current layer."""
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("tokens", "query_heads", "key_heads", "size", "capacity")),

@@ -1,6 +1,7 @@
-"""Asks Linux to hold a large tensor in pages of 2 MiB.
+"""Huge pages (2 MiB) on Linux for a large tensor, requested with madvise.
 
-Keys are read in short runs all over their memory; looking up where pages of 4 KiB lie takes a fifth of that time.
+Attention reads keys in short runs all over the KV cache; with 4 KiB pages a fifth of that time goes to address
+translation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The functions of `linear.c` over tensors, all of them contiguous float32; see there for what they compute."""
+"""Bindings of `linear.c` (matrix products) to contiguous float32 tensors."""
 
 from __future__ import annotations
 

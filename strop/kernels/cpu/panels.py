@@ -1,4 +1,4 @@
-"""Weights in the order in which products of our own read them, see `products.h`: [columns / PANEL, depth, PANEL]."""
+"""Panel layout of weights for the C matrix products of `products.h`: [columns / PANEL, depth, PANEL]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of `step.c` over tensors and tables; see there for what lies where."""
+"""Bindings of `step.c` (a whole decode step) to tensors and page tables; the C file documents the memory layout."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class StepTable(ctypes.Structure):
 
 
 class Steps:
-    """Compiled functions with their signatures, and the scratch that they compute in."""
+    """Compiled functions with their signatures, and their scratch memory."""
 
     def __init__(self, compiled: ctypes.CDLL) -> None:
         model, work, table = (ctypes.POINTER(each) for each in (StepModel, StepWork, StepTable))

@@ -1,4 +1,4 @@
-"""The functions of `train.c` over tensors, all of them contiguous float32; see there for what they compute."""
+"""Bindings of `train.c` (training kernels) to contiguous float32 tensors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random numbers without a generator: each is a hash of a request's key and a token's position.
+"""Counter-based random numbers: each is a hash of a request's key and a token's position, without generator state.
 
-A counter has no history, so what a request draws does not depend on what else is in the batch, on its order, or on how
-often it was interrupted. The mixing is that of SplitMix64 (Steele, Lea and Flood, 2014).
+So the tokens sampled for a request do not depend on the rest of the batch, on order, or on interruptions. The hash is
+SplitMix64 (Steele, Lea and Flood, 2014).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A token drawn by a race: each runs for an exponential time, the likelier the quicker, and the first one is drawn.
+"""Sampling by an exponential race (Gumbel-max): each token gets an exponential time with its probability as rate, and
+the shortest time is sampled.
 
-Every token of the vocabulary has a random number of its own at (key, position), where `draw` has one for all of them.
-The distribution is the same. Two models that are alike then draw the same token far more often: when one of two tokens
-gains, all others keep their places, while a cumulated probability moves with all that stand before it. So a draft is
-believed more often. `triton.race` must equal this.
+Every token of the vocabulary has its own random number at (key, position), where `draw` has one for all of them. The
+distribution is the same, but two similar models sample the same token far more often: when the probabilities of two
+tokens change, the times of all others stay, while inverse CDF sampling shifts everything after them. So more drafts are
+accepted in speculative decoding. `triton.race` must equal this.
 """
 
 from __future__ import annotations

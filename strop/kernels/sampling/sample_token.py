@@ -1,7 +1,8 @@
-"""One token per row from its own random stream, in plain torch: what the kernel in `triton.draw` must equal.
+"""Sampling of one token per row with temperature, top-k and top-p, in plain torch; the kernel in `triton.draw` must
+equal it.
 
-Truncation is part of the distribution: what is kept is renormalised before the logprob is taken. Tokens are ordered by
-how far their scores lie below the highest one, in float32, here as in the kernel: what is a tie is one in both.
+Logprobs are those of the truncated, renormalized distribution. Tokens are ordered by the distance of their scores from
+the highest one in float32, here as in the kernel, so that ties are the same in both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _BELOW_ONE = 1 - 2.0**-52  # see engines/sampling.py: no token of probability 0 
 
 
 class Draws(NamedTuple):
-    """How rows are drawn."""
+    """Sampling parameters of rows."""
 
     temperature: Tensor  # [T] float32, 0: the likeliest token
     top_k: Tensor  # [T] int64, 0: no limit

@@ -1,1 +1,1 @@
-"""Kernels in Triton, imported only where there is a GPU."""
+"""Triton kernels, imported only where there is a GPU."""

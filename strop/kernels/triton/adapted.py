@@ -1,8 +1,8 @@
-"""`strop.kernels.adapted` in Triton: what an adapter adds, and the whole of few rows.
+"""`strop.kernels.adapted` in Triton: LoRA products, with a fused kernel for few rows.
 
-Of few rows an adapter costs one small kernel more, not three: x A' and x W' are summed by programs of one launch, side
-by side; what follows (B, scale, bias, the three roundings, and the activation behind gate and up) is the second
-kernel's. Both ways round alike, which a library that adds to what is there does not.
+For few rows a LoRA layer costs one small kernel more than a plain one: the first launch computes x A' and x W', the
+second the rest (B, scale, bias, the three roundings, and the activation of gate and up). Both paths round alike, unlike
+a library product that accumulates into an existing result.
 """
 
 from __future__ import annotations

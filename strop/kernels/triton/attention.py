@@ -1,4 +1,4 @@
-"""`strop.kernels.attention` in Triton, forwards: a program is a block of queries of one head."""
+"""`strop.kernels.attention` in Triton, forward: one program per block of queries of one head."""
 
 from __future__ import annotations
 

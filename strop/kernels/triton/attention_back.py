@@ -1,6 +1,6 @@
-"""`strop.kernels.attention` in Triton, backwards: a program is a block of queries of one head, or of keys of one head.
+"""`strop.kernels.attention` in Triton, backward: one program per block of queries or of keys of one head.
 
-Of the forward pass it needs each row's output and the logarithm of its sum.
+It needs each row's output and log-sum-exp of the forward pass.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Kernels that are on their multiprocessors before the one before them has ended, on GPUs that can (compute 9.0).
+"""Programmatic dependent launch: a kernel that is launched while the one before it still runs (compute capability 9.0).
 
-Between two kernels of a graph the memory stands still for a few microseconds: one ends, the next is brought, its first
-loads are under way. One that is chained is brought while the one before it runs, and waits there for its end. It may
-read what no kernel writes (weights) before it waits, and nothing else.
+Between two kernels of a CUDA graph the memory bus is idle for a few microseconds. A chained kernel is launched early
+and waits for the end of the one before it. Before the wait it may only read what no kernel writes (weights).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Top-k and top-p as Triton kernels, without a sort: how far below the highest score of its row a token may lie.
+"""Top-k and top-p truncation in Triton without a sort: the threshold of each row, as a distance from its highest score.
 
-The bits of a distance order as distances do. A few of them are tried at once over whole rows by many programs: how many
-tokens lie within each, and what they weigh. After `_LOOKS` of these the few scores that may still be the last to be
-kept are gathered in order, and one program finds it among them. All programs of a row without limits end at once.
+The bits of a distance order as distances do. Each pass over the rows tests several thresholds and counts the tokens and
+the probability mass within each. After `_LOOKS` passes the few remaining scores are gathered in order, and one program
+finds the threshold among them. Rows without limits end at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The operations of a decode step as Triton kernels: one pass over memory each, and none that waits for the host.
+"""Decode step in Triton: one pass over memory per kernel, and no wait for the host.
 
-Imported only where there is a GPU (or Triton's interpreter). Each equals its plain torch counterpart in `decode`. Norm
-and activation are the trainer's kernels, and attention (`paged_attention`) sums as the trainer's does, whatever else
-is in the batch.
+Imported only where there is a GPU (or Triton's interpreter). Each kernel equals its plain torch counterpart in
+`decode`. Norm and activation are the trainer's kernels, and attention (`paged_attention`) sums in the trainer's order,
+whatever else is in the batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strop.kernels.triton.norm_eight_bits import encode_norm
 
 
 class Kernels:
-    """`decode.DecodeOperations` on a GPU; tokens are drawn by one probability each, or by a race."""
+    """`decode.DecodeOperations` on a GPU; tokens are sampled by inverse CDF, or by an exponential race."""
 
     def __init__(self, races: bool = False) -> None:
         keep_sums_whole()

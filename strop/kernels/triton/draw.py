@@ -1,6 +1,6 @@
-"""The draw of a decode step as Triton kernels: what `kernels.draw` does, in a captured step.
+"""Token sampling in Triton, for use in a captured step; equals `kernels.sampling.sample_token`.
 
-Rows are weighed in blocks by many programs, and one for each row finds the block and the token in it.
+Many programs sum blocks of a row, and one program per row finds the block and the token in it.
 """
 
 from __future__ import annotations

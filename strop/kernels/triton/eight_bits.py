@@ -1,11 +1,11 @@
-"""`strop.kernels.eight_bits` in Triton, for GPUs of the Hopper generation.
+"""`strop.kernels.eight_bits` in Triton: FP8 matrix products for Hopper GPUs.
 
-What a block of 128 adds is found by the tensor cores and summed in float32, times both scales, blocks ascending. Tiles
-have at least 64 rows, so that one kind of instruction finds them all: what a row comes to depends neither on the other
-rows nor on the size of a tile.
+Tensor cores compute each block of 128; blocks are summed in float32, times both scales, in ascending order. Tiles have
+at least 64 rows, so that all use the same instruction: a row's result depends neither on the other rows nor on the tile
+size.
 
-Of few rows most of such a tile is empty. There the weights are what the instruction has 64 rows of, where a GPU is seen
-to find the same bits so: that takes two thirds of the instructions and a quarter of the barriers.
+For few rows most of such a tile is empty. There the product is transposed, so that weights fill the 64 rows of the
+instruction, on GPUs where a test finds the same bits: two thirds of the instructions and a quarter of the barriers.
 """
 
 from __future__ import annotations

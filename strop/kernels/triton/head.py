@@ -1,7 +1,7 @@
-"""The output layer together with what is wanted of its logits, in Triton: no logit ever leaves the multiprocessor.
+"""Output layer fused with logprobs and entropy in Triton: logits are never written to memory.
 
-Forward, each tile of the product gives a maximum and two sums per row, put together afterwards. Backward, each tile is
-made again and leaves as its own gradient.
+Forward, each tile of the product gives a maximum and two sums per row, combined afterwards. Backward, each tile is
+recomputed and written as its gradient.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`strop.kernels.head_norms` in Triton: a program looks at all heads of one token after another."""
+"""`strop.kernels.head_norms` in Triton: a program processes all heads of one token after another."""
 
 from __future__ import annotations
 

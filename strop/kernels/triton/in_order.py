@@ -1,9 +1,9 @@
-"""A product that adds in one order, however many rows there are; with few it takes as long as reading the matrix takes.
+"""Batch-invariant matrix product: one order of summation for any number of rows, at memory speed for few rows.
 
 A program reads some rows of the matrix from end to end and adds in one accumulator, as a library's product of many rows
-does: what comes out is the same to the last bit, whatever else is in the batch. (With fewer rows a library may cut sums
-into parts, and one of a hundred numbers is then rounded otherwise, and a few layers on all are; told not to cut, it is
-up to ten times as slow for some shapes.)
+does: the result has the same bits, whatever else is in the batch. (With fewer rows a library may split sums, which
+rounds one of a hundred numbers differently and, a few layers on, all of them; told not to split, it is up to ten times
+as slow for some shapes.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`strop.kernels.norm` in Triton."""
+"""`strop.kernels.norm` in Triton: fused residual addition and RMSNorm."""
 
 from __future__ import annotations
 

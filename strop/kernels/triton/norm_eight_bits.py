@@ -1,8 +1,7 @@
-"""A norm and what eight bits hold of it in one kernel: the bits of `norm` and then `eight_bits.encode`.
+"""Fused norm and FP8 encoding in one kernel, with the bits of `norm` followed by `eight_bits.encode`.
 
-The normalised state is stored as well, though nobody reads it: what a kernel loads and stores decides how many numbers
-of a row a thread has, and that is the order of the norm's sums. Codes are stored as blocks, another shape, and have no
-say in it.
+The normalized state is stored as well, though nothing reads it: loads and stores decide how many numbers of a row a
+thread has, and so the order of the norm's sums. Codes are stored as blocks, another shape, and do not affect it.
 """
 
 from __future__ import annotations

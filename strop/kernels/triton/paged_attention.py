@@ -1,8 +1,8 @@
-"""Attention over paged keys in Triton, summed as the trainer's is (`summing`).
+"""Attention over a paged KV cache in Triton, with the trainer's order of summation (`summing`).
 
-A step of a few long sequences would leave most of a GPU idle if one program read all keys of a sequence's head: then
-several take every so manieth chunk each, and `_merge` puts together what they found. How many comes from sizes that a
-captured step never changes; the bits are those of one program that reads all.
+With one program per head, a step of a few long sequences would leave most of a GPU idle. So several programs share the
+chunks of a head's keys, and `_merge` combines their results. Their number comes from sizes that a captured step never
+changes; the bits are those of one program that reads all keys.
 """
 
 from __future__ import annotations

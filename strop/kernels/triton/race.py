@@ -1,7 +1,6 @@
-"""`strop.kernels.sampling.exponential_race` as Triton kernels: blocks of a row find their first token, and one program
-for each row its own.
+"""`strop.kernels.sampling.exponential_race` as Triton kernels: the first token of each block, then of each row.
 
-Without limits, one pass over the scores weighs blocks and lets them run; with limits, what is kept is found before.
+Without limits, one pass over the scores computes probabilities and times; with limits, truncation comes first.
 """
 
 from __future__ import annotations

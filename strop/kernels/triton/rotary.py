@@ -1,4 +1,4 @@
-"""Turning queries and keys by their positions and back, in Triton."""
+"""Rotary embedding of queries and keys, and its inverse, in Triton."""
 
 from __future__ import annotations
 

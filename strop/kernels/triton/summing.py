@@ -1,10 +1,9 @@
-"""The order in which attention sums: one rule for trainer and engine, whatever else is computed beside it.
+"""Order of summation of attention: one rule for trainer and engine, whatever else is in the batch.
 
-In bfloat16 a sum in another order is rounded otherwise now and then, and a few layers on everything is. Keys are
-counted from the first of their sequence and taken in `STEP` at a time; `CHUNK` keys are summed from nothing, block by
-block, and what chunks give is merged in float32, one after another. So chunks may be computed side by side (as in
-Flash-Decoding, Dao et al. 2023) or by one program in turn, and the bits are the same. A chunk of which a query sees
-nothing changes nothing.
+In bfloat16 a sum in another order may round differently, and a few layers on everything does. Keys are counted from the
+first of their sequence and read in steps of `STEP`; chunks of `CHUNK` keys are summed from zero, and their results are
+merged in float32, one after another. So chunks may be computed in parallel (as in Flash-Decoding, Dao et al. 2023) or
+in turn with the same bits. A chunk without a visible key changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`strop.kernels.swiglu` in Triton."""
+"""`strop.kernels.swiglu` in Triton: fused SwiGLU."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checks before a run has a folder: what cannot work is refused, what is doubtful is said."""
+"""Preflight checks of a run: what cannot work is refused, what is biased or useless is a warning."""

@@ -1,4 +1,4 @@
-"""Whether engine and trainer both go from left to right, or both fill masks, and the model with them."""
+"""Check that model, engine and trainer are all autoregressive, or all masked diffusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engine and trainer will take of one GPU, from the model's shape alone: before anything is loaded."""
+"""Estimate of the GPU memory of engine and trainer, from the model's shape, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class Way:
-    """One way to train: what it takes of a GPU, by purpose, and what has to be set for it."""
+    """One way to train: its GPU memory by purpose, and the settings it needs."""
 
     setting: str
     words: str
@@ -67,7 +67,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Sharing:
-    """A trainer and the engine beside it, on one GPU on which nothing else is."""
+    """Memory of trainer and engine that share one otherwise empty GPU."""
 
     trainer: TorchTrainer
     engine: PagedEngine | TorchEngine

@@ -1,4 +1,4 @@
-"""Whether what is sampled and what is trained are multiplied alike."""
+"""Check that engine and trainer use the same number format in matrix products."""
 
 from __future__ import annotations
 

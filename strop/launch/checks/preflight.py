@@ -1,4 +1,4 @@
-"""Refuses a run that cannot work, before anything starts, with the numbers."""
+"""Preflight: refusal of a run that cannot work, before anything starts, with the numbers."""
 
 from __future__ import annotations
 

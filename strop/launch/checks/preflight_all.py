@@ -1,4 +1,4 @@
-"""Everything that can be refused before a run has a folder: its settings, its model folder, its prompts."""
+"""All checks that need no run folder: settings, model folder, prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts that leave no room for a completion, found before a run starts where its tasks can be counted."""
+"""Check of prompt lengths: prompts that leave no room for a completion, where tasks can be counted before the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = 64  # tokens that a template puts around one message, at most: then sho
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a table serves no more."""
+    """Tasks that a table leaves out because of their length."""
 
     path: str
     ids: frozenset[str]

@@ -1,4 +1,4 @@
-"""Whether environments have enough different tasks for a step, and for all groups that are under way at once."""
+"""Check that environments have enough different tasks for a step and for all groups in flight."""
 
 from __future__ import annotations
 

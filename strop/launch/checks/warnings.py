@@ -1,6 +1,4 @@
-"""Warnings about a run that works: what is biased, does nothing, or says less than it seems; said once, never
-refused.
-"""
+"""Warnings about a run that works: biased settings, settings without effect, weak evidence; each is given once."""
 
 from __future__ import annotations
 

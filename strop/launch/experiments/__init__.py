@@ -1,1 +1,1 @@
-"""Many runs side by side, and runs made again from their ledger."""
+"""Many runs side by side, and retraining of runs from their ledgers."""

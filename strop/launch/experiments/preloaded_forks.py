@@ -1,7 +1,6 @@
-"""The process that runs side by side are forked from: it imports what they need, and does nothing else.
+"""Fork server with preloaded imports, from which runs side by side are forked.
 
-It touches no GPU and starts no thread, so a fork of it is safe; imports that take seconds are paid once, and beside
-those of whoever asks for it early.
+It uses no GPU and starts no thread, so that a fork is safe. Imports that take seconds are paid once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Train again from the ledger alone: no engine, no environment, no reward; on a CPU it ends with the same bits.
+"""Retraining of a run from its ledger, without engine, environment or reward; on a CPU the weights have the same bits.
 
-What an asynchronous run trained on depended on who was quick that day. Its ledger holds every batch in its order, with
-the tokens, logprobs, versions and rewards the trainer saw: that day can be had again.
+The batches of an asynchronous run depend on timing. Its ledger holds every batch in order, with the tokens, logprobs,
+versions and rewards that the trainer used, so the training can be repeated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from strop.weights.fingerprint import fingerprint
 
 @dataclass(frozen=True)
 class Replayed:
-    """One version made again: its fingerprint now, and what the run recorded and saved (empty where it did not)."""
+    """One retrained version: its fingerprint, and the recorded and saved ones (empty where there are none)."""
 
     step: int
     fingerprint: str

@@ -1,7 +1,7 @@
-"""Many runs, several of them side by side, each in a process of its own that has everything imported when it begins.
+"""Parallel execution of many runs, each in a process forked with its imports loaded.
 
-A finished run is not run again; an unfinished one goes on from its newest whole checkpoint, to the same bits; one that
-fails is named and stops no other.
+A finished run is skipped; an unfinished one resumes from its newest complete checkpoint, to the same bits; a failed one
+is reported and does not stop the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OF_GPU = 0.92  # of its memory is shared out; every process takes half a gigaby
 
 @dataclass(frozen=True)
 class Job:
-    """One of many runs: the name of its folder, and what makes it in the process where it runs."""
+    """One of many runs: the name of its folder, and the function that builds it in its process."""
 
     name: str
     make: Callable[[], Run]  # it is sent there: a function of a module, or a partial of one
@@ -58,7 +58,7 @@ def is_finished(folder: Path) -> bool:
 
 @dataclass
 class SideBySide:
-    """Runs all jobs, `processes` at a time, and calls `tell` now and then."""
+    """Executes all jobs, `processes` at a time, and calls `tell` regularly."""
 
     root: Path
     processes: int

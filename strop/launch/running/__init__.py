@@ -1,1 +1,1 @@
-"""From a `Run` to a trained model: checks, advice, launch, stop, and training again from the ledger."""
+"""Execution of one run: opening, probes, provenance, checkpoints, stop."""

@@ -1,7 +1,7 @@
-"""What a run that goes on stands on: journals and ledger tell of every step up to its newest checkpoint, or it is said.
+"""Consistency check of a resumed run: metrics files and ledger must cover every step up to the newest checkpoint.
 
-A run that was killed leaves more than that, of steps after the checkpoint and perhaps half a line, which is made again.
-It never leaves less: then something was deleted, cut or put together, and going on would leave a hole.
+A killed run leaves more than that (later steps, perhaps half a line), which is discarded and computed again. It never
+leaves less: then a file was deleted, truncated or mixed with another run's, and resuming would leave a gap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The heap is put to rest while a run trains: what lives as long as it is no garbage."""
+"""Garbage collection settings during training: objects that live as long as the run are frozen (`gc.freeze`)."""
 
 from __future__ import annotations
 

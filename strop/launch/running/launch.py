@@ -1,4 +1,4 @@
-"""From a `Run` to a trained model: open the parts, start or resume, train, leave everything on disk."""
+"""Execution of a `Run`: opens its parts, starts or resumes, trains, and writes the results to disk."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from strop.types import Metrics
 
 @runtime_checkable
 class Begins(Protocol):
-    """A watcher that has a line for each phase, once its parts are opened."""
+    """Watcher that prints a line for each phase, once its parts are open."""
 
     def begins(self, title: str, steps: int, max_tokens: int = 0) -> None: ...
 

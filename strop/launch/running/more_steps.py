@@ -1,6 +1,6 @@
-"""A run gets more steps: its recipe.py says so, origin.json notes it, and it goes on from its newest checkpoint.
+"""Extension of a run by more steps: rewrites its recipe.py, records this in origin.json, and resumes.
 
-Without parts that plan by the number of steps, it then ends with the bits of a run that had them from the beginning.
+Without parts that schedule by the number of steps, the result has the bits of a run with that number from the start.
 """
 
 from __future__ import annotations

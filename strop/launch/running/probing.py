@@ -1,6 +1,6 @@
-"""Constant completions are tried on a run's rewards before it begins, and a run whose rewards pay them is refused.
+"""Probe of a run's rewards with constant completions before training; rewards that pay them are refused.
 
-Nothing of the run is touched: rewards and episodes with a memory are copied, and random streams put back.
+The probe leaves the run unchanged: rewards and stateful episodes are copied, and random streams restored.
 """
 
 from __future__ import annotations

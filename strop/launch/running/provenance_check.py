@@ -1,4 +1,4 @@
-"""origin.json: what a run was made from (data, code, model, machine), so that going on with another is noticed."""
+"""Provenance of a run (origin.json: data, code, model, machine), compared on resume."""
 
 from __future__ import annotations
 

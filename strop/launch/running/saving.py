@@ -1,4 +1,4 @@
-"""When a checkpoint is written, and which ones stay: the newest, and the best by held-out accuracy."""
+"""Schedule of checkpoints, and their retention: the newest, and the best by held-out accuracy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from strop.storage.run_folder import RunFolder
 
 @dataclass
 class Saving:
-    """Called between two steps, when nothing else can happen; `best` may have asked for the same one just before."""
+    """Called between two steps, when nothing else can happen; `best` may have requested the same checkpoint just
+    before.
+    """
 
     run: Run
     folder: RunFolder

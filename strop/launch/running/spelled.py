@@ -1,4 +1,4 @@
-"""Prompts that spell control tokens, or marks that the chat template looks for, found before a run starts."""
+"""Search for prompts that spell control tokens or markers of the chat template, before a run starts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Ctrl-C, SIGTERM or a closed terminal: the first ends the run after the current step, saved; the second at once.
+"""Stop signals (Ctrl-C, SIGTERM, closed terminal): the first one ends the run after the current step, saved; the second
+at once.
 
-A thread hears the signals: the event loop does not turn while the trainer computes in it or something hangs there.
+A thread waits for the signals, because the event loop is blocked while the trainer computes in it or something hangs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Adapters beside linear layers of a model (LoRA, Hu et al., 2106.09685), and how those of one product lie together.
+"""LoRA adapters of a model's linear layers (Hu et al., 2106.09685), and their layout where layers are fused.
 
-Their parameters have the names that peft gives them, so that either reads what the other wrote.
+Parameters have the names of PEFT, so that each can read the other's files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARK = ".lora_"  # in names of parameters
 
 
 class Adapted(torch.nn.Module):
-    """A linear layer that is frozen, and beside it B A in float32, which begins as nothing."""
+    """Frozen linear layer with a LoRA adapter in float32, whose B starts at zero."""
 
     def __init__(self, base_layer: Any, rank: int, scale: float) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Adapted(torch.nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Unadapted:
-    """A model without its adapters, over the same weights: what training began with."""
+    """Base model without its adapters, over the same weights: the reference policy of LoRA training."""
 
     model: Any
 

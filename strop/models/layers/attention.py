@@ -1,8 +1,8 @@
-"""Attention over packed sequences, behind transformers' own attention interface: its architectures run unchanged.
+"""Attention over packed sequences, behind the attention interface of transformers: its architectures run unchanged.
 
-A model loaded with `attn_implementation="strop"` hands its queries, keys and values to the `Plan` that its caller
-passed along; the plan knows which tokens belong together. Here is the plan of a forward pass over whole sequences; an
-engine has its own, which also remembers.
+A model loaded with `attn_implementation="strop"` passes its queries, keys and values to the `AttentionPlan` of its
+caller, which knows the sequence of each token. Here is the plan of a forward pass over whole sequences; an engine's
+plan also has a KV cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_WASTE = 1.25  # padded over real tokens within one block
 
 
 class AttentionPlan(Protocol):
-    """Says which keys each query sees."""
+    """Attention of a forward pass, with the keys that each query sees."""
 
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
@@ -95,11 +95,11 @@ def masked_attention(
 
 
 class Packed:
-    """Each segment of a packed row sees itself alone: each token what stands before it, or where `is_mutual` all of it.
+    """Attention within each segment of a packed row: causal, or bidirectional where `is_mutual`.
 
-    Segments of similar length are padded to blocks; because padding stands on the right and attention is causal (or
-    masked), no real token ever sees it, and the rest of the network never computes it. `places` says which of the
-    tokens given to the network each token of the segments is, where they share some: every one is some segment's.
+    Segments of similar length are padded to blocks. Padding is on the right and attention is causal (or masked), so no
+    real token sees it, and the rest of the network never computes it. `places` maps tokens of segments to tokens given
+    to the network, where segments share some; each of these belongs to a segment.
     """
 
     def __init__(

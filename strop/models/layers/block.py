@@ -1,8 +1,8 @@
-"""What a decoder is made of: one description for all families with a fast path, read from the modules of transformers.
+"""Decoder blocks: one description for all model families with a fast path, read from the modules of transformers.
 
-A block adds to a stream what attention and feed-forward make of it. Families differ in where norms stand (before a
-part, behind it, or both), in what is fused, and in how attention scores and sees; nothing else of a family is known
-anywhere. Engines and trainers compute from this, and prove themselves against the model's own forward pass.
+A block adds the outputs of attention and feed-forward to the residual stream. Families differ in the place of norms
+(before a part, after it, or both), in fused projections, and in attention scores and masks. Engines and trainers
+compute from this description, and compare the result with the model's own forward pass.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AFTER_LOGITS = ("logit_scale", "logits_scaling")  # what some families multiply
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    """Root-mean-square normalisation over the last dimension; the weight counts from `offset` on."""
+    """RMSNorm over the last dimension; the weight is added to `offset`."""
 
     weight: Tensor
     epsilon: float
@@ -48,7 +48,9 @@ class Norm:
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Linear layers that read the same input stand together; norms are of each head, or of all heads together."""
+    """Attention layer; linear layers that read the same input are fused, norms are per head or over all heads
+    together.
+    """
 
     query_key_value: Sequence[Any]  # one module, or three
     output: Any
@@ -62,7 +64,7 @@ class Attention:
 
 @dataclass(frozen=True, eq=False)
 class FeedForward:
-    """A gated one: down(activation(gate) * up)."""
+    """Gated feed-forward layer: down(activation(gate) * up)."""
 
     gate_up: Sequence[Any]  # one module, or two
     down: Any
@@ -71,7 +73,7 @@ class FeedForward:
 
 @dataclass(frozen=True, eq=False)
 class RoutedExperts:
-    """Many of those, of which each token goes through the `count` that the router finds likeliest."""
+    """Mixture of experts: each token goes through the `count` experts that the router scores highest."""
 
     router: Tensor  # [E, hidden]
     gate_up: Tensor  # [E, 2F, hidden]
@@ -91,7 +93,7 @@ class RoutedExperts:
 
 @dataclass(frozen=True, eq=False)
 class DecoderBlock:
-    """A part without a norm before it reads the stream as it is; one without a norm behind it is added as it is."""
+    """Decoder block; norms before and after each part are optional."""
 
     before_attention: Norm | None
     attention: Attention
@@ -113,7 +115,7 @@ class DecoderBlock:
 
 @dataclass(frozen=True, eq=False)
 class WholeDecoder:
-    """A whole decoder."""
+    """Decoder: embedding, blocks, final norm and output layer."""
 
     blocks: Sequence[DecoderBlock]
     embedding: Tensor  # [V, hidden]

@@ -1,7 +1,7 @@
-"""A model whose linear layers multiply 8-bit numbers: those of its layers, not embedding, head and norms.
+"""FP8 linear layers of a model; embedding, output layer and norms keep their dtype.
 
-Where weights learn they stay what they are, and are rounded once for every change of theirs; an engine has only what
-eight bits hold of them, and that is what it is sent.
+Trained weights keep their dtype and are quantized once after every change; an engine holds only the FP8 numbers, and
+weight updates send only those.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAYER, _WEIGHT, _CODES, _SCALES = "layers.", ".weight", ".codes", ".scales"  # 
 
 
 class EightBitLinear(nn.Linear):
-    """Weights stay what they are and learn; what is multiplied is rounded once for every change of theirs."""
+    """Trainable linear layer whose weights are quantized to FP8 once after every change."""
 
     _held: tuple[int, Eights] | None = None
 
@@ -59,7 +59,7 @@ class EightBitLinear(nn.Linear):
 
 
 class HeldLinear(nn.Module):
-    """A linear layer of which there are only codes and scales: nothing learns here."""
+    """Frozen linear layer with FP8 codes and scales only."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()

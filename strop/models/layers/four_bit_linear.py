@@ -1,4 +1,4 @@
-"""Linear layers whose weights are held in four bits and unpacked whenever they are read: what adapters learn beside."""
+"""NF4 linear layers, unpacked whenever they are read: the frozen base weights of QLoRA."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.kernels.nf4 import BLOCK, pack, unpack
 
 
 class FourBitLinear(torch.nn.Linear):
-    """A linear layer to whoever looks for one; its codes and scales are parameters, so that readers share them."""
+    """NF4 linear layer, found like any `nn.Linear`; codes and scales are parameters, so that readers can share them."""
 
     def __init__(self, linear: torch.nn.Linear, device: str) -> None:
         torch.nn.Module.__init__(self)

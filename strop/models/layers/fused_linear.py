@@ -1,4 +1,4 @@
-"""Linear layers that read the same input as one matrix, of which their modules keep views: nothing is stored twice."""
+"""Fused linear layers: those that read the same input are one matrix, of which their modules hold views."""
 
 from __future__ import annotations
 

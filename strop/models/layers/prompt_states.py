@@ -1,4 +1,4 @@
-"""Hidden states at the last token of prompts: packed passes, and a linear head that reads them."""
+"""Hidden states at the last token of prompts, in packed passes, and a linear head on them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _BETAS, _CLIP_NORM = (0.9, 0.999), 1.0
 
 @dataclass(eq=False)
 class PromptHead:
-    """One number of each prompt, 0 before anything was learned."""
+    """Linear head with one output per prompt, 0 at the start."""
 
     model: Headed
     optimizer: Optimizer

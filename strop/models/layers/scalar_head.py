@@ -1,4 +1,4 @@
-"""A model with a linear head instead of an output layer: what is expected in each state, in K numbers."""
+"""Model with a linear head in place of the output layer, for value models: K numbers per state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.models.model import load_model
 
 @dataclass(eq=False)
 class Headed:
-    """`body` tokens -> states, `head` states -> K numbers, zero at first."""
+    """`body` maps tokens to states, `head` states to K numbers, zero at first."""
 
     body: Any
     head: torch.nn.Linear

@@ -1,1 +1,1 @@
-"""Model folders: what they must hold, how weights are read, merged and exported."""
+"""Model folders: required files, reading of weights, merging and export."""

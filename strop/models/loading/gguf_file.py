@@ -1,7 +1,7 @@
-"""A model folder as one GGUF file, for llama.cpp and what is built on it: Llama, Qwen2 and Qwen3, in float32.
+"""Export of a model folder to one GGUF file for llama.cpp: Llama, Qwen2 and Qwen3, in float32.
 
-What cannot be written exactly is refused: llama.cpp splits text by a rule that it knows by name, and another rule would
-give other tokens without a word.
+What cannot be written exactly is refused: llama.cpp selects the pre-tokenizer by name, and another one would silently
+give other tokens.
 """
 
 from __future__ import annotations

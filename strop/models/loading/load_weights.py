@@ -1,4 +1,4 @@
-"""The one place where models are read from folders: every tensor is there in its shape, or the folder is refused."""
+"""Loading of models from folders, in one place: every tensor must exist in its shape, or the folder is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two models as one: every weight between those of a first and a second model (The Synergy Dilemma, 2507.07562).
+"""Interpolation of two models' weights (The Synergy Dilemma, 2507.07562).
 
 Papers: synergy-dilemma
 """

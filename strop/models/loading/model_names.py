@@ -1,4 +1,4 @@
-"""Models by name: those that come with the package, and folders."""
+"""Model names: bundled models, and folders."""
 
 from __future__ import annotations
 

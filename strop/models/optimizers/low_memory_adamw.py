@@ -1,10 +1,10 @@
-"""AdamW over weights, gradients and moments in fewer bytes than float32 takes, for models that would not fit otherwise.
+"""Low-memory AdamW: weights, gradients and moments in fewer bytes than float32.
 
-Every sum is made in float32, a piece of a matrix at a time, and rounded as `narrow.py` says; probability comes of the
-seed,
-the step and the parameter's name, so that a run can be repeated and resumed to the same bits. Vectors (norms, biases)
-are few and stay in float32. Of the second moment the root is held, whose exponents reach twice as far. Gradients of
-micro-batches are added by chance too: to the nearest, one of hundreds would be lost beside the sum of the others.
+Sums are computed in float32, a piece of a matrix at a time, and rounded stochastically (`low_precision.py`). Random
+numbers depend on the seed, the step and the parameter's name, so that a run can be repeated and resumed to the same
+bits. Vectors (norms, biases) are few and stay in float32. The second moment is stored as its root, which doubles the
+range of exponents. Gradients of micro-batches are added with stochastic rounding too: with rounding to nearest, one of
+hundreds would be lost against the sum of the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EPSILON = 1e-8  # as torch.optim.AdamW has it
 
 @dataclass(frozen=True)
 class Holding:
-    """Bytes of memory for each number of a matrix that learns."""
+    """Bytes of memory for each trained number of a matrix."""
 
     weights: int
     rest: int  # bits that were cut off
@@ -105,7 +105,9 @@ class _Moved:
 
 
 class FrugalOptimizer(Optimizer):
-    """`rests` are what `narrowed` cut off; `held_bytes` are those of both moments of a number."""
+    """AdamW with low-precision states; `rests` are the bits that `narrowed` cut off, `held_bytes` those of both moments
+    of a number.
+    """
 
     def __init__(
         self,

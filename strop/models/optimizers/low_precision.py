@@ -1,8 +1,8 @@
-"""Numbers in fewer bits than float32, read as such and written back piece by piece.
+"""Number formats smaller than float32 with stochastic rounding, read and written piece by piece.
 
-What is cut off is rounded by chance, upward as often as it is large (Gupta et al., 1502.02551): then small changes add
-up right on average, where rounding to the nearest would lose every one of them. Cutting bits of a float32 after random
-ones were added below is exactly that, for within one power of two its bits are linear in its value.
+Rounding up with a probability equal to the remainder (Gupta et al., 1502.02551) makes small changes add up right on
+average; rounding to nearest would lose every one of them. Adding random bits below a float32's last kept bit and
+truncating is exactly that, because within one power of two its bits are linear in its value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ONE = 127  # the exponent of 1.0
 
 
 class Numbers(Protocol):
-    """A tensor's numbers, flat: [N]."""
+    """Numbers of a tensor, flat: [N]."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -53,7 +53,7 @@ class Whole(Numbers):
 
 @dataclass(frozen=True, eq=False)
 class Halved(Numbers):
-    """Bfloat16, rounded by chance."""
+    """Bfloat16 with stochastic rounding."""
 
     held: Tensor
 
@@ -70,7 +70,7 @@ class Halved(Numbers):
 
 @dataclass(frozen=True, eq=False)
 class Split(Numbers):
-    """Bfloat16, which is computed with, and beside it the 16 bits that make it float32 again: nothing is lost."""
+    """Bfloat16 for computation, and apart from it the 16 bits that make it float32 again: nothing is lost."""
 
     held: Tensor
     rest: Tensor  # [N], int16
@@ -88,9 +88,9 @@ class Split(Numbers):
 
 @dataclass(frozen=True, eq=False)
 class EightBits(Numbers):
-    """Four bits of exponent below that of the largest of a block and four of mantissa, or three and a sign.
+    """Eight bits: four of exponent relative to the block's largest, and four of mantissa, or three and a sign.
 
-    Without a sign nothing becomes zero beside a larger number: it would stand below a fraction.
+    Without a sign no number becomes zero next to a larger one: it would be the denominator of a fraction.
     """
 
     codes: Tensor  # [N], uint8

@@ -1,9 +1,9 @@
-"""Control tokens, which only a chat template may write: text from anywhere else never becomes one.
+"""Control tokens that only a chat template can write: text from elsewhere never becomes one (no token injection).
 
-Content is covered before a template sees it (`twins.py`). What still spells a control token in the rendered text is
-then the template's own. It is exchanged for an alias, content is uncovered, and a copy of the tokenizer that knows
-control tokens by their aliases alone encodes the whole text at once. Neighbours merge as they always did: where content
-spells no control token, a text has the tokens that the tokenizer itself gives it.
+Characters of content that could spell one are replaced before a template sees them (`private_use_characters.py`). Any
+control token in the rendered text is then the template's own: it is replaced by an alias, content is restored, and a
+copy of the tokenizer that knows control tokens only by alias encodes the whole text at once. Where content spells no
+control token, a text has the tokens that the tokenizer itself gives it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ UNHEARD = "\U000effff"  # a character that no vocabulary has
 class ControlTokens:
     """Encoder of a tokenizer, for rendered chat templates and for content.
 
-    Control are all added tokens that are special, stand in angle brackets or are written by the chat template. Other
-    added tokens are text, and content may hold them: blanks, letters, words and elements of HTML.
+    Control tokens are all added tokens that are special, in angle brackets or written by the chat template. Other added
+    tokens are text that content may hold: blanks, letters, words and elements of HTML.
     """
 
     ids: Mapping[str, int]

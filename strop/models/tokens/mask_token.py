@@ -1,4 +1,4 @@
-"""Models that fill masks instead of going on from left to right: which token of their vocabulary is the mask."""
+"""Mask token of masked diffusion models, found in their vocabulary."""
 
 from __future__ import annotations
 

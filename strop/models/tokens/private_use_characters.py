@@ -1,4 +1,6 @@
-"""Private-use twins of the characters at which control tokens begin and end: with them content spells none."""
+"""Private-use twins of the first and last characters of control tokens: content that uses them spells no control
+token.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _IS_TWIN = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + 0xFD)}]")
 class Twins:
     """Translation of content for a template, and back.
 
-    Content cannot bring twins or aliases of its own: they become U+FFFD.
+    Content cannot contain twins or aliases of its own: they become U+FFFD.
     """
 
     risky: re.Pattern[str]

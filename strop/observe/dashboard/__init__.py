@@ -1,1 +1,1 @@
-"""`strop watch`: a live page over run folders; it reads what runs leave on disk, and only what is new."""
+"""Live dashboard `strop watch`: pages over run folders, updated from what runs append on disk."""

@@ -1,4 +1,4 @@
-"""The pages over HTTP: for whoever has the token, on this machine alone, and never more than to read."""
+"""Read-only HTTP application of the dashboard, for this machine and whoever has the token."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PAGES: Pages = {
 
 @dataclass
 class WatchApp:
-    """Pages over the runs of a shelf."""
+    """Pages over the runs of a folder."""
 
     shelf: Shelf
     token: str

@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone are one arm: their curves are averaged, and their spread is a band."""
+"""Arms of an experiment: runs that differ only in their seed, with the mean and the spread of their curves."""
 
 from __future__ import annotations
 

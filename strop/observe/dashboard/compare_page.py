@@ -1,4 +1,4 @@
-"""*compare*: runs side by side, with paired differences: by seed, and by task where both tried the same ones."""
+"""Page *compare*: runs side by side, with paired differences by seed, and by task where both have the same tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""*curves*: of one run all its metrics; of several those that people look for, laid over each other."""
+"""Page *curves*: all metrics of one run, or the main metrics of several, overlaid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Metrics of a run by name, each at most a screenful however long the run: neighbours are averaged as it grows."""
+"""Downsampled metrics of a growing run: neighbouring steps are averaged so that a curve never exceeds the screen
+width.
+"""
 
 from __future__ import annotations
 

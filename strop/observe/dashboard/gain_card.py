@@ -1,4 +1,4 @@
-"""Held-out accuracy before and after, as words and as places on a scale from 0 to 100."""
+"""Card of held-out accuracy before and after training, as text and on a scale from 0 to 100."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of JSON lines that grows: only what came since the last look is read."""
+"""Incremental reader of a growing JSON-lines file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _AT_ONCE = 4 << 20  # bytes of one look: a long history is caught up with in sev
 
 
 class News(NamedTuple):
-    """Rows since the last look; `is_anew`: the file was written again, so what was read before is void."""
+    """Rows since the last read; `is_anew`: the file was rewritten, so that earlier rows are void."""
 
     rows: list[dict[str, Any]]
     is_anew: bool
@@ -19,7 +19,7 @@ class News(NamedTuple):
 
 @dataclass
 class Tail:
-    """Whole lines behind `offset`; a last one that is still being written is left for the next look."""
+    """Complete lines behind `offset`; a last one that is still being written is left for the next read."""
 
     path: Path
     offset: int = 0

@@ -1,4 +1,6 @@
-"""A run's curriculum as it grows: each group is read when it is settled, and once more when it is first trained."""
+"""Incremental pass rates of a growing run: each group is read when it settles, and again when it is first trained
+on.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _SECONDS = 0.15  # of one look: a long history is caught up with in several
 
 @dataclass
 class LiveLessons:
-    """Sums, and the cursors behind which nothing was read yet."""
+    """Sums, and the cursors behind which nothing has been read."""
 
     lessons: Lessons = field(default_factory=Lessons)
     number: int = -1  # the last group that was looked at

@@ -1,4 +1,4 @@
-"""A run folder under observation: what it has written so far, brought up to date by every look."""
+"""Cached view of a growing run folder, updated at every request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""*now*: what a run does at this moment, who waits for whom, how far it is and how long it will take."""
+"""Page *now*: current activity of a run, waiting parts, progress and remaining time."""
 
 from __future__ import annotations
 

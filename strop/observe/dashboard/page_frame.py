@@ -1,4 +1,4 @@
-"""What stands around every page: its head, and the way to the others; of a server, or in one file that needs none."""
+"""Frame of every page: head and navigation, on a server or in one static file."""
 
 from __future__ import annotations
 

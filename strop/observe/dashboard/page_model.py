@@ -1,4 +1,4 @@
-"""A page before it is drawn: its cursor says whether drawing it again would show anything new."""
+"""Page with a cursor that tells whether rendering it again would show anything new."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class WatchPage:
-    """What a page function answers."""
+    """Result of a page function."""
 
     title: str
     cursor: str
@@ -33,7 +33,7 @@ def address(page: str, **given: object) -> str:
 
 
 class PageQuery(dict[str, list[str]]):
-    """What a request asks for, by name."""
+    """Parameters of a request, by name."""
 
     def one(self, name: str) -> str:
         return self.get(name, [""])[0]

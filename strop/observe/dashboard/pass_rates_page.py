@@ -1,4 +1,4 @@
-"""*curriculum*: pass rate by kind of task over time, of what was offered and of what was trained."""
+"""Page *curriculum*: pass rate by kind of task over time, of offered and of trained groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a written page holds in place of a server: some rollouts of a run, and by which rule they were chosen."""
+"""Rollouts included in a static report, and the rule by which they were selected."""
 
 from __future__ import annotations
 

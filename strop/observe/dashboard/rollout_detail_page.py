@@ -1,4 +1,6 @@
-"""*rollout*: a conversation with what is known of every token, a sibling beside it, and the tree of its group."""
+"""Page *rollout*: one conversation with statistics of every token, a rollout of the same group for comparison, and the
+group's tree.
+"""
 
 from __future__ import annotations
 

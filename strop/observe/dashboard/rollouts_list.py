@@ -1,4 +1,4 @@
-"""*rollouts*: all that were made, filtered and sorted; a page begins behind a place, so nothing moves meanwhile."""
+"""Page *rollouts*: all rollouts, filtered and sorted; pages start behind a cursor, so that new rows move nothing."""
 
 from __future__ import annotations
 

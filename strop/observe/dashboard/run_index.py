@@ -1,4 +1,4 @@
-"""Which runs are watched: one, or those of a folder, by name; a name that a request brings is only looked up."""
+"""Index of the watched runs by name: one run, or those of a folder; names in requests are only looked up in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strop.storage.run_folder import RunFolder
 
 @dataclass
 class Shelf:
-    """`root` is a run folder or a folder of such; `kept` is what a file holds that is read without a server."""
+    """Runs by name. `root` is a run folder or a folder of such; `kept` is the content of a static file."""
 
     root: Path
     kept: KeptRollouts | None = None

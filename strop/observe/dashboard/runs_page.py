@@ -1,4 +1,4 @@
-"""The first page: all runs of the folder, how far they are and what came of them."""
+"""First page: all runs of the folder, with progress and results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""*summary*: what a whole run came to: stages, fates, which tasks were trained, forecasts, trees, and its recipe.
+"""Page *summary*: a whole run with its stages, fates, trained tasks, forecasts, trees, and its recipe.
 
-It looks through all groups, so it is drawn when somebody asks for it and never by itself.
+It reads all groups, so it is rendered only on request.
 """
 
 from __future__ import annotations

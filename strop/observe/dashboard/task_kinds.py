@@ -1,4 +1,4 @@
-"""The kinds of tasks of a run: read once, then only those of tasks that came since."""
+"""Kinds of a run's tasks, read incrementally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be wrong with a run: one rule per file, each with its evidence and what helps."""
+"""Health rules: problems of a run, each with evidence and remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HealthFinding:
-    """One thing that is wrong: its name, the metrics that show it, and what helps."""
+    """Problem of a run: its name, the metrics that show it, and a remedy."""
 
     name: str
     evidence: str

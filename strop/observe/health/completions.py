@@ -19,7 +19,7 @@ _SHOWN = 80  # letters of a completion, its end
 
 
 class UnreadAnswer(HealthRule):
-    """No rollout of the last quarter earned anything, and three of ten completions hold the answer as a word."""
+    """No rollout of the last quarter has a reward, but three of ten completions contain the answer as a word."""
 
     def judge(self, history: History) -> HealthFinding | None:
         read = [rollout for rollout in history.rollouts if rollout.turns and rollout.task.answer.strip()]
@@ -56,7 +56,7 @@ _REMEDY = (
 
 
 class TemplateWarning(HealthRule):
-    """Marks of prompts within completions, empty completions, a prompt that begins twice, or completions that never
+    """Template markers within completions, empty completions, a doubled start of the prompt, or completions that never
     end.
     """
 
@@ -117,7 +117,9 @@ _LENGTH_EXPLOSION_LEAST = 8  # steps
 
 
 class LengthExplosion(HealthRule):
-    """Half as long again at the end, with a sure slope, and either no sure gain in reward or many rollouts cut."""
+    """Completions half as long again at the end, with a significant slope, and either no significant gain in reward or
+    many truncated rollouts.
+    """
 
     def judge(self, history: History) -> HealthFinding | None:
         before, after = history.early("length"), history.late("length")
@@ -145,7 +147,7 @@ _MANY_TRUNCATED_LEAST = 3  # steps
 
 
 class ManyTruncated(HealthRule):
-    """Three of ten in the last quarter; seven of ten are grave."""
+    """Three of ten rollouts of the last quarter are truncated; seven of ten are grave."""
 
     def judge(self, history: History) -> HealthFinding | None:
         before, cut = history.early("truncated_share"), history.late("truncated_share")
@@ -178,7 +180,7 @@ _NEARLY = 0.9  # of what finished ones earn
 
 
 class PaidThoughCut(HealthRule):
-    """Nine tenths of the mean reward of finished rollouts, over the whole run."""
+    """Truncated rollouts earn nine tenths of the mean reward of finished ones, over the whole run."""
 
     def judge(self, history: History) -> HealthFinding | None:
         cut, ended = sum(kind.truncated for kind in history.kinds), sum(kind.finished for kind in history.kinds)

@@ -1,4 +1,4 @@
-"""Health rules about optimization: clipping, entropy, ratios that are always one, off-policy data."""
+"""Health rules about optimization: clipping, entropy collapse, ratios that are always one, off-policy data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST = 3  # steps
 
 
 class Clipping(HealthRule):
-    """Two fifths of the tokens and more, over the last half of the run, by a policy that moved far."""
+    """Two fifths of the tokens or more are clipped over the last half of the run, and the policy has moved far."""
 
     def judge(self, history: History) -> HealthFinding | None:
         held = history.late("clipped_share", 1 / 2)
@@ -44,7 +44,7 @@ _ENTROPY_COLLAPSE_LEAST = 8  # steps
 
 
 class EntropyCollapse(HealthRule):
-    """Less than a fifth of the entropy is left and most groups have no contrast, while tasks are still failed."""
+    """Less than a fifth of the entropy is left and most groups have equal rewards, while tasks still fail."""
 
     def judge(self, history: History) -> HealthFinding | None:
         before, after = history.early("entropy"), history.late("entropy")
@@ -75,7 +75,9 @@ _OFF_POLICY_LEAST = 3  # steps
 
 
 class OffPolicy(HealthRule):
-    """A mismatch of engine and trainer is grave; staleness is told when KL reaches a tenth of a nat per token."""
+    """Mismatch between engine and trainer is grave; staleness is reported when KL reaches a tenth of a nat per
+    token.
+    """
 
     def judge(self, history: History) -> HealthFinding | None:
         outside = max((value for _, value in history.points("rescored_outside")), default=0.0)
@@ -108,7 +110,7 @@ _RATIO_ALWAYS_ONE_LEAST = 3  # steps
 
 
 class Inert(HealthRule):
-    """No token of any step stood apart from the policy that sampled it, and the recipe counts on that it does."""
+    """All ratios are one in every step, in a recipe that depends on ratios other than one."""
 
     def judge(self, history: History) -> HealthFinding | None:
         drifts = [value for _, value in history.points("drift")]

@@ -17,7 +17,7 @@ _GAP = 0.1  # between success in training and the upper end of the held-out inte
 
 
 class Memorised(HealthRule):
-    """Every task was tried four times or more, and success on them is a tenth above the interval of held-out ones."""
+    """Success on tasks that were trained four times or more is a tenth above the interval of held-out ones."""
 
     def judge(self, history: History) -> HealthFinding | None:
         (made, tasks), measured, groups = history.tries, history.measured, history.late_groups(1 / 4)
@@ -41,7 +41,7 @@ _HALF = 0.5  # of the highest accuracy: a fall by so much is grave
 
 
 class Fallen(HealthRule):
-    """Beyond both intervals, and beyond what the highest of several equal measurements stands out by chance."""
+    """A fall beyond both intervals, and beyond the bias of the highest of several equal measurements."""
 
     def judge(self, history: History) -> HealthFinding | None:
         measured = history.measured
@@ -71,7 +71,9 @@ _READ = "read the rollouts that earn most (`strop show`), and see what `strop at
 
 
 class Hacking(HealthRule):
-    """A fall beyond its interval is grave; standing still: a gain of 10 points, or of half the rise, is ruled out."""
+    """Reward rises while held-out accuracy falls beyond its interval (grave), or a gain of 10 points, or of half the
+    rise in reward, is ruled out.
+    """
 
     def judge(self, history: History) -> HealthFinding | None:
         if (found := parting_of([dict(row) for row in history.rows])) is not None:

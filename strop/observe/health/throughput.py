@@ -1,4 +1,4 @@
-"""Health rules about time: a side that waits, a scorer that runs to its deadline."""
+"""Health rules about throughput: a side that waits, a scorer that runs into its deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LETTERS = 120  # of a reason
 
 
 class ExhaustedScorer(HealthRule):
-    """A fiftieth of all rollouts."""
+    """The scorer ran out of time for a fiftieth of all rollouts."""
 
     def judge(self, history: History) -> HealthFinding | None:
         count = sum(kind.overruns for kind in history.kinds)
@@ -42,7 +42,7 @@ _IDLE_SIDE_LEAST = 8  # steps
 
 
 class Waiting(HealthRule):
-    """Only where generation may run ahead: without lag one side always waits for the other."""
+    """One side waits for the other; only where generation may run ahead, because without lag one always waits."""
 
     def judge(self, history: History) -> HealthFinding | None:
         waited = [value for _, value in history.points("generate_seconds")]

@@ -17,7 +17,7 @@ _KNOWN = 0.8  # held-out accuracy, where it is measured: a reward above 1 is no 
 
 
 class Exhausted(HealthRule):
-    """Four of five groups of the last third have nothing but right rollouts."""
+    """Four of five groups of the last third are all correct."""
 
     def judge(self, history: History) -> HealthFinding | None:
         groups = history.late_groups()
@@ -42,7 +42,7 @@ _LETTERS = 120  # of an error
 
 
 class FailingKind(HealthRule):
-    """A tenth of the rollouts of the kind that fails most."""
+    """The environment fails a tenth of the rollouts of one kind of task."""
 
     def judge(self, history: History) -> HealthFinding | None:
         failing = [
@@ -70,7 +70,7 @@ _SMALL = 0.03  # of accuracy: an interval around 0 that is no wider tells that n
 
 
 class FewSeeds(HealthRule):
-    """The interval of the change holds 0: over the seeds beside it where there are two or more, else over its tasks."""
+    """The interval of the change contains 0: over seeds where the folder has two or more, else over tasks."""
 
     def judge(self, history: History) -> HealthFinding | None:
         measured = history.measured
@@ -122,7 +122,9 @@ _ZERO_VARIANCE_GROUPS_LEAST = 10  # steps, as the warning while a run goes on ha
 
 
 class NoContrast(HealthRule):
-    """Seven of ten groups in the last quarter; groups that are all right are another story, see `Exhausted`."""
+    """Seven of ten groups of the last quarter have equal rewards; groups that are all correct are left to
+    `Exhausted`.
+    """
 
     def judge(self, history: History) -> HealthFinding | None:
         alike = history.late("no_contrast_share/all")

@@ -1,1 +1,1 @@
-"""A run while it goes on: progress bar, status, stalls."""
+"""Live state of a run: progress bar, status, stalls."""

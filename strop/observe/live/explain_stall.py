@@ -1,4 +1,4 @@
-"""What a status means: who waits for whom and for how long, in one sentence and in a few lines."""
+"""Explanation of a run's status: which part waits for which and for how long, in one sentence and in a few lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's standing in a notebook: one table that is drawn over itself, with a row for each held-out measurement."""
+"""Progress of a run in a notebook: one table, updated in place, with a row for each held-out measurement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = 0.5  # between two drawings
 
 
 class NotebookTable:
-    """What `Line` asks for, by IPython's display."""
+    """Implementation of `Line` with IPython's display."""
 
     def __init__(self, title: str, standing: ShownStanding, console: Console) -> None:
         self._title, self._standing, self._is_quiet = title, standing, console.quiet

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live line on a terminal, an occasional plain line elsewhere."""
+"""Progress of a run: one live line on a terminal, occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMOOTHING = 0.8  # of the live reward: the rollouts of one step are a small sam
 
 @dataclass
 class ShownStanding:
-    """The metrics of the line, as far as they are known."""
+    """Metrics of the line, where known."""
 
     steps: int
     max_tokens: int = 0  # generated tokens that end the run; 0: no limit
@@ -70,7 +70,7 @@ class ShownStanding:
 
 
 class Line(Protocol):
-    """How the standing is shown."""
+    """Output of the progress line."""
 
     def __init__(self, title: str, standing: ShownStanding, console: Console) -> None: ...
     def start(self) -> None: ...
@@ -79,7 +79,7 @@ class Line(Protocol):
 
 
 class ProgressBar:
-    """A watcher that shows a run's standing; use it as a context."""
+    """Watcher that shows a run's progress; use it as a context manager."""
 
     def __init__(self, title: str, steps: int, console: Console, max_tokens: int = 0) -> None:
         self._console, self._title = console, title
@@ -119,7 +119,7 @@ class ProgressBar:
 
 
 class LiveLine:
-    """One line that is drawn over itself."""
+    """One line, updated in place."""
 
     def __init__(self, title: str, standing: ShownStanding, console: Console) -> None:
         self._standing = standing

@@ -1,4 +1,4 @@
-"""Where everything stands: the stacks of all threads and of all asyncio tasks, equal ones once."""
+"""Stack dump of all threads and asyncio tasks, with equal stacks merged."""
 
 from __future__ import annotations
 

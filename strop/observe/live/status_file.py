@@ -1,8 +1,8 @@
-"""A run's state for whoever asks why nothing happens: a file, rewritten every second by a thread that outlives a hang.
+"""Status file of a run, rewritten every second by a thread that outlives a hang of the event loop.
 
-It also dumps all stacks when somebody asks (a request file, or SIGUSR1 where the interpreter itself is stuck), says on
-stderr who waits for whom when nothing has moved for a while, and ends a run that was told to stop and does not.
-Nothing here reaches metrics or ledger: all of it depends on the wall clock.
+It also dumps all stacks on request (a request file, or SIGUSR1 where the interpreter itself hangs), reports on stderr
+which part waits for which when nothing has moved for a while, and ends a run that does not stop when told to. Nothing
+here reaches metrics or ledger: all of it depends on the wall clock.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TOLD: dict[str, Any] = {
 
 
 class Status:
-    """Starts with `with`, ends with it and then says how the run ended."""
+    """Starts with `with`, ends with it and then records how the run ended."""
 
     def __init__(self, folder: RunFolder, flow: Flow) -> None:
         self._folder, self._flow = folder, flow

@@ -1,1 +1,1 @@
-"""Metrics of a run, computed while it goes on and from its ledger."""
+"""Metrics of a run, computed live and from its ledger."""

@@ -1,7 +1,7 @@
-"""What the advantage of a batch looks like: how much there is, and what of it the siblings' rewards do not say.
+"""Metrics of a batch's advantages: their size, and the part that the rewards of the group do not explain.
 
-Advantage that only compares rewards is, within a group, a straight line over them: (r - mean) times some factor. What
-lies beside that line comes from something else: lengths, entropies, noise, a critic.
+Within a group, an advantage that only compares rewards is linear in them: (r - mean) times some factor. The residual
+comes from something else: lengths, entropies, noise, a critic.
 """
 
 from __future__ import annotations

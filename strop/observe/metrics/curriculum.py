@@ -1,4 +1,6 @@
-"""What was tried and what came of it: pass rates by level over time, forecasts, and rollouts that taught nothing."""
+"""Curriculum of a run from its ledger: pass rates by level over time, calibration of forecasts, and rollouts without
+learning signal.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _DECILES = 10
 
 @dataclass(frozen=True)
 class Decile:
-    """Groups whose forecast lay in one tenth: how many there were, what was predicted, and what came."""
+    """Groups whose forecast lies in one tenth: their number, the predicted and the observed success rate."""
 
     groups: int
     predicted: float
@@ -23,7 +25,7 @@ class Decile:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well successes were predicted; Brier scores are per rollout, `constant` is that of their mean as forecast."""
+    """Quality of pass-rate forecasts; Brier scores are per rollout, `constant` is that of the mean as forecast."""
 
     brier: float
     constant: float
@@ -32,7 +34,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Curriculum:
-    """The admitted groups of a run that were tried."""
+    """Admitted groups of a run that have rollouts."""
 
     groups: tuple[Offered, ...]
 

@@ -1,4 +1,4 @@
-"""Groups as what they were: who branched from whom, who had help, what was given up and why, and what each cost."""
+"""Tree of a group's rollouts: branches, hints, pruned rollouts with the reason, and token costs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Shown:
-    """A group, its rollouts as a tree from top to bottom."""
+    """Group with its rollouts as a tree from top to bottom."""
 
     number: int
     version: int

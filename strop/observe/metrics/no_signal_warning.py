@@ -1,4 +1,4 @@
-"""Says once that nothing is learned: when for many steps all rollouts of a task were rewarded alike."""
+"""Warning that nothing is learned: for many steps all rollouts of each task had equal rewards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 120  # letters of a completion
 
 @dataclass
 class Contrast:
-    """A watcher that counts steps in which no group had contrast."""
+    """Watcher that counts steps in which no group had unequal rewards."""
 
     run: Run
     ledger: Ledger

@@ -1,4 +1,4 @@
-"""Pass rates by kind of task over time: what was offered and what was trained, as sums that can grow."""
+"""Pass rates by kind of task over time, of offered and of trained groups, as sums that can grow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LessonKind(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Groups, and of the policy's own rollouts in them those that were right, and all."""
+    """Number of groups, and of the policy's own rollouts in them: correct ones, and all."""
 
     groups: int = 0
     right: float = 0.0

@@ -1,6 +1,5 @@
-"""Whether reward and held-out accuracy part ways: the reward rises while what it stands for falls.
-
-That is what a policy looks like which found something that the reward pays and the task does not.
+"""Divergence of reward and held-out accuracy: the reward rises while the accuracy it stands for falls (reward
+hacking).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _LEAST = 4  # steps: a line through fewer of them says nothing
 
 @dataclass(frozen=True)
 class Parting:
-    """What both did between two steps."""
+    """Change of both between two steps."""
 
     first: int
     last: int

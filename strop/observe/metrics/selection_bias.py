@@ -1,6 +1,6 @@
-"""Selection bias: how the tasks that were trained differ from those that were offered, by source, level and length.
+"""Selection bias: difference between trained and offered tasks, by source, level and length.
 
-Gates, failures and speed all choose. What they leave is what the policy learns from, and nothing in the loss knows.
+Gates, failures and speed all select. The policy learns from what is left, and the loss does not know of the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGMAS = 2.576  # both tests warn at 1%
 
 @dataclass(frozen=True)
 class KindShare:
-    """One kind of task: how often it was offered and how often trained."""
+    """One kind of task: its share of the offered and of the trained groups."""
 
     name: str
     offered: int
@@ -33,7 +33,7 @@ class KindShare:
 
 @dataclass(frozen=True)
 class Selection:
-    """Of groups; a distance is half the sum of |trained share - offered share|: 0 the same, 1 nothing in common."""
+    """Difference of two sets of groups: half the sum of |trained share - offered share|; 0: the same, 1: disjoint."""
 
     offered: int
     trained: int

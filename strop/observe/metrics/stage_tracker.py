@@ -1,4 +1,4 @@
-"""Who does what since when: noted by the loops as they go, read by the status that `strop why` shows."""
+"""Current stage of each part of a run, recorded by the loops and shown by `strop why`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Stage(NamedTuple):
-    """What somebody does, and since when (seconds of the monotonic clock)."""
+    """Activity of one part, and its start (seconds of the monotonic clock)."""
 
     what: str
     since: float
@@ -16,7 +16,7 @@ class Stage(NamedTuple):
 
 @dataclass
 class Stages:
-    """Everybody's stage by name: `generation`, `training`, `group 41`, `rollout 41/0`; read from another thread."""
+    """Stages by name: `generation`, `training`, `group 41`, `rollout 41/0`; read from another thread."""
 
     moved: float = field(default_factory=time.monotonic)  # when anything last changed
     _now: dict[str, Stage] = field(default_factory=dict)

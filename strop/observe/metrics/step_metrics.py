@@ -1,4 +1,4 @@
-"""Metrics of a run, counted where things happen; those that depend on the wall clock are kept apart."""
+"""Metrics of a step, counted where things happen; those that depend on the wall clock are separate."""
 
 from __future__ import annotations
 

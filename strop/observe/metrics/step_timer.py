@@ -1,4 +1,4 @@
-"""Timers of a step: its phases, and how long engines are busy."""
+"""Timers of a step: its phases, and busy time of engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.types import Metrics
 
 @dataclass
 class BusyClock:
-    """A request stands inside `with`; any number may at once, of one thread."""
+    """Busy time: a request runs inside `with`; any number may at once, in one thread."""
 
     now: Callable[[], float] = time.monotonic
     _open: int = 0
@@ -51,7 +51,7 @@ class _Mark(NamedTuple):
 
 @dataclass
 class Laps:
-    """Noted by the loop that trains as it goes; nothing here reaches metrics: all of it depends on the wall clock."""
+    """Phases recorded by the training loop; nothing here reaches metrics: all of it depends on the wall clock."""
 
     clock: BusyClock
     _begun: _Mark = field(init=False, repr=False)

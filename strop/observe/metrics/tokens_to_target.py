@@ -1,4 +1,4 @@
-"""A metric of a run over the tokens it had sampled: how high it was on the way, and when it got somewhere."""
+"""Metric as a function of sampled tokens: area under the curve, and tokens to a target."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The report of a run: pages, charts, tables."""
+"""Report of a run: pages, charts, tables."""

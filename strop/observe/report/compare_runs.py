@@ -1,4 +1,4 @@
-"""Arms of several runs each, side by side: how far they are, what came of them, and one page with their curves."""
+"""Comparison of arms of several runs each: progress, results, and one page with their curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a curriculum cost and how its forecasts fared; empty for a run that had nothing to choose."""
+"""Page on the cost and the forecasts of a curriculum; empty for a run without one."""
 
 from __future__ import annotations
 

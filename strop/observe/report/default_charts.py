@@ -1,4 +1,4 @@
-"""Which charts of a run are shown first, what they are called, and which others there are."""
+"""Selection of a run's main charts and their titles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Points: TypeAlias = Callable[[str], tuple[Point, ...]]  # of a metric, by its na
 
 @dataclass(frozen=True)
 class Curve:
-    """A chart that people look for: the metrics it may come from, the first that is there, and how to show it."""
+    """Main chart: the metrics it may show, of which the first that exists is taken, and its format."""
 
     title: str
     metrics: tuple[str, ...]
@@ -51,7 +51,7 @@ _NOT_CHARTED = {"step", "minutes", "heldout_low", "heldout_high", "seconds", *_T
 
 
 class ChosenCharts(NamedTuple):
-    """Charts by where they stand on a page."""
+    """Charts by their place on a page."""
 
     sought: list[Chart]  # those people look for
     envs: list[Chart]  # held-out accuracy of single environments

@@ -1,4 +1,4 @@
-"""Groups as trees: whoever branched stands below its parent."""
+"""Page of groups as trees: each branch stands below its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages look like, and the few lines of script that read charts out."""
+"""Layout of all pages, and the script that shows a chart's values on hover."""
 
 from __future__ import annotations
 

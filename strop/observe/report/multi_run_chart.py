@@ -1,4 +1,4 @@
-"""Several arms on one page: curves over generated tokens laid over each other, with their spread over seeds."""
+"""Charts of several arms: curves over generated tokens, with their spread over seeds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MeanCurve:
 
 @dataclass(frozen=True)
 class Panel:
-    """A metric of all arms."""
+    """One metric of all arms."""
 
     title: str
     note: str
@@ -41,7 +41,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """An arm's line of the table; intervals are None where one seed says nothing about the spread."""
+    """One arm's line of the table; intervals are None where one seed has no spread."""
 
     name: str
     seeds: int

@@ -1,4 +1,4 @@
-"""Rollouts to read: conversations, and on wish what is known of every token."""
+"""Page of rollouts as conversations, with optional statistics of every token."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ STYLE += "".join(
 
 @dataclass(frozen=True)
 class ReadRollout:
-    """A rollout as it is shown."""
+    """Rollout as it is shown."""
 
     name: str
     reward: str

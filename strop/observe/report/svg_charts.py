@@ -1,4 +1,4 @@
-"""Small line charts as SVG: drawn here, so that a report shows them without a script; hovering only reads them out."""
+"""Line charts as SVG, rendered without a script; hovering only shows values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_POINTS = 240  # more than that cannot be told apart at this width
 
 @dataclass(frozen=True)
 class Point:
-    """A figure at a step, perhaps with its interval."""
+    """Value at a step, perhaps with its interval."""
 
     step: float
     value: float
@@ -27,7 +27,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Chart:
-    """One curve and how to show it."""
+    """One curve and its format."""
 
     title: str
     points: tuple[Point, ...]

@@ -1,4 +1,4 @@
-"""Rollouts as people read them: who said what, in which context, and what is known of every token that was written."""
+"""Readable transcripts of rollouts: messages, contexts, and statistics of every completion token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VOICELESS = "main"
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a completion; several tokens that make one character are one piece, with what is known of the last."""
+    """Piece of a completion; several tokens that form one character are one piece, with the statistics of the last."""
 
     text: str
     version: int  # of the weights; -1: of none
@@ -34,7 +34,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Utterance:
-    """Something said; `role` is system, user, assistant, tool or environment."""
+    """One message; `role` is system, user, assistant, tool or environment."""
 
     role: str
     text: str  # all of it
@@ -44,7 +44,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Context:
-    """What was read and written in one piece: a rollout's sub-agents and summaries have contexts of their own."""
+    """Contiguous context; a rollout's sub-agents and summaries have contexts of their own."""
 
     name: str
     said: tuple[Utterance, ...]
@@ -52,7 +52,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Reader:
-    """Tokens as text; without a tokenizer, how many there were."""
+    """Decoder of tokens to text; without a tokenizer, of their number."""
 
     tokenizer: Tokenizer | None
 

@@ -1,4 +1,4 @@
-"""`report.html`: the pages of `strop watch`, frozen in one file; written from the run folder, again at will."""
+"""Static report `report.html`: the pages of `strop watch` in one file, written from the run folder at any time."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Files of a run that say how it went: metrics, held-out scores, summary, provenance."""
+"""Result files of a run: metrics, held-out scores, summary, provenance."""

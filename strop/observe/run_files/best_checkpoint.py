@@ -1,7 +1,7 @@
-"""The checkpoint with the highest held-out accuracy is kept and named `checkpoints/best`, however long a run goes on.
+"""Best checkpoint by held-out accuracy, kept as `checkpoints/best`.
 
-It was chosen for being high, so its own metric is too high: where all of m measurements were equally good, the highest
-is on average as far above the truth as the highest of m normal numbers. That much is said with it.
+It is selected for being high, so its accuracy is biased upwards: where all m measurements are equally good, the highest
+exceeds the truth on average by the expected maximum of m normal numbers. This bias is reported with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CELLS = 200  # twelve digits, as the integrand is smooth but for one jump, whic
 
 @dataclass(frozen=True)
 class BestMeasurement:
-    """The best of `measured` measurements."""
+    """Best of `measured` measurements."""
 
     step: int
     heldout: float
@@ -37,7 +37,7 @@ class BestMeasurement:
 
 @dataclass
 class BestCheckpoint:
-    """A watcher that saves whenever held-out accuracy is higher than ever before."""
+    """Watcher that saves whenever held-out accuracy is higher than ever before."""
 
     folder: RunFolder
     save: Callable[[int], None]

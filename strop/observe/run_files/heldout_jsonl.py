@@ -1,4 +1,4 @@
-"""heldout.jsonl: how each held-out task fared at each measurement, so that two of them can be compared task by task."""
+"""Scores of each held-out task at each measurement (heldout.jsonl), for paired comparisons by task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.types import Metrics
 
 
 class HeldOutJournal:
-    """A watcher that writes down the scores of a measurement with the step they belong to."""
+    """Watcher that records the scores of a measurement with their step."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._path = path_of(folder)

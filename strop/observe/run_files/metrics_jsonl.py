@@ -1,4 +1,4 @@
-"""The journal: one line per step in metrics.jsonl, and what depends on the wall clock apart from it in timing.jsonl."""
+"""Metrics files of a run: one line per step in metrics.jsonl, and wall-clock metrics apart from it in timing.jsonl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strop.types import Metrics
 
 
 class Journal:
-    """Appends rows; on resume everything after the checkpoint is forgotten."""
+    """Appends rows; on resume everything after the checkpoint is discarded."""
 
     def __init__(self, metrics: Path, timing: Path) -> None:
         self._metrics, self._timing = metrics, timing

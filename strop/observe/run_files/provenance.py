@@ -1,4 +1,4 @@
-"""What a result depends on beside its settings: versions, hardware, commit, and the code itself."""
+"""Provenance of a result besides its settings: versions, hardware, commit, and the code itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as the rules about its health read it: metrics by step, settings, and what the ledger says in sums."""
+"""History of a run for health rules: metrics by step, settings, and sums from the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PART = 1 / 4  # of the steps: what counts as the beginning and as the end of a 
 
 @dataclass(frozen=True)
 class History:
-    """What a run left; everything may be missing but the rows."""
+    """Files of a run in memory; everything but the rows may be missing."""
 
     rows: Sequence[Mapping[str, Any]]  # of metrics.jsonl with those of timing.jsonl, one per step
     settings: Mapping[str, str] = field(default_factory=dict)  # of recipe.py, by path

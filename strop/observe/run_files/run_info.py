@@ -1,4 +1,4 @@
-"""What a run folder tells about its run without loading a model; any file may still be missing."""
+"""Summary of a run folder, read without loading a model; any file may still be missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS = ("recipe", "folder")  # of a summary; else there are numbers
 
 @dataclass(frozen=True)
 class Facts:
-    """A run at a glance."""
+    """Main facts of a run."""
 
     name: str
     recipe: str

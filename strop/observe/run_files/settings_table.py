@@ -1,4 +1,4 @@
-"""The settings of a run as a flat table: `trainer.learning_rate`, `warmup.steps`; recipe.py is read, not executed."""
+"""Settings of a run as a flat table: `trainer.learning_rate`, `warmup.steps`; recipe.py is parsed, not executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""summary.json: what a run was and what came of it."""
+"""Summary of a run and its results (summary.json)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Trackers of metrics outside of strop; each is an extra, imported when it opens."""
+"""External metric trackers; each is an optional dependency, imported when it opens."""

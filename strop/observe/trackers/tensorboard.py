@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard, beside everything else in the run folder."""
+"""TensorBoard tracker of metrics, in the run folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = "TensorBoard is not installed: pip install 'strop[tensorboard]'"
 
 @dataclass
 class TensorBoard:
-    """Writes event files into `folder` of the run; look with `tensorboard --logdir runs`."""
+    """Writes event files into `folder` of the run; view them with `tensorboard --logdir runs`."""
 
     folder: str = "tensorboard"
     _writer: Any = field(default=None, init=False, repr=False, compare=False)

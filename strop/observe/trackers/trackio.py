@@ -1,4 +1,4 @@
-"""Metrics for trackio, which keeps them on this machine."""
+"""trackio tracker of metrics, stored on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = "trackio is not installed: pip install 'strop[trackio]'"
 
 @dataclass
 class Trackio:
-    """Logs to a project; look with `trackio show`. A resumed run goes on in the same place."""
+    """Logs to a project; view it with `trackio show`. A resumed run continues the same one."""
 
     project: str = "strop"
     _run: Any = field(default=None, init=False, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""Metrics for Weights & Biases."""
+"""Weights & Biases tracker of metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISSING = "Weights & Biases is not installed: pip install 'strop[wandb]'"
 
 @dataclass
 class Wandb:
-    """Logs to a project. A resumed run goes on in the same place."""
+    """Logs to a project. A resumed run continues the same one."""
 
     project: str = ""  # empty: what WANDB_PROJECT says, else strop; WANDB_ENTITY and WANDB_NAME are followed, too
     mode: str = ""  # online, offline or disabled; empty: what WANDB_MODE says, else online

@@ -1,1 +1,1 @@
-"""What buffers have in common."""
+"""State shared by replay buffers."""

@@ -1,4 +1,4 @@
-"""Groups that wait for their first step, and groups that were trained on: what every buffer that replays keeps."""
+"""New groups and groups that were trained on: the state of every buffer with sample reuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.types import Group
 
 @dataclass
 class Held:
-    """The length is that of the new groups alone: old ones wait for nobody, and an admission must not count them.
+    """Length counts only new groups: old ones do not wait for training, and an admission must not count them.
 
     A group that is new has never been trained on, so that `times_trained` says on which side it stands.
     """
@@ -55,7 +55,7 @@ class Held:
 
 @dataclass
 class Replaying(Buffer):
-    """A buffer with such groups: what it draws again is left to say."""
+    """Buffer with old groups; which of them are sampled again is left to subclasses."""
 
     _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
 

@@ -1,1 +1,1 @@
-"""Walls of a sandbox that the kernel enforces: users, mounts, system calls, control groups."""
+"""Sandbox restrictions that the kernel enforces: users, mounts, system calls, control groups."""

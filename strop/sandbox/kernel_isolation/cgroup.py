@@ -1,8 +1,7 @@
-"""A control group (cgroup v2): memory and processes of a sandbox together, bounded by the kernel itself.
+"""Control group (cgroup v2) of a sandbox: limits of memory and processes, enforced by the kernel.
 
-It is used where it may be: where this user may make a group, and groups there have those limits. That is root of a
-machine whose groups systemd has laid out, or whoever was lent such a place. Elsewhere, and beside it, the sandbox is
-watched.
+Used where this user may create a group with those limits: as root on a machine whose groups systemd manages, or where a
+group is delegated. Elsewhere, and in addition, `resource_watch` enforces the limits.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def limits(memory: int, processes: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """One that was made for a sandbox."""
+    """Control group created for one sandbox."""
 
     place: Path
 

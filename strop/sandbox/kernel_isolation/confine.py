@@ -1,4 +1,4 @@
-"""Raise the walls around the process that calls this: limits, no privileges, Landlock where it is, seccomp."""
+"""Confinement of the calling process: resource limits, no privileges, Landlock where available, seccomp."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BOUNDS_TRUNCATION = 3  # the version of Landlock; before, a file that may be re
 
 
 class Wall(enum.Enum):
-    """What stands between a program and the machine; seccomp stands in both."""
+    """Mechanism that bounds file access; seccomp is part of both."""
 
     # a view of its own, and Landlock: the standard library may be read, and a folder of its own written
     FILES = "files"

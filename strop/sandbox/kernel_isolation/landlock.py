@@ -1,6 +1,6 @@
-"""Landlock: from here on this process reaches only the files below a few folders, no TCP port, nobody's signals.
+"""Landlock rules: the process can use only files below given folders, no TCP port, and no signals to other processes.
 
-The kernel's own interface, which has no library that is needed: docs.kernel.org/userspace-api/landlock.html.
+Uses the kernel's system calls directly: docs.kernel.org/userspace-api/landlock.html.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The C library's own calls, for what Python has no name for, and files of the kernel's.
+"""Functions of the C library that Python lacks, and reads and writes of kernel files.
 
-Such files are read and written by handle alone: between a fork and what follows it, streams of text cost a fifth of a
-sandbox's start.
+Kernel files are accessed by file descriptor: between fork and exec, Python's text streams cost a fifth of a sandbox's
+start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mounts that only this process and what it starts see; they are gone when those are."""
+"""Private mounts, visible only to this process and its children, and gone when they end."""
 
 from __future__ import annotations
 

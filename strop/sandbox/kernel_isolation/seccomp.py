@@ -1,7 +1,7 @@
-"""Seccomp filters: what a process and all that it starts may ask of the kernel.
+"""Seccomp filters: the system calls that a process and its children may make.
 
-What a filter refuses fails with an error, so that a program gets an exception that it can show; calls of another width
-(32 bits, x32) end it. Only x86-64 is known.
+A refused call fails with an error, so that a program gets an exception; calls of another ABI (32 bits, x32) kill it.
+Only x86-64 is supported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Calls of the kernel by their numbers, and which of them a sandbox lets through.
+"""System calls by number, and the allowlists and denylists of a sandbox.
 
-Two lists: a program that computes and prints may make the calls of `COMPUTING` (and of `READING` and `WRITING` where a
-wall bounds its files) and no other; shells and programs of all kinds may make all but `DENIED` and `MISSING`. The
-numbers are those of x86-64: the kernel's arch/x86/entry/syscalls/syscall_64.tbl.
+Programs that compute and print may make only the calls of `COMPUTING` (and `READING` and `WRITING` where their files
+are bounded); shells and other programs all but `DENIED` and `MISSING`. The numbers are those of x86-64: the kernel's
+arch/x86/entry/syscalls/syscall_64.tbl.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ABSENT = {"clone3": 435, "openat2": 437}  # for a program that computes: librari
 
 @dataclass(frozen=True)
 class Argument:
-    """A test of one argument: whether it is one of `values`, or has any of those bits."""
+    """Condition on one argument: it is one of `values`, or has any of those bits."""
 
     place: int
     values: tuple[int, ...]

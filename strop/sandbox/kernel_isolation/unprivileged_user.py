@@ -1,6 +1,6 @@
-"""The user as whom a sandbox of root's runs: nobody else is it, so nothing on the machine is its own.
+"""Unprivileged user as which a sandbox started by root runs; it owns nothing on the machine.
 
-Each process that asks has another one, by its id: files, keys and limits of one run are not those of another.
+Each process has its own user id, derived from its process id, so that files, keys and limits of runs are separate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Our end of the sandbox for Python programs: a few warm interpreters, each asked one program at a time."""
+"""Parent's end of the Python sandbox: a pool of warm interpreters, each with one program at a time."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ main(PythonView(**seen) if seen else None)
 
 @dataclass(eq=False)
 class PythonSandbox:
-    """Runs Python text behind walls; at most `at_once` side by side.
+    """Sandbox for Python programs; at most `at_once` run in parallel.
 
-    Nothing that it answers is to be believed: compare what was printed with what was never told in there.
+    Results are untrusted: compare the output with values that the sandbox never received.
     """
 
     wall: Wall | None = field(default_factory=wall_told)  # None: the best there is here

@@ -1,6 +1,6 @@
-"""Python text in a process of its own and behind no wall: where a machine has none, and its user says so aloud.
+"""Python programs in a process without a sandbox, for machines without one, where the user asks for it.
 
-Time, memory and output are bounded. Files, network and other processes are not: it may do whatever the user may.
+Time, memory and output are limited. Files, network and other processes are not: a program may do whatever the user may.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ except MemoryError:
 
 @dataclass(frozen=True)
 class PlainProcess:
-    """Runs Python text with a fresh interpreter each time; nothing that it answers is to be believed."""
+    """Python programs with a fresh interpreter each; results are untrusted."""
 
     async def run(self, program: str, stdin: str = "", allowance: Allowance = USUAL) -> Ran:
         texts = [each.encode("utf-8", errors="surrogatepass") for each in (program, stdin)]
@@ -61,7 +61,7 @@ class PlainProcess:
 
 @dataclass(frozen=True)
 class PlainCommand:
-    """Runs a command, with hardly any environment but what it is given."""
+    """Commands with a minimal environment."""
 
     environment: tuple[tuple[str, str], ...] = ()
 

@@ -1,7 +1,7 @@
-"""What a Python program may see of the machine: the standard library and what that loads; nothing beside them.
+"""Files visible to a Python program in the sandbox: the standard library and the libraries it loads.
 
-A warm interpreter lays the view out once, and each process that it forks enters it: names, sizes and links of other
-files cannot be asked for, because there they are not.
+A warm interpreter mounts them once, and each forked process enters that mount: names, sizes and links of other files
+cannot be read, because they are not there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INSTALLED = ("site-packages", "dist-packages")  # by whoever uses the interpret
 
 @dataclass(frozen=True)
 class PythonView:
-    """Folders that may be read, and those in them that are empty."""
+    """Readable folders, and those in them that are shown empty."""
 
     readable: tuple[str, ...]
     empty: tuple[str, ...]

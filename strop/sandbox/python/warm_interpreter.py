@@ -1,8 +1,8 @@
-"""A warm interpreter that forks one process for each program, and never reads a program itself.
+"""Warm interpreter of the Python sandbox: forks one process per program, and never reads a program itself.
 
-For every question it forks a watcher, which reads it, forks the process that runs it behind walls, watches that one and
-answers. Both end with the question: no process that ran a program, or knew one, is used again, and none that a program
-runs in knows another program. What is imported here is what programs find imported.
+For each program it forks a supervisor, which reads the program, forks the confined process that runs it, supervises
+that one and returns the result. Both end with the program, so that no process is used for two programs. Modules
+imported here are available to programs.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Rules that stand in for LLM judges."""
+"""Stand-ins for LLM judges."""

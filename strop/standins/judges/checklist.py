@@ -1,7 +1,6 @@
-"""LLM clients that are rules, for sums and other scratchpads: the checklist, a judge of its items and an exact
-verifier.
+"""Stand-ins for RLCF's LLMs on scratchpad tasks: checklist generator, judge of its items, exact verifier.
 
-They stand for the larger model of RLCF and know no task's answer. To be asked by `Procedural`, for example as
+They do not know a task's answer. Called through `Procedural`, for example as
 `strop.standins.judges.checklist:judged_items`.
 """
 

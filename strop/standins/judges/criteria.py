@@ -1,8 +1,7 @@
-"""LLM clients that are rules, for sums and other scratchpads: criteria for a task, rubrics with vetoes, and their
-judge.
+"""Stand-ins for the LLMs of CARMO, Rubicon and OpenRS on scratchpad tasks: criteria, rubrics with vetoes, and a judge.
 
-They stand for the larger models of CARMO, Rubicon and OpenRS and know no task's answer. To be asked by `Procedural`,
-for example as `strop.standins.judges.criteria:scored_by_criteria`.
+They do not know a task's answer. Called through `Procedural`, for example as
+`strop.standins.judges.criteria:scored_by_criteria`.
 """
 
 from __future__ import annotations

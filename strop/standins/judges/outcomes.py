@@ -1,4 +1,4 @@
-"""Stand-ins for judges of outcomes: effort, success on pages, next states, specifications, rubrics."""
+"""Stand-ins for judges of outcomes: effort, success on web pages, next states, specifications, rubrics."""
 
 from __future__ import annotations
 

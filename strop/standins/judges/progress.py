@@ -1,7 +1,6 @@
-"""LLM clients that are rules, for guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
+"""Stand-ins for progress judges on guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
 
-They stand for language models and know no task's answer. To be asked by `Procedural`, for example as
-`strop.standins.judges.progress:guessing`.
+They do not know a task's answer. Called through `Procedural`, for example as `strop.standins.judges.progress:guessing`.
 """
 
 from __future__ import annotations

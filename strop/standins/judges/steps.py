@@ -17,7 +17,7 @@ from strop.types import Rollout
 
 @dataclass(frozen=True)
 class StepsAlike(StepJudge):
-    """The steps that `inner` finds, each called right."""
+    """The steps that `inner` finds, each judged correct."""
 
     inner: StepJudge = field(default_factory=Calculations)
 

@@ -1,1 +1,1 @@
-"""How problems of the bundled environments are rewritten by rules, from the environments' own parsers."""
+"""Rule-based rewriting of tasks of the bundled environments, with the environments' own parsers."""

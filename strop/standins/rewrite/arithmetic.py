@@ -1,4 +1,4 @@
-"""Rewriting `47+12+30=?`: terms are added, dropped, moved, drawn again, or the first two are summed."""
+"""Rewriting of `47+12+30=?`: terms are added, dropped, moved or resampled, or the first two are summed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEP = re.compile(r"(\d{1,9})\+(\d{1,9})=(\d{1,9})")
 
 
 class Sums(Rules):
-    """Chain sums of the environment `arithmetic`."""
+    """Rules for chain sums of the environment `arithmetic`."""
 
     def knows(self, task: str) -> bool:
         return _SUM.fullmatch(task) is not None

@@ -1,4 +1,4 @@
-"""Rewriting `rev(rot(abcd))=?`: functions are peeled off, wrapped around or exchanged, letters drawn again."""
+"""Rewriting of `rev(rot(abcd))=?`: functions are removed, added or replaced, letters resampled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP = re.compile(r"([a-z]{1,9})\(([a-z]{1,20})\)=([a-z]{0,20})")
 
 
 class Compositions(Rules):
-    """String functions inside one another, of the environment `compose`."""
+    """Rules for nested string functions of the environment `compose`."""
 
     def knows(self, task: str) -> bool:
         return _PROBLEM.fullmatch(task) is not None and set(parse(task)[0]) <= set(FUNCTIONS)

@@ -1,4 +1,4 @@
-"""Rewriting `make 23 from 2 3 7`: a part is solved, a number is added, others are drawn."""
+"""Rewriting of `make 23 from 2 3 7`: a part is solved, a number is added, or numbers are resampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIES = 200
 
 
 class Targets(Rules):
-    """Numbers and targets of the environment `countdown`."""
+    """Rules for numbers and targets of the environment `countdown`."""
 
     def knows(self, task: str) -> bool:
         return _PROBLEM.fullmatch(task) is not None

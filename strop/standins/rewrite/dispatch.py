@@ -1,4 +1,4 @@
-"""Stand-in for a task-writing LLM: rules by kind of task."""
+"""Stand-in for a task-writing LLM: rewriting rules by kind of task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROBLEM = re.compile(r"sum [a-z]+(?: [a-z]+)*")
 
 
 class Lookups(Rules):
-    """Look-ups and sums of the environment `keyvalue`."""
+    """Rules for look-ups and sums of the environment `keyvalue`."""
 
     def knows(self, task: str) -> bool:
         return _PROBLEM.fullmatch(task) is not None
@@ -92,7 +92,7 @@ def advised(text: str, key: int) -> str:
 
 @dataclass(frozen=True)
 class Rewriting(LLMClient):
-    """Drops, adds, moves or solves parts of a problem; its answers are exact, and what no rule can do it refuses."""
+    """Drops, adds, moves or solves parts of a problem; answers are exact, and what no rule covers is refused."""
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         try:

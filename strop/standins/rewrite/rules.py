@@ -1,6 +1,4 @@
-"""What rules can do with the problems of one environment, each by the name of its request
-(`control/task_generators/support/prompts.py`).
-"""
+"""Rewriting rules of one environment, by the name of the request (`control/task_generators/support/prompts.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ Problem: TypeAlias = tuple[str, str]  # what is asked, and the answer
 
 
 class Rules(Protocol):
-    """What an environment's rules do not know, or cannot do without giving the answer away, raises ValueError."""
+    """Raises ValueError for what the rules do not cover, or cannot do without revealing the answer."""
 
     def knows(self, task: str) -> bool: ...  # whether this is a problem of the environment
     def changed(self, wanted: str, task: str, answer: str, stream: random.Random) -> Problem: ...

@@ -1,7 +1,7 @@
-"""The ledger as people look through it: rollouts by what they are, a page at a time, and groups as they are settled.
+"""Paged queries of the ledger: filtered and sorted rollouts, and groups in the order in which they settled.
 
-Everything is asked by a cursor: a place behind which to go on, so that what comes in meanwhile moves no page, and
-nothing is read twice. Questions about all rollouts walk the index `rollouts_by_group`, which holds all that they ask.
+Pages start behind a cursor, so that rows written meanwhile move no page, and nothing is read twice. Queries over all
+rollouts use the covering index `rollouts_by_group`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_KIND = f"groups g CROSS JOIN {_OF_ALL} ON a.number = g.number"
 
 
 class Between(NamedTuple):
-    """From one number to another, both included; None: without an end."""
+    """Closed interval of numbers; None is unbounded."""
 
     low: float | None = None
     high: float | None = None
@@ -35,7 +35,7 @@ ANY = Between()
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which rollouts; what is empty is not asked for."""
+    """Filter of rollouts; empty fields do not filter."""
 
     task: str = ""  # its id
     kind: tuple[str, int] | None = None  # source and level of tasks
@@ -48,14 +48,14 @@ class Wanted:
 
 
 class RowPlace(NamedTuple):
-    """Of a rollout in an order: what that sorts by, and its row."""
+    """Cursor: sort key of a rollout, and its row."""
 
     key: float
     row: int
 
 
 class Listed(NamedTuple):
-    """A rollout in a list."""
+    """Rollout in a list."""
 
     place: RowPlace
     id: str
@@ -74,7 +74,7 @@ class Listed(NamedTuple):
 
 
 class GroupTried(NamedTuple):
-    """A group and what its own rollouts came to."""
+    """Group with the results of its own rollouts."""
 
     number: int
     source: str
@@ -87,7 +87,7 @@ class GroupTried(NamedTuple):
 
 
 class LedgerBrowser:
-    """Opened for reading alone; use it as a context."""
+    """Read-only connection to a ledger; use it as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self._database = opened(path)

@@ -1,6 +1,4 @@
-"""What the ledger says of each kind of task: how rollouts of it ended, what that paid, and why the environment
-failed.
-"""
+"""Fates of rollouts by kind of task: how they ended, their rewards, and errors of the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger's file while a run writes to it: if it is deleted or replaced, what was written is written for nobody."""
+"""Check that the ledger's file still exists while a run writes to it: rows written to a deleted file are lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.types import Metrics
 
 
 class Presence:
-    """A watcher that looks at each step whether the ledger still lies where it was opened."""
+    """Watcher that checks at each step that the ledger's file is still the one that was opened."""
 
     def __init__(self, path: Path, ledger: Ledger) -> None:
         self._path, self._ledger = path, ledger

@@ -1,9 +1,9 @@
-"""The ledger: the fate of every group and rollout, exactly once, on SQLite.
+"""Ledger: the fate of every group and rollout, exactly once, in SQLite.
 
-A row carries `at`, the weight version when it was written, and no wall-clock time: the same run leaves the same rows.
-A checkpoint of step s is taken before anything with `at >= s` happens, so `rollback(s)` restores exactly that moment.
-A rollout's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of
-the group, `number`, in the batch. Both decide the order of additions: a run can be trained again from here alone.
+A row carries `at`, the weight version when it was written, and no wall-clock time: the same run leaves the same rows. A
+checkpoint of step s is taken before anything with `at >= s` happens, so `rollback(s)` restores exactly that moment. A
+rollout's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of the
+group, `number`, in the batch. Both fix the order of additions, so that a run can be retrained from the ledger alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
 
 
 class Ledger:
-    """Written by the pipeline, read by resume, reports and proofs."""
+    """Written by the pipeline; read on resume, by reports and by proofs."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Rows of the ledger: a rollout as a row, and a row as a rollout."""
+"""Conversion between rollouts and rows of the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger is asked: its tables, and pieces of SQL that more than one question needs."""
+"""Tables of the ledger, and SQL fragments that several queries share."""
 
 from __future__ import annotations
 

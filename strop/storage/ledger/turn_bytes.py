@@ -1,8 +1,8 @@
-"""A rollout's turns as bytes and back: JSON, then numbers; nothing that could run code when read.
+"""Serialization of a rollout's turns as JSON and arrays; reading it cannot execute code.
 
 The layout is: length of the JSON (4 bytes), the JSON, the integers of all turns (prompt, tokens, versions of each, as
-int32), their logprobs (float32), and what the trainer must see again as safetensors, where there is any. Everything is
-little-endian. One array for all turns, because an array costs more than its numbers.
+int32), their logprobs (float32), and as safetensors, where there is any, what the trainer must see again. Everything is
+little-endian. All turns share one array, because an array costs more than its numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A ledger opened for reading, as if an enemy had written it: its tables are ours, and so is the form of every row.
+"""Read-only access to an untrusted ledger: tables and the form of every row are checked.
 
-SQLite keeps any value in any column, and a database can hold triggers and views that run when it is asked. Tables are
-compared with ours as text; rows are looked through once for each state of the file, and one that is not of the form
-the ledger writes is named with its column. In a folder that nobody may write, nothing is written either.
+SQLite keeps any value in any column, and a database can hold triggers and views that run when it is queried. The text
+of the tables is compared with the schema; rows are checked once for each state of the file, and one with a form that
+the ledger does not write is reported with its column. In a read-only folder nothing is written.
 """
 
 from __future__ import annotations

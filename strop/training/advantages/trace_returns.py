@@ -22,11 +22,11 @@ from strop.types import Group, IntArray, Rollout
 
 @dataclass(frozen=True)
 class TraceReturns(Advantage):
-    """Of token j in step t: A_j = r_j - V_j + discount * (V_(t+1) + trace * A_(t+1)), and its return r_j + discount *
-    return_(t+1); V, A and return of a step are the means over its tokens.
+    """Advantage of token j in step t: A_j = r_j - V_j + discount * (V_(t+1) + trace * A_(t+1)), with the return r_j +
+    discount * return_(t+1); V, A and return of a step are the means over its tokens.
 
-    The rollout's reward, standardised within its group with the population's deviation (0 where there is none), is
-    on every token of its last step. Steps are merged as the view merges them.
+    The rollout's reward, standardised within its group with the population's deviation (0 where there is none), is on
+    every token of its last step. Steps are merged as the view merges them.
     """
 
     discount: float = 1.0  # from step to step

@@ -1,4 +1,4 @@
-"""Reward-model score of a language model: logit(good) - logit(bad) at its verdict token."""
+"""Reward-model score of a language model: logit(good) - logit(bad) at its answer token."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Loss restricted to rollouts of some origins, to sampled tokens, or to tokens that no policy sampled.
 
 Uses: demonstrations are imitated, hinted rollouts have their own weights, and a hint within a completion is not
-reinforced. Papers: seele, thinktuning
-
+reinforced.
 Papers: seele, thinktuning
 """
 

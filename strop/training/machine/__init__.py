@@ -1,1 +1,1 @@
-"""The machinery of training: forward and backward passes, memory, optimizer, ranks."""
+"""Forward and backward passes, memory, optimizer and ranks of a trainer."""

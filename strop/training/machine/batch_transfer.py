@@ -1,4 +1,4 @@
-"""Batches on their way from a trainer to its ranks: tensors in files that both can map."""
+"""Transfer of batches from a trainer to its ranks: tensors in memory-mapped files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear layers of one input whose products are of 8-bit numbers, forward and backward."""
+"""FP8 projection of a decoder block: fused linear layers of one input, forward and backward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strop.training.machine.projection import Projection
 
 
 class EightBitProjection(Projection):
-    """`held` are all of its weights below one another, `parts` those of each layer."""
+    """`held` are its stacked FP8 weights, `parts` those of each layer."""
 
     def __init__(
         self, weights: Sequence[Tensor], biases: Sequence[Tensor], held: Eights, parts: Sequence[Eights],

@@ -1,7 +1,8 @@
-"""A running average of the weights as a policy (PPO-EWMA, 2110.00641), standing for old logprobs that nobody kept.
+"""Exponential moving average of the weights as a policy (PPO-EWMA, 2110.00641), in place of old logprobs that were not
+kept.
 
 "Missing Old Logits" (2605.12070) sets its decay so that its mean age is the middle of the data's window of versions,
-and starts it afresh when too few tokens survive mask and clip against it.
+and restarts it when too few tokens survive mask and clip against it.
 Papers: missing-old-logits
 """
 

@@ -1,4 +1,4 @@
-"""The feed-forward part of a decoder block, written out both ways."""
+"""Feed-forward part of a decoder block, with a handwritten backward pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.training.machine.projection import Projection
 
 @dataclass(frozen=True, eq=False)
 class DenseFeed:
-    """Every token goes through the same gate; what is kept of it for the way back is gate and up."""
+    """Dense feed-forward layer; gate and up are kept for the backward pass."""
 
     gate_up: Projection
     down: Projection
@@ -54,9 +54,9 @@ class DenseFeed:
 
 @dataclass(frozen=True, eq=False)
 class RoutedFeed:
-    """Each token goes through few of many experts; kept are the state, and which were chosen.
+    """Mixture of experts; the state and the chosen experts are kept for the backward pass.
 
-    The way back is autograd's, over all of it again. `cast` has the weights in what is computed in.
+    The backward pass is autograd's over a recomputed forward pass. `cast` has the weights in the compute dtype.
     """
 
     learned: RoutedExperts

@@ -1,4 +1,4 @@
-"""Forward passes of a policy over packed batches, in one precision on one device; what every trainer shares."""
+"""Forward passes of a policy over packed batches, in one precision on one device; shared by all trainers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from strop.types import Metrics
 
 @dataclass(eq=False)
 class Forward:
-    """Holds no weights: the model comes with each call."""
+    """Forward passes without weights: the model is an argument of each call."""
 
     device: str
     dtype: str  # what is computed in; weights stay fp32
@@ -123,7 +123,7 @@ class Forward:
 
 @dataclass(eq=False)
 class _Layout:
-    """How a batch's tokens lie, on the device."""
+    """Positions of a batch's tokens, on the device."""
 
     sequences: Sequences | Viewed
     trainable: Tensor  # [T]

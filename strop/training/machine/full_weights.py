@@ -1,4 +1,4 @@
-"""Whole weights that learn, held in as many bytes as there is room for."""
+"""Storage of fully trained weights and their optimizer states, in as many bytes as there is memory for."""
 
 from __future__ import annotations
 

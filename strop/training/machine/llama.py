@@ -1,10 +1,9 @@
-"""The forward pass of a decoder (`strop.models.layers.block`) for training, over the parameters of the Hugging Face
-model.
+"""Forward pass of a decoder (`strop.models.layers.block`) for training, over the Hugging Face model's parameters.
 
-Weights and their gradients are float32; they are rounded once after they changed, projections that read the same input
-as one matrix. Weights beside which adapters learn are held in what is computed in, and read in place. What is between
-two products runs in one kernel each, rounds where an engine with weights of that type does, and keeps for the way back
-only what cannot be made again cheaply. The residual stream is float32.
+Weights and their gradients are float32; they are rounded once after a change, and projections that read the same input
+are fused. Base weights of adapters are held in the compute dtype and read in place. Operations between two matrix
+products are one kernel each, which rounds where an engine with weights of that dtype does, and only what is expensive
+to recompute is kept for the backward pass. The residual stream is float32.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One decoder block (`strop.models.layers.block`) as a single differentiable step, written out both ways.
+"""One decoder block (`strop.models.layers.block`) as a single autograd function with a handwritten backward pass.
 
-For the way back it keeps the stream before it, its heads, what attention gave, what that added to the stream, and gate
-and up: everything else is made again within the kernels that need it. With `is_checkpointed` only the stream is kept.
+Kept for the backward pass are the residual stream, the heads, the outputs of attention, and gate and up: everything
+else is recomputed by the kernels that need it. With `is_checkpointed` only the residual stream is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strop.training.machine.projection import Projection
 
 
 class Kept(NamedTuple):
-    """What a layer keeps."""
+    """Tensors that a layer keeps for the backward pass."""
 
     stream: Tensor  # [U, hidden] before attention
     scale: Tensor  # [U]
@@ -38,7 +38,9 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PassTokens:
-    """The tokens of one pass: their angles [U, D / 2] by the name of a rotation, and what each of them sees."""
+    """Tokens of one pass: their rotary angles [U, D / 2] by the name of a rotation, and the keys that each of them
+    sees.
+    """
 
     angles: Mapping[str, Angles]
     plan: AttentionPlan | Varlen
@@ -48,7 +50,7 @@ class PassTokens:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What it adds to the stream is handed on, to be added by the next norm."""
+    """Decoder block; its output is returned without the residual stream, to which the next norm adds it."""
 
     index: int
     before_attention: NormWeight | NoNorm

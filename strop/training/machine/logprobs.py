@@ -1,4 +1,4 @@
-"""What the policy says about a packed batch, computed in chunks so that the full logits [T, V] never exist."""
+"""Logprobs and entropies of the policy on a packed batch, in chunks so that the full logits [T, V] never exist."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from strop.training.machine.packed_sequences import Sequences
 
 
 class PolicyOutput:
-    """Plays `roles.Output`: everything is [T], zero where not trainable, and computed when first asked for.
+    """Implementation of `roles.Output`: everything is [T], zero where not trainable, and computed at first use.
 
     The hidden state at t - 1 predicts token t; only those before a trainable token go through the output layer.
     `computed` are the states of `sequences`, or without those of all tokens. `rows` are the indices of the trainable
-    tokens, for a caller that knows them already; `fast_path` knows a quicker way from hidden states to logprobs.
+    tokens, for a caller that has them already; `fast_path` is a fused computation from hidden states to logprobs.
     """
 
     def __init__(

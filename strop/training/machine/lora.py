@@ -1,7 +1,7 @@
-"""Adapters of low rank that learn in place of the weights (LoRA, Hu et al., 2106.09685).
+"""LoRA adapters as the trained weights (Hu et al., 2106.09685).
 
-They are float32; the weights beside them are in what is computed in where the fast path reads them, else float32 too.
-Everybody else sees whole weights: `strop.models.model.parameters` adds each adapter to the weight it belongs to.
+Adapters are float32; the base weights are in the compute dtype where the fast path reads them, else float32 too. All
+other parts see merged weights: `strop.models.model.parameters` adds each adapter to its base weight.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A batch as a model reads it that fills masks: some glances at each completion, every token judged where it is
-hidden.
+"""Batch of a masked diffusion model: several forward passes per completion, in which every token is scored where it is
+masked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strop.training.machine.llama import LlamaForward
 
 @dataclass(eq=False)
 class Reading:
-    """How completions are shown to a model."""
+    """Masking of completions in forward passes."""
 
     view: View
     mask: int  # the token that hides another
@@ -58,7 +58,7 @@ def as_sampled(canvas: WrittenCanvas, merged: int = 1) -> list[Glance]:
 
 
 class Viewed:
-    """Plays `Sequences`; glances that show the same are computed once."""
+    """`Sequences` of masked views; equal views are computed once."""
 
     def __init__(self, batch: Batch, reading: Reading, device: str) -> None:
         found = np.zeros(len(batch.tokens), dtype=np.int64)  # [T], among the computed

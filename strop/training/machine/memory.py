@@ -1,4 +1,4 @@
-"""How much memory of a GPU training will take, worked out before the first step and not found out at the fortieth."""
+"""Estimate of the GPU memory of training, made before the first step, so that a run does not fail at the fortieth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by lib
 
 @dataclass(frozen=True)
 class Room:
-    """What is known before a model is loaded."""
+    """Facts about the model known before it is loaded."""
 
     taken: int = 0  # bytes of the GPU that others will hold
     longest: int = 0  # tokens of a context; 0: micro-batches stay as they are

@@ -1,4 +1,4 @@
-"""What stands between the stream and the parts that read it: a norm, or nothing; and norms of what is added to it."""
+"""Optional norms before and after the parts of a decoder block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.kernels.norm import Pulls
 
 @dataclass(frozen=True, eq=False)
 class NormWeight:
-    """A weight of RMSNorm, counted from `offset` on."""
+    """RMSNorm weight, added to `offset`."""
 
     weight: Tensor
     epsilon: float
@@ -55,7 +55,7 @@ class NormWeight:
 
 @dataclass(frozen=True, eq=False)
 class NoNorm:
-    """The stream itself, rounded to what is computed in; with nothing behind a part that is added as it is."""
+    """Identity in place of a norm, rounded to the compute dtype."""
 
     dtype: torch.dtype
 

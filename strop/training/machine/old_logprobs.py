@@ -1,12 +1,12 @@
 """Old logprobs: each token scored by the trainer under the very weights it was sampled with ("Missing Old Logits",
-2605.12070), so that the engine's mismatch and the data's staleness can be told apart.
+2605.12070), so that the engine's mismatch and the data's staleness are separate.
 
-A trainer that recomputes logprobs just before its step scores stale tokens under newer weights: what it finds is
-mismatch times staleness. Three repairs are exact: (a) keep the weights of every version still in flight, and score each
-token under its own: this file; (b) a second model beside the trainer that scores segments as they finish, under the
-version that made them; (c) stop generation before each publish and score the partial segments with the weights that are
-still current. (a) costs one copy of the weights per version of lag, in main memory, and one forward pass per version
-found in a batch; it needs no word with the engines. The prefix of a token is scored under its own version as well: an
+A trainer that recomputes logprobs just before its step scores stale tokens under newer weights: the ratio is mismatch
+times staleness. Three solutions are exact: (a) keep the weights of every version still in flight, and score each token
+under its own: this file; (b) a second model next to the trainer that scores segments as they finish, under the version
+that made them; (c) stop generation before each publish and score the partial segments with the weights that are still
+current. (a) costs one copy of the weights per version of lag, in main memory, and one forward pass per version in a
+batch; it needs no communication with the engines. The prefix of a token is scored under its own version as well: an
 engine that keeps its cache over an update mixes versions there, and that difference counts as mismatch.
 Papers: missing-old-logits
 """

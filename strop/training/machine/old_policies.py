@@ -1,4 +1,4 @@
-"""What a trainer can say about earlier policies: old, averaged and proximal logprobs, and the pull of each rollout."""
+"""Logprobs of earlier policies (old, averaged, proximal), and gradient norms of rollouts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILLED = frozenset({Logprobs("old"), Logprobs("averaged"), ScoreNorms()})
 
 @dataclass(eq=False)
 class Earlier:
-    """Fills a batch's batches before its first optimizer step, when the model still is the version they name."""
+    """Fills a batch before its first optimizer step, when the model is still the version in question."""
 
     forward: Forward
     snapshots: Snapshots

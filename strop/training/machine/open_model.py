@@ -1,4 +1,4 @@
-"""How a trainer comes by its model: whole weights that learn, or adapters beside weights that do not."""
+"""Opening of a trainer's model: full weights to train, or adapters over frozen weights."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whole sequences through a model in one packed pass, in which nothing is computed twice and nothing in vain.
+"""Packed forward pass over whole sequences, in which shared prefixes are computed once.
 
-Siblings begin with the same prompt, and often go on alike: a prefix that segments share is computed once and read by
+Rollouts of a group have the same prompt and often share more: a prefix that segments share is computed once and read by
 all of them, as in a trie. A segment's last token predicts nothing, so it is left out.
 """
 
@@ -25,9 +25,9 @@ from strop.types import IntArray
 
 
 class Sequences:
-    """Segments of a packed batch [T], laid out once and run as often as need be.
+    """Segments of a packed batch [T], laid out once for any number of passes.
 
-    `routes` [T, R] are the experts, from 1 on, that tokens went through when they were sampled; 0 where nobody knows.
+    `routes` [T, R] are the experts, from 1 on, of each token when it was sampled; 0 where unknown.
     """
 
     def __init__(

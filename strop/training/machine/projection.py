@@ -1,4 +1,4 @@
-"""Linear layers of one input as one product, with or without adapters beside them, forward and backward."""
+"""Fused projection: linear layers of one input as one product, with or without LoRA, forward and backward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strop.kernels.nf4 import Packed4
 
 
 class Projection:
-    """Linear layers of one input as one; `cast` [O, I] are their weights, in what is computed in."""
+    """Fused linear layers; `cast` [O, I] are their weights in the compute dtype."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Projection:
 
 
 class PanelProjection(Projection):
-    """The same in float32 on a CPU, by products of our own, over copies of the weights as each way reads them."""
+    """`Projection` in float32 on a CPU, with strop's C kernels over one copy of the weights per direction."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class PanelProjection(Projection):
 
 
 class AdaptedProjection(Projection):
-    """The same with an adapter beside it, which alone learns; `masters` are A and B of each layer, in float32."""
+    """`Projection` with a LoRA adapter, the only trained part; `masters` are A and B of each layer, in float32."""
 
     def __init__(self, cast: Tensor, bias: Tensor | None, adapter: Adapter, masters: Sequence[Tensor]) -> None:
         super().__init__((), (), cast, bias, adapter.packed)

@@ -1,4 +1,4 @@
-"""One rank of a trainer of several: a process that holds a slice of the weights and does what the trainer orders."""
+"""Process of one rank of a distributed trainer: holds a shard of the weights and executes the trainer's commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from strop.workers.pickled_parts import unpacked
 
 
 class Rank:
-    """Every method is called on all ranks at once, because all of them must take part in gathering and summing."""
+    """Every method is called on all ranks at once, because all of them take part in collective operations."""
 
     def __init__(self, settings: TorchTrainer, rank: int, ranks: int) -> None:
         self.settings = settings

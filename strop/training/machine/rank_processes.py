@@ -1,6 +1,6 @@
-"""Processes that work as one: started, given orders and asked for answers together, and ended together.
+"""Group of rank processes that start, execute commands, answer and end together.
 
-A rank that dies or hangs is named with its last words; the others are ended too, because they would wait for it.
+A rank that dies or hangs is reported with its last output; the others are ended too, because they would wait for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Answers: TypeAlias = dict[int, dict[str, Any]]  # by rank
 
 
 class Crew:
-    """`size` ranks, each a process with one thread; `scratch` is a folder that all of them see."""
+    """`size` ranks, each a process with one thread; `scratch` is a folder that all of them can access."""
 
     def __init__(self, settings: Any, size: int, seconds: float, room: int) -> None:
         self.seconds = seconds

@@ -1,4 +1,4 @@
-"""How strongly each rollout pulls on the weights: |grad log p(rollout)|^2, one backward pass per rollout."""
+"""Squared gradient norm of each rollout's log-probability, |grad log p(rollout)|^2: one backward pass per rollout."""
 
 from __future__ import annotations
 

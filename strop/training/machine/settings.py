@@ -1,4 +1,4 @@
-"""What a trainer's settings may be."""
+"""Validation of a trainer's settings."""
 
 from __future__ import annotations
 

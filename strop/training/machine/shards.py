@@ -1,4 +1,4 @@
-"""A model cut over the ranks of a process group by PyTorch's FSDP2 (Zhao et al. 2023), and put together again."""
+"""Sharding of a model over the ranks of a process group with PyTorch's FSDP2 (Zhao et al. 2023), and gathering."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch.distributed.tensor import DTensor
 
 
 class ShardedModel:
-    """Every rank holds a slice of each weight; a layer is whole only while it computes.
+    """Every rank holds a shard of each weight; a layer is whole only while it computes.
 
-    `local` are this rank's slices as plain tensors: elementwise work on them, such as AdamW, is work on the weights.
+    `local` are this rank's shards as plain tensors: elementwise work on them, such as AdamW, is work on the weights.
     """
 
     def __init__(self, model: Any, mesh: DeviceMesh) -> None:

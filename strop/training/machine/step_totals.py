@@ -1,4 +1,4 @@
-"""What one optimizer step is made of: batches, losses and metric_sums, fetched from the device at once."""
+"""Totals of one optimizer step: batches, losses and metrics, fetched from the device at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MetricSums: TypeAlias = list[tuple[str, float | Tensor]]  # by name, and by batc
 
 @dataclass(eq=False)
 class StepSum:
-    """What one optimizer step is made of, as far as it has come."""
+    """Running totals of one optimizer step."""
 
     objective: Objective
     batches: list[Batch] = field(default_factory=list)

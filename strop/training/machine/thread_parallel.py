@@ -1,7 +1,7 @@
-"""A micro-batch in as many parts as there are threads, all computed at once: as ranks do, within one process.
+"""Data parallelism over threads: a micro-batch in as many parts as there are threads, within one process.
 
-Threads that share every product wait for each other after each of them, and while an engine has one of the cores, all
-of them wait for it. With a part each they wait once, at the end.
+Threads that share every product wait for each other after each of them, and for an engine on one of the cores. With a
+part each they wait once, at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LossOf: TypeAlias = Callable[[Batch], tuple[Tensor, Metrics]]
 
 
 class AtOnce:
-    """Threads that take part after part; unless `is_wanted`, the caller computes whole batches by himself."""
+    """Threads that each compute parts; unless `is_wanted`, the caller computes whole batches alone."""
 
     def __init__(self, is_wanted: bool) -> None:
         self.is_wanted = is_wanted

@@ -1,4 +1,4 @@
-"""Tokenizers beside weights: copied with them, and compared before another model is asked about the same tokens."""
+"""Tokenizers of model folders: copied with the weights, and compared before another model scores the same tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trainer holds while it runs."""
+"""State of a trainer while it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strop.training.machine.thread_parallel import AtOnce
 
 @dataclass(eq=False)
 class Opened:
-    """A model, how it computes and how it moves."""
+    """Model, forward pass and optimizer of an open trainer."""
 
     model: Any
     forward: Forward

@@ -1,5 +1,4 @@
-"""A copy of the model with a linear head, read at the states before and after each written token; learned value models
-share it."""
+"""Value network: a copy of the model with a linear head, read at the states before and after each completion token."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class Part:
 
 @dataclass(eq=False)
 class ValueBody:
-    """A headed model that learns."""
+    """Trained value network."""
 
     model: Headed
     optimizer: Optimizer

@@ -1,4 +1,4 @@
-"""Value models that learn with one body of their own."""
+"""Value models with a network of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strop.training.machine.value_body import ValueBody
 
 @dataclass
 class Bodied(ValueModel):
-    """The body that a subclass opens, kept in checkpoints; what it predicts and learns is left to say."""
+    """Value model whose network is opened by a subclass and saved in checkpoints."""
 
     _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
 

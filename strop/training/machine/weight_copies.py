@@ -1,4 +1,4 @@
-"""What a forward pass reads of weights that learn: copies in another type, made anew when any has changed."""
+"""Low-precision copies of trained weights for the forward pass, refreshed when a weight has changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strop.models.layers.fused_linear import stacked
 
 
 class Rounding:
-    """Copies of parameters in another type, those of one product as one matrix; made anew when any has changed."""
+    """Copies of parameters in another dtype, fused where they belong to one product; refreshed when any has changed."""
 
     def __init__(self, dtype: torch.dtype, products: Linear | None = None) -> None:
         self.dtype = dtype

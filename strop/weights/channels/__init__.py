@@ -1,1 +1,1 @@
-"""How do weights reach the engines?"""
+"""Weight channels: in memory, or in shared memory."""

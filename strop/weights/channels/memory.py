@@ -1,7 +1,7 @@
-"""Weights within one process: engines copy the trainer's tensors and prove by fingerprint that they hold them.
+"""Weight channel within one process: engines copy the trainer's tensors and return a fingerprint of their copy.
 
-Where only adapters learn, an engine that is connected before it is opened reads the weights beside them in place; then
-adapters alone are copied.
+Where only adapters are trained, an engine that is connected before it is opened reads the base weights in place; then
+only adapters are copied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from strop.weights.shared_base_weights import Loan
 
 @dataclass
 class Memory(Channel):
-    """A version's location is the trainer's tensors, by name; rounded once where engines hold another type."""
+    """A version's location is the trainer's tensors, by name; rounded once where engines hold another dtype."""
 
     _shared: Loan | None = field(default=None, init=False, repr=False, compare=False)
 

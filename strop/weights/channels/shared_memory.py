@@ -1,4 +1,4 @@
-"""Weights for several processes of one machine: written once per version, mapped by every engine."""
+"""Weight channel for processes of one machine: shared memory, written once per version and mapped by every engine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PASSES = 4  # of the event loop, until engines behind others have been asked to
 
 @dataclass
 class SharedMemory(Channel):
-    """A version's location is a buffer of shared memory; two take turns, so that the newest is always whole.
+    """A version's location is one of two alternating shared buffers, so that the newest version is always complete.
 
-    Once it is written and every engine has been asked, training goes on; `proven` waits for their answers. A buffer is
-    written again only after every engine has proven that it holds a later version.
+    Training goes on once a version is written and every engine has been asked to load it; `proven` waits for their
+    answers. A buffer is reused only after every engine has proven that it holds a later version.
     """
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
