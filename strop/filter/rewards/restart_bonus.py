@@ -1,4 +1,4 @@
-"""Restart reward of Satori (2502.02508): outcome reward, plus for correcting a wrong prefix, minus for spoiling a right
+"""Restart reward of Satori (2502.02508): outcome reward, plus for a corrected wrong prefix, less for a spoiled right
 one.
 
 Papers: satori

@@ -1,8 +1,7 @@
 """Single-GPU engine with a paged KV cache, decode steps as CUDA graphs, and rare host synchronization.
 
-Siblings share their prompt's pages, prefill is chunked between decode steps, weights change between two steps while
-requests go on, and models of other families run on the plain engine, with a warning. On a CPU the same code runs with
-plain torch operations.
+Siblings share prompt pages, prefill is chunked between decode steps, weights change between two steps while requests go
+on, and other model families run on the plain engine, with a warning. On a CPU the same code runs in plain torch.
 """
 
 from __future__ import annotations
