@@ -1,11 +1,22 @@
-"""Success of rollouts and groups: the evidence for a task's difficulty."""
+"""Success of rollouts and groups: the evidence for a task's difficulty.
+
+One reward of the run says how right a rollout is (`Reward.grades`); scoring keeps that as the fact `success`. Parts
+that cannot work without it declare `needs_success`, and are refused before the run where no reward grades.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+from strop.capabilities import inside, parts
+from strop.errors import ConfigurationError
+from strop.roles import Reward
 from strop.stats.task_lineage import is_written
 from strop.types import Group, Outcome, Rollout, Task
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 SURVIVAL = "survival"  # fact: probability that a rollout was played to its end, where that was random
 RESTART = "restart"  # fact: prefix of a rollout: 1 from a right rollout, -1 from a wrong one, 0 none
@@ -14,15 +25,40 @@ PLAIN = "plain_tokens"  # fact: length of the initial model's plain rollout of t
 ROUNDING = 1e-6  # of rewards, which are weighted sums: 0.7 + 0.2 + 0.1 is less than 1
 
 
-def is_right(score: float, least: float = 1.0) -> bool:
-    """Whether a score is at least `least`, up to rounding."""
-    return score >= least - ROUNDING
+@runtime_checkable
+class NeedsSuccess(Protocol):
+    """Part that must know which rollouts are right."""
+
+    needs_success: ClassVar[bool]
 
 
-def paid(rollout: Rollout) -> float:
-    """Reward from the environment, ignoring other rewards; the total reward where the environment gave none."""
-    by_env = [rollout.rewards[name] for name in ("outcome", "checked") if name in rollout.rewards]
-    return by_env[0] if by_env else rollout.reward
+def problems(run: Run) -> list[str]:
+    """Parts that must know which rollouts are right, in a run whose rewards do not say."""
+    asking = dict.fromkeys(type(part).__name__ for _, part in parts(run) if isinstance(part, NeedsSuccess))
+    if not asking or any(reward.grades for reward in inside(run.rewards, Reward)):
+        return []
+    return [
+        f"{', '.join(asking)} must know which rollouts are right, and no reward says so: give the range of your "
+        "reward's scores, from wrong to right, with reward_range=LOW,HIGH or below the function as NAME.low = LOW and "
+        "NAME.high = HIGH; or bring tasks with answers"
+    ]
+
+
+def reaches(value: float, least: float = 1.0) -> bool:
+    """Whether a number is at least `least`, up to rounding."""
+    return value >= least - ROUNDING
+
+
+def success(rollout: Rollout) -> float:
+    """How right a rollout is, from 0 to 1, in a run whose rewards say so."""
+    if rollout.success is None:
+        raise ConfigurationError(f"no reward says how right rollout {rollout.id} is: see `Reward.grades`")
+    return rollout.success
+
+
+def is_right(rollout: Rollout, least: float = 1.0) -> bool:
+    """Whether its success is known and at least `least`."""
+    return rollout.success is not None and reaches(rollout.success, least)
 
 
 def kind(task: Task) -> str:
@@ -30,22 +66,17 @@ def kind(task: Task) -> str:
     return f"{task.source}:{task.level}" + (":written" if is_written(task) else "")
 
 
-def success(rollout: Rollout) -> float:
-    """Success of a rollout, from 0 to 1."""
-    return min(max(paid(rollout), 0.0), 1.0)
-
-
 def successes(group: Group) -> tuple[float, float]:
-    """Number of right rollouts among the policy's own, and their total.
+    """Number of right rollouts among the policy's own whose success is known, and the number of these.
 
     A rollout that was played to its end with probability 1/3 counts three times, which corrects for abandoned ones.
     """
-    weights = [1 / rollout.facts.get(SURVIVAL, 1.0) for rollout in group.own]
-    return sum(w * success(rollout) for w, rollout in zip(weights, group.own, strict=True)), sum(weights)
+    known = [(1 / each.facts.get(SURVIVAL, 1.0), each.success) for each in group.own if each.success is not None]
+    return sum(weight * value for weight, value in known), sum(weight for weight, _ in known)
 
 
-def is_lost(rollouts: Sequence[Rollout], tolerance: float) -> bool:
-    """Whether all scored rollouts have reward 0 and at least one of them finished."""
+def is_lost(rollouts: Sequence[Rollout]) -> bool:
+    """Whether no scored rollout has any success, and at least one of them finished."""
     scored = [rollout for rollout in rollouts if rollout.is_scored]
     is_finished = any(rollout.outcome is Outcome.FINISHED for rollout in scored)
-    return is_finished and all(abs(paid(rollout)) <= tolerance for rollout in scored)
+    return is_finished and all(rollout.success is not None and rollout.success <= ROUNDING for rollout in scored)

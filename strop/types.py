@@ -89,6 +89,22 @@ class Sampling:
         return self.top_p < 1.0 or self.top_k > 0
 
 
+@dataclass(frozen=True)
+class ScoreRange:
+    """Range of the scores of a reward that says how right a rollout is."""
+
+    low: float = 0.0  # as wrong as can be
+    high: float = 1.0  # right; more is right as well
+
+    def success(self, score: float) -> float:
+        """From 0 to 1."""
+        return min(max((score - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+ZERO_TO_ONE = ScoreRange()
+SUCCESS = "success"  # fact: how right a rollout is, from 0 to 1, by the reward of the run that grades
+
+
 @dataclass(frozen=True, eq=False)
 class Turn:
     """New context since the policy's last turn, and its completion.
@@ -172,6 +188,11 @@ class Rollout:
     def is_scored(self) -> bool:
         """Whether it counts: neither failed by the environment nor given up before its end."""
         return self.outcome not in (Outcome.FAILED, Outcome.PRUNED)
+
+    @property
+    def success(self) -> float | None:
+        """How right it is, from 0 to 1; None where no reward of the run says so."""
+        return self.facts.get(SUCCESS)
 
     @property
     def num_tokens(self) -> int:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from strop.training.batch import Batch
-from strop.types import Group, Message, Outcome, Rollout, Task, Turn
+from strop.types import SUCCESS, Group, Message, Outcome, Rollout, Task, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
@@ -67,6 +67,7 @@ def make_group(
             outcome=ends.get(i, Outcome.FINISHED),
             reward=reward,
             turn_rewards=() if turn_rewards is None else turn_rewards[i],
+            facts={SUCCESS: min(max(reward, 0.0), 1.0)},
         )
         for i, reward in enumerate(rewards)
     ]
@@ -112,6 +113,7 @@ def make_batch(
         temperature=torch.ones(len(rollouts), dtype=torch.float64),
         versions=torch.where(trainable, 0, -1),
         rewards=torch.tensor([0.0] * num_rollouts if rewards is None else rewards, dtype=torch.float64),
+        successes=torch.tensor([0.0] * num_rollouts if rewards is None else rewards, dtype=torch.float64),
         origins=torch.zeros(num_rollouts, dtype=torch.int64),
         group_numbers=tuple(sorted(set(groups))),
         rollout_ids=tuple(str(i) for i in range(num_rollouts)),

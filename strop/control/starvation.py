@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from strop.success import success
 from strop.types import GateResult, Group
 
 _PATIENCE = 50  # draws' worth of groups, before a run that gets no others is called starved
@@ -31,7 +30,7 @@ class Dropped:
         self.on_purpose.clear()
         if gate_result.group is None:
             self.leave_out(gate_result.by, gate_result.reason)
-            solved = [success(rollout) > 0.5 for rollout in group.own]
+            solved = [rollout.success > 0.5 for rollout in group.own if rollout.success is not None]
             self.right += bool(solved) and all(solved)
             self.wrong += bool(solved) and not any(solved)
 

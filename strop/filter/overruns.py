@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from strop.filter.paid_text import Paid
+from strop.filter.paid_text import total
 from strop.filter.reward_values import Fault, Score
 from strop.types import Message, Rollout, Turn
 
@@ -132,11 +132,6 @@ class Overruns:
 def is_overrun(rollout: Rollout) -> bool:
     """Whether its completion exhausted a scorer, and counts as wrong for it."""
     return rollout.is_scored and bool(rollout.error)
-
-
-def total(score: float | Paid) -> float:
-    """A score as one number; what is paid for each token is left out."""
-    return score.end + sum(span.value for span in score.spans) if isinstance(score, Paid) else score
 
 
 def said(text: str) -> tuple[Turn, ...]:

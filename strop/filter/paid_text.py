@@ -26,3 +26,8 @@ class Paid:
 
     end: float
     spans: tuple[Span, ...] = ()
+
+
+def total(score: float | Paid) -> float:
+    """A score as one number; what is paid for each token is left out."""
+    return score.end + sum(span.value for span in score.spans) if isinstance(score, Paid) else score

@@ -6,17 +6,18 @@ import asyncio
 import inspect
 import math
 import numbers
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
-from strop.errors import ConfigurationError
-from strop.filter.paid_text import Paid, Span
+from strop.errors import ConfigurationError, RewardError
+from strop.filter.paid_text import Paid, Span, total
 from strop.roles import Reward
-from strop.types import Group
+from strop.types import SUCCESS, Group, Rollout
 from strop.workers.untrusted_answers import NoAnswer, entries, number, shown
 
 _LONGEST_ERROR = 500
+_MOST_FACTS, _LONGEST_FACT = 64, 64  # that rewards may leave on one rollout, and letters of a name
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Fault:
 
 
 Score: TypeAlias = float | Paid | Fault
+RewardScores: TypeAlias = Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]
 
 
 async def scored(reward: Reward, group: Group, seconds: float | None = None) -> list[Score]:
@@ -55,24 +57,60 @@ async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:
         raise TimeoutError(f"no answer within {seconds:g} s" if deadline.expired() else str(error)) from error
 
 
-def scores_at_once(asker: Reward, inner: Reward, group: Group) -> Sequence[float | Paid]:
-    """What a reward says to another one, which does not wait."""
+def shaped(asker: Reward, group: Group, shape: Callable[..., Sequence[float | Paid]], *inner: Reward) -> RewardScores:
+    """`shape` of the plain scores of each inner reward, now, or once those that wait have answered.
+
+    Successes are kept as facts before that. Where an inner reward has no score for a rollout there is none at all.
+    """
+    told = [reward(group) for reward in inner]
+    if any(isinstance(each, Awaitable) for each in told):
+        return _shaped_later(asker, group, shape, inner, told)
+    return _shape(asker, group, shape, inner, [each for each in told if not isinstance(each, Awaitable)])
+
+
+async def plain_scores(asker: Reward, inner: Reward, group: Group) -> list[float]:
+    """Plain scores of an inner reward; NaN where it has none."""
     told = inner(group)
-    if isinstance(told, Awaitable):
-        raise ConfigurationError(_refusal(asker, inner, "scores at once", "is a coroutine"))
-    return told
+    return _plain_scores(asker, inner, group, await told if isinstance(told, Awaitable) else told)
 
 
-def plain_scores(asker: Reward, inner: Reward, group: Group) -> list[float]:
-    """What a reward says to another one, which can do nothing with places."""
-    told = scores_at_once(asker, inner, group)
-    if any(isinstance(score, Paid) for score in told):
-        raise ConfigurationError(_refusal(asker, inner, "plain numbers", "pays places"))
-    return [float(score) for score in told if not isinstance(score, Paid)]
+async def _shaped_later(
+    asker: Reward, group: Group, shape: Callable[..., Sequence[float | Paid]], inner: Sequence[Reward], told: Any
+) -> Sequence[float | Paid]:
+    scores = [await each if isinstance(each, Awaitable) else each for each in told]
+    return _shape(asker, group, shape, inner, scores)
 
 
-def _refusal(asker: Reward, inner: Reward, need: str, instead: str) -> str:
-    return f"{type(asker).__name__} needs {need}, and {type(inner).__name__} {instead}"
+def _shape(
+    asker: Reward,
+    group: Group,
+    shape: Callable[..., Sequence[float | Paid]],
+    inner: Sequence[Reward],
+    told: Sequence[Sequence[float | Paid]],
+) -> Sequence[float | Paid]:
+    scores = [_plain_scores(asker, reward, group, each) for reward, each in zip(inner, told, strict=True)]
+    is_known = [not any(map(math.isnan, each)) for each in zip(*scores, strict=True)]
+    made = shape(*scores)
+    return [score if known else math.nan for score, known in zip(made, is_known, strict=True)]
+
+
+def _plain_scores(asker: Reward, inner: Reward, group: Group, told: Sequence[float | Paid]) -> list[float]:
+    scores = scores_of(told, len(group.rollouts))
+    if faults := [score for score in scores if isinstance(score, Fault) and score.is_breach]:
+        raise RewardError(f"{inner.name or type(inner).__name__} {faults[0].text}")
+    if any(isinstance(score, Paid) for score in scores):
+        raise ConfigurationError(f"{type(asker).__name__} needs plain numbers, and {type(inner).__name__} pays places")
+    keep_successes(inner, group.rollouts, scores)
+    return [score if isinstance(score, float) else math.nan for score in scores]
+
+
+def keep_successes(reward: Reward, rollouts: Sequence[Rollout], scores: Sequence[Score]) -> None:
+    """Keep how right rollouts are, where this reward says so; the first reward that does counts."""
+    if reward.grades is None:
+        return
+    for rollout, score in zip(rollouts, scores, strict=True):
+        if not isinstance(score, Fault) and not math.isnan(worth := total(score)):
+            rollout.facts.setdefault(SUCCESS, reward.grades.success(worth))
 
 
 def scores_of(returned: Any, count: int) -> list[Score]:
@@ -120,6 +158,17 @@ def from_json(plain: Any, count: int) -> list[Score]:
     if not isinstance(plain, list) or len(plain) != count:
         raise NoAnswer(f"answered {shown(plain)}, need {count} scores")
     return [_read(score) for score in plain]
+
+
+def facts_from_json(plain: Any, count: int) -> list[dict[str, float]]:
+    """Facts that rewards noted on rollouts, from plain data that nobody vouches for."""
+    if not isinstance(plain, list) or len(plain) != count or not all(isinstance(each, dict) for each in plain):
+        raise NoAnswer(f"answered {shown(plain)}, need the facts of {count} rollouts")
+    if any(len(each) > _MOST_FACTS or any(len(name) > _LONGEST_FACT for name in each) for each in plain):
+        raise NoAnswer(
+            f"answered more than {_MOST_FACTS} facts of a rollout, or a name of over {_LONGEST_FACT} letters"
+        )
+    return [{name: number(value) for name, value in each.items()} for each in plain]
 
 
 def _read(plain: Any) -> Score:

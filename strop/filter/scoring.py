@@ -17,13 +17,13 @@ from itertools import count
 
 from strop.capabilities import inside
 from strop.errors import RewardError
-from strop.filter.overruns import FAST_SHARE, Overrun, Overruns, cleared, cleared_siblings, is_overrun, total
-from strop.filter.paid_text import Paid
-from strop.filter.reward_values import Fault, Score, scored
+from strop.filter.overruns import FAST_SHARE, Overrun, Overruns, cleared, cleared_siblings, is_overrun
+from strop.filter.paid_text import Paid, total
+from strop.filter.reward_values import Fault, Score, keep_successes, scored
 from strop.filter.span_rewards import Places, misplaced, pay
 from strop.filter.worker_pool import WorkerPool
 from strop.roles import Reward
-from strop.types import Group, Outcome, Rollout
+from strop.types import SUCCESS, Group, Outcome, Rollout
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Scorer:
         self._relative = {name for name, reward in self._rewards.items() if is_relative(reward)}
         # rewards that compare siblings come last, so that no failed rollout is among those compared
         self._order = sorted(self._rewards, key=lambda name: name in self._relative)
+        # the one that says how right a rollout is: the first that does, or that holds one that does
+        self._grader = next((name for name, reward in self._rewards.items() if grades(reward)), "")
         foreign = {name: reward for name, reward in self._rewards.items() if not is_inline(reward)}
         self._foreign = list(foreign)
         self._pool = WorkerPool(list(foreign.values()), workers)
@@ -72,7 +74,7 @@ class Scorer:
         for name in self._order:
             relevant = group.scored if name in self._relative else new
             left = [rollout for rollout in relevant if rollout.is_scored]
-            for rollout, score in zip(left, await self._scores(name, replace(group, rollouts=left)), strict=True):
+            for rollout, score in zip(left, await self._graded(name, replace(group, rollouts=left)), strict=True):
                 if isinstance(score, Paid) and (problem := misplaced(rollout, score)):
                     score = Fault(problem, is_breach=True)
                 if isinstance(score, Overrun):
@@ -103,6 +105,20 @@ class Scorer:
                 f"reward {name} pays places in completions, and nothing here knows where their tokens are"
             )
         return pay(rollout, name, self._rewards[name].weight, score, self.places)
+
+    async def _graded(self, name: str, group: Group) -> list[Score | Overrun]:
+        """Scores of one reward; only from the one that grades, rollouts keep how right they are."""
+        known = [rollout.facts.pop(SUCCESS, None) for rollout in group.rollouts]
+        scores = await self._scores(name, group)
+        for rollout, before, score in zip(group.rollouts, known, scores, strict=True):
+            if name != self._grader:
+                rollout.facts.pop(SUCCESS, None)
+                rollout.facts |= {} if before is None else {SUCCESS: before}
+            elif isinstance(score, Overrun):
+                rollout.facts[SUCCESS] = 0.0
+            else:
+                keep_successes(self._rewards[name], [rollout], [score])
+        return scores
 
     async def _scores(self, name: str, group: Group) -> list[Score | Overrun]:
         """One of each rollout; an overrun on record is not asked about again.
@@ -197,6 +213,11 @@ def is_inline(reward: Reward) -> bool:
 def is_relative(reward: Reward) -> bool:
     """Whether a reward compares siblings, so that it cannot be asked about one rollout alone."""
     return any(each.is_relative for each in inside(reward, Reward))
+
+
+def grades(reward: Reward) -> bool:
+    """Whether a reward, or one that it holds, says how right a rollout is."""
+    return any(each.grades is not None for each in inside(reward, Reward))
 
 
 def reward_names(rewards: Sequence[Reward]) -> list[str]:

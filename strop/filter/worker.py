@@ -6,10 +6,12 @@ It receives the rewards first, then one group after the other.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from strop.capabilities import Opens, outermost
 from strop.filter.reward_values import Fault, scored, to_json
 from strop.roles import Reward
+from strop.types import Group
 from strop.workers.frames import Frame, Frames
 from strop.workers.keeper import has_children
 from strop.workers.pickled_parts import unpacked
@@ -22,10 +24,18 @@ def serve(frames: Frames) -> None:
     rewards = _loaded(frames.take(), frames)
     while rewards:
         question = frames.take()
-        scores = asyncio.run(scored(rewards[question.head["index"]], unpacked(question.arrays["group"])))
+        group: Group = unpacked(question.arrays["group"])
+        before = [dict(rollout.facts) for rollout in group.rollouts]
+        scores = asyncio.run(scored(rewards[question.head["index"]], group))
         is_alone = not has_children()
         scores = scores if is_alone else [_LEFT] * len(scores)
-        frames.answer(question, {"scores": to_json(scores), "is_alone": is_alone})
+        facts = [_new(rollout.facts, known) for rollout, known in zip(group.rollouts, before, strict=True)]
+        frames.answer(question, {"scores": to_json(scores), "facts": facts, "is_alone": is_alone})
+
+
+def _new(facts: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
+    """Facts that the rewards left on a rollout."""
+    return {name: float(value) for name, value in facts.items() if known.get(name) != value}
 
 
 def _loaded(setup: Frame, frames: Frames) -> list[Reward]:

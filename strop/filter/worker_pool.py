@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from strop.errors import RewardError
-from strop.filter.reward_values import Fault, Score, from_json
+from strop.filter.reward_values import Fault, Score, facts_from_json, from_json
 from strop.roles import Reward
 from strop.types import Group
 from strop.workers.child import Child
@@ -65,8 +65,9 @@ class Worker:
         try:
             question = {"group": packed(group, "a group", "its worker process")}
             found = await self._process.ask({"index": index}, question, seconds)
-            answer = entries(found.head, scores=list, is_alone=bool)
+            answer = entries(found.head, scores=list, facts=list, is_alone=bool)
             scores = from_json(answer["scores"], len(group.rollouts))
+            facts = facts_from_json(answer["facts"], len(group.rollouts))
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
             if not isinstance(error, NoAnswer):
@@ -77,6 +78,8 @@ class Worker:
             return [fault] * len(group.rollouts)
         if not answer["is_alone"]:
             await self.kill()  # and with it the processes the reward left running
+        for rollout, noted in zip(group.rollouts, facts, strict=True):
+            rollout.facts |= noted
         return scores
 
     async def kill(self) -> None:

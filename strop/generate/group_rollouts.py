@@ -64,10 +64,10 @@ class GroupPlayer(Player):
         player.keys, player.made, player._joined = self.keys, self.made, self._joined
         return player
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
-        copies = [replace(rollout, rewards={}) for rollout in rollouts]
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
+        copies = [replace(rollout, rewards={}, facts=dict(rollout.facts)) for rollout in rollouts]
         await self.scorer(replace(self.group, rollouts=copies))
-        return [None if copy.outcome is Outcome.FAILED else copy.reward for copy in copies]
+        return [None if copy.outcome is Outcome.FAILED else copy for copy in copies]
 
     async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[Notes]:
         if self.policy_statistic is None:

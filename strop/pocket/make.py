@@ -108,6 +108,7 @@ def to_batch(shard: Shard) -> Batch:
         temperature=torch.ones(count),
         versions=torch.where(trainable, 0, -1),
         rewards=torch.zeros(1),
+        successes=torch.zeros(1),
         origins=torch.zeros(1, dtype=torch.int64),
         group_numbers=(0,),
         rollout_ids=("corpus",),

@@ -19,7 +19,7 @@ from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.models.loading.model_names import BUNDLED
 from strop.recipes.environments import is_bundled_env, parse_envs
 from strop.recipes.model_paths import chosen_model
-from strop.recipes.user_rewards import own_rewards
+from strop.recipes.user_rewards import own_rewards, with_success
 from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
 from strop.training.trainers.ranks import Ranks
@@ -41,7 +41,7 @@ class Setting:
     max_tokens: int = 64  # of one completion
     temperature: float = 1.0  # of sampling
     answer: Rule = "auto"  # answer extraction for tasks of a file: text, number, boxed, hashes, math
-    reward: str = ""  # FILE.py:FUNCTION, several joined by +; `env` is the environment's own reward
+    reward: str = ""  # FILE.py:FUNCTION, several joined by + (0.5*FILE.py:FUNCTION); `env`: the environment's own
     columns: tuple[str, str] = ("", "")  # prompt and answer columns of a table; empty: the usual names
     splits: tuple[str, str] = ("train", "test")  # training and held-out split of a dataset
     isolation: Isolation = "sandbox"  # of programs written by the model; process: no sandbox, they run with your rights
@@ -52,6 +52,8 @@ class Setting:
     threads: int = 1  # CPU threads; bitwise results depend on it
     device: str = "cpu"  # cpu or cuda
     engine: EngineName = "own"  # own, or vllm for families without a fast path and models that need several GPUs
+    reward_range: tuple[float, ...] = ()  # scores of a wrong and of a right rollout, for your own reward: LOW,HIGH
+    success: str = ""  # the reward that says which rollouts are right, by the name of its function
     ranks: int = 1  # trainer processes, on CPUs or on one GPU each
 
     @property
@@ -65,8 +67,9 @@ class Setting:
         envs = parse_envs(self.env, self.seed, table, self.isolation)
         self._check_tables([env for env in envs if isinstance(env, Table)])
         judged: tuple[Reward, ...] = (Earned(),) if all(env.pays for env in envs) else (Checked(envs),)
-        rewards = own_rewards(self.reward, judged) if self.reward else judged
         is_answered = all(env.is_answered for env in envs if isinstance(env, Table))
+        own = own_rewards(self.reward, judged) if self.reward else judged
+        rewards = with_success(own, judged, is_answered, self.reward_range, self.success)
         plain: dict[str, Any] = {
             "rewards": rewards,
             "budget": Fixed(self.group_size),

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from strop.roles.rollout_interfaces import Dialogue, Player
     from strop.training.batch import Batch, Output
     from strop.training.requirements import Need, PolicyStatistic
-    from strop.types import FloatArray, GateResult, Group, Message, Metrics, Observation, Rollout, Sampling, Start, Task
+    from strop.types import (
+        FloatArray,
+        GateResult,
+        Group,
+        Message,
+        Metrics,
+        Observation,
+        Rollout,
+        Sampling,
+        ScoreRange,
+        Start,
+        Task,
+    )
 
 # ---- generate
 
@@ -113,6 +125,10 @@ class Reward(Protocol):
     @fact
     def weight(self) -> float:
         return 1.0
+
+    @fact
+    def grades(self) -> ScoreRange | None:
+        return None  # range of its scores, where they say how right a rollout is; None: form, length, progress
 
     def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]: ...
 

@@ -29,8 +29,8 @@ class Player(Protocol):
         """A player whose ids and keys derive from this start, so that concurrent searches do not share a counter."""
         ...
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
-        """Rewards of rollouts during a search; None: the reward failed. Nothing is recorded."""
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
+        """Scored copies of rollouts, during a search; None: the reward failed. Nothing is recorded."""
         ...
 
     async def look(

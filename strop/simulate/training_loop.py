@@ -15,7 +15,7 @@ from strop.filter.apply_gates import passes
 from strop.observe.metrics.tokens_to_target import Curve
 from strop.roles import Budget, Gate, PassRateEstimator, Sampler
 from strop.simulate.learner import Learner
-from strop.types import Group, Message, Outcome, Rollout, Task, Turn
+from strop.types import SUCCESS, Group, Message, Outcome, Rollout, Task, Turn
 
 _PATIENCE = 50  # draws' worth of groups that gates may drop for one step, as in a run
 _SHOWN = 4  # groups of each level that a biased prior comes from
@@ -118,7 +118,7 @@ class Course:
         marks = [float(mark) for mark in self.rng.random(count) < probability]
         return [
             Rollout(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=mark,
-                       rewards={"outcome": mark})
+                       rewards={"outcome": mark}, facts={SUCCESS: mark})
             for index, mark in enumerate(marks)
         ]  # fmt: skip
 

@@ -45,6 +45,7 @@ class Batch:
     temperature: Tensor  # [T]
     versions: Tensor  # [T] int64, -1 where not trainable
     rewards: Tensor  # [A]
+    successes: Tensor  # [A], from 0 to 1; NaN where no reward says how right a rollout is
     origins: Tensor  # [A] int64, indices into `ORIGINS`
     group_numbers: tuple[int, ...]  # [G]
     rollout_ids: tuple[str, ...]  # [A]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -246,8 +247,13 @@ def _batch(
         aux={name.removeprefix("aux."): tensor for name, tensor in found.items() if "." in name},
         groups=torch.from_numpy(group_index.astype(np.int64)),
         rewards=torch.tensor([rollout.reward for rollout in rollouts], dtype=torch.float32),
+        successes=torch.tensor([_success(rollout) for rollout in rollouts], dtype=torch.float32),
         origins=torch.tensor([ORIGINS.index(rollout.origin) for rollout in rollouts]),
         group_numbers=tuple(groups[index].number for index in present),
         rollout_ids=tuple(rollout.id for rollout in rollouts),
         task_ids=tuple(rollout.task.id for rollout in rollouts),
     )
+
+
+def _success(rollout: Rollout) -> float:
+    return math.nan if rollout.success is None else rollout.success

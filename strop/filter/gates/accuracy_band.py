@@ -28,6 +28,8 @@ class AccuracyBand(Gate):
 
     min_group: ClassVar[int] = 2
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high <= 1:
             raise ConfigurationError(f"AccuracyBand needs 0 <= low <= high <= 1, got {self.low} and {self.high}")

@@ -8,6 +8,7 @@ Papers: expert-iteration
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.roles import Gate
 from strop.success import is_right
@@ -16,14 +17,15 @@ from strop.types import GateResult, Group
 
 @dataclass(frozen=True)
 class Successes(Gate):
-    """Gate that keeps rollouts whose total reward reaches the threshold, and drops a group without any."""
+    """Gate that keeps rollouts whose success reaches the threshold, and drops a group without any."""
 
-    threshold: float = 1.0  # least reward of a success
+    threshold: float = 1.0  # least success of a kept rollout
+
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> GateResult:
-        # A weighted sum such as 0.7 + 0.2 + 0.1 is a rounding error short of 1.
-        kept = [rollout for rollout in group.scored if is_right(rollout.reward, self.threshold)]
+        kept = [rollout for rollout in group.scored if is_right(rollout, self.threshold)]
         if not kept:
-            return GateResult(None, f"no reward reaches {self.threshold:g}")
+            return GateResult(None, f"no success reaches {self.threshold:g}")
         reason = f"kept {len(kept)} of {len(group.rollouts)} rollouts"
         return GateResult(replace(group, rollouts=kept), reason)

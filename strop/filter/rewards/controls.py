@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.types import Group
 
@@ -88,6 +88,6 @@ class AnyThreshold(Reward):
     def is_inline(self) -> bool:
         return self.inner.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
+    def __call__(self, group: Group) -> RewardScores:
         least = random.Random(f"threshold/{group.task.id}").random()
-        return [score if score >= least else 0.0 for score in plain_scores(self, self.inner, group)]
+        return shaped(self, group, lambda scores: [score if score >= least else 0.0 for score in scores], self.inner)

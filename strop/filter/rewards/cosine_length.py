@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.success import is_right
 from strop.types import Group, Rollout
@@ -26,7 +26,7 @@ class CosineLength(Reward):
     Of a rollout with several completions the longest counts, since the limit is per completion.
     """
 
-    judge: Reward  # 1: right
+    judge: Reward  # says how right a rollout is
     limit: int  # tokens that a completion may have
     right: tuple[float, float] = (2.0, 1.0)  # for a right answer
     wrong: tuple[float, float] = (-10.0, 0.0)  # for a wrong one
@@ -47,14 +47,14 @@ class CosineLength(Reward):
                 f"{self.limit}, margin {self.margin}, wrong {self.wrong}"
             )
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.judge, group)
-        return [self._value(_longest(t), is_right(score)) for t, score in zip(group.rollouts, scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda _: list(map(self._value, group.rollouts)), self.judge)
 
-    def _value(self, length: int, right: bool) -> float:
+    def _value(self, rollout: Rollout) -> float:
+        length = _longest(rollout)
         if length + self.margin >= self.limit:
             return self.exceed
-        first, last = self.right if right else self.wrong
+        first, last = self.right if is_right(rollout) else self.wrong
         return last + (first - last) * (1 + math.cos(math.pi * length / self.limit)) / 2
 
 

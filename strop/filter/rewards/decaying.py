@@ -7,13 +7,14 @@ Papers: s-grpo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
-from strop.success import EXIT
-from strop.types import Group
+from strop.success import EXIT, is_right
+from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,16 @@ class Decaying(Reward):
     def is_inline(self) -> bool:
         return self.inner.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        paid, rollouts = plain_scores(self, self.inner, group), group.rollouts
-        order = sorted(range(len(rollouts)), key=lambda place: rollouts[place].facts.get(EXIT, math.inf))
-        scores, right = [0.0] * len(rollouts), 0
-        for place in order:
-            if rollouts[place].is_scored and paid[place] > 0:
-                scores[place] = paid[place] / 2**right
-                right += 1
-        return scores
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda paid: _halved(group.rollouts, paid), self.inner)
+
+
+def _halved(rollouts: Sequence[Rollout], paid: Sequence[float]) -> list[float]:
+    """Rewards of right rollouts, in the order of their exits; 0 for all others."""
+    order = sorted(range(len(rollouts)), key=lambda place: rollouts[place].facts.get(EXIT, math.inf))
+    scores, right = [0.0] * len(rollouts), 0
+    for place in order:
+        if rollouts[place].is_scored and is_right(rollouts[place]):
+            scores[place] = paid[place] / 2**right
+            right += 1
+    return scores

@@ -15,8 +15,9 @@ from typing import ClassVar
 
 from strop.environments.format.think_tags import final_answer
 from strop.filter.calls import LEAST, RIGHT, calls_of
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
+from strop.success import success
 from strop.types import Group, Rollout
 
 
@@ -36,12 +37,12 @@ class FewestCalls(Reward):
     def is_inline(self) -> bool:
         return self.inner.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.inner, group)
-        return [self._score(rollout, score) for rollout, score in zip(group.rollouts, scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda _: [self._score(rollout) for rollout in group.rollouts], self.inner)
 
-    def _score(self, rollout: Rollout, right: float) -> float:
+    def _score(self, rollout: Rollout) -> float:
         if not final_answer(rollout.completion):
             return -1.0
+        right = success(rollout)
         beyond = max(0.0, calls_of(rollout) - rollout.facts.get(LEAST, math.inf))
         return right / 2 + (math.exp(-self.price * beyond) / 2 if right >= RIGHT else 0.0)

@@ -15,19 +15,18 @@ from typing import ClassVar
 
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Environment, Reward
+from strop.success import success
 from strop.types import Group, Metrics, Rollout, Task
 from strop.workers.foreign_checks import answered
 
 
 @dataclass(frozen=True)
 class Flipped(Reward):
-    """Reward 1 - r in place of r = `inner`, for all answers to a share of the tasks; a share of one half is pure
-    noise.
-    """
+    """Reward 1 - s in place of s, the success by `inner`, for all answers to a share of the tasks (1/2: pure noise)."""
 
-    inner: Reward  # scores from 0 to 1
+    inner: Reward  # says how right a rollout is
     envs: tuple[Environment, ...]
     share: float = 0.4  # of the tasks
     seed: int = 0  # of which ones
@@ -43,13 +42,18 @@ class Flipped(Reward):
     def is_inline(self) -> bool:
         return all(env.is_inline for env in self.envs)
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.inner, group)
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda _: self._flipped(group), self.inner)
+
+    def _flipped(self, group: Group) -> list[float]:
+        right = [success(rollout) for rollout in group.rollouts]
         if not self.is_flipped(group.task):
-            return scores
+            return right
         env = env_of(self.envs, group.task)
-        pairs = zip(group.rollouts, scores, strict=True)
-        return [1 - score if _answers(env, rollout) else score for rollout, score in pairs]
+        answers = [_answers(env, rollout) for rollout in group.rollouts]
+        for rollout, is_answer in zip(group.rollouts, answers, strict=True):
+            rollout.facts["flipped"] = float(is_answer)
+        return [1 - each if is_answer else each for each, is_answer in zip(right, answers, strict=True)]
 
     def is_flipped(self, task: Task) -> bool:
         digest = hashlib.sha256(f"{self.seed}/{task.id}".encode()).digest()

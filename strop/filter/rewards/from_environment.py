@@ -8,7 +8,7 @@ from typing import ClassVar
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.roles import Environment, Reward
-from strop.types import Group, Rollout, Task
+from strop.types import ZERO_TO_ONE, Group, Rollout, ScoreRange, Task
 from strop.workers.foreign_checks import checked
 
 # An environment's own check as a reward in a killable process, for environments whose checker is not ours.
@@ -20,6 +20,8 @@ class Checked(Reward):
 
     envs: tuple[Environment, ...]
     weight: float = 1.0
+
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
 
     def open_resources(self) -> None:
         """Make one task of each environment, so that what it imports and reads is on no rollout's clock."""
@@ -48,6 +50,7 @@ class Earned(Reward):
     """Sum of a rollout's turn rewards; 0 if the environment gave none."""
 
     weight: float = 1.0  # of this reward beside others
+    grades: ScoreRange | None = ZERO_TO_ONE  # sum of a failed episode, and of a solved one
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = "outcome"  # in ledgers and metrics: the environment's own word on a rollout
@@ -67,6 +70,8 @@ class LastCompletion(Reward):
 
     envs: tuple[Environment, ...]
     weight: float = 1.0
+
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
 
     @property
     def is_inline(self) -> bool:

@@ -5,10 +5,11 @@ Papers: r3l, evolving-rl
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 
 from strop.filter.paid_text import Paid
-from strop.filter.reward_values import scores_at_once
+from strop.filter.reward_values import keep_successes, scores_of
 from strop.roles import Reward
 from strop.types import Group
 
@@ -33,8 +34,10 @@ class Noted(Reward):
     def weight(self) -> float:
         return self.inner.weight
 
-    def __call__(self, group: Group) -> list[float | Paid]:
+    async def __call__(self, group: Group) -> list[float | Paid]:
         others = [rollout for rollout in group.rollouts if _NAME not in rollout.facts]
-        told = scores_at_once(self, self.inner, replace(group, rollouts=others))
-        scores = dict(zip((rollout.id for rollout in others), told, strict=True))
+        told = self.inner(replace(group, rollouts=others))
+        found = await told if isinstance(told, Awaitable) else told
+        keep_successes(self.inner, others, scores_of(found, len(others)))
+        scores = dict(zip((rollout.id for rollout in others), found, strict=True))
         return [scores[each.id] if each.id in scores else each.facts[_NAME] for each in group.rollouts]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.environments.format.think_tags import final_answer
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.success import is_right
 from strop.types import Group, Outcome, Rollout
@@ -16,7 +16,7 @@ from strop.types import Group, Outcome, Rollout
 
 @dataclass(frozen=True)
 class GradedAnswer(Reward):
-    """`right` if `judge` gives at least 1, else `wrong`; `missing` if the completion is truncated or has no answer."""
+    """`right` if `judge` says so, else `wrong`; `missing` if the completion is truncated or has no answer."""
 
     judge: Reward
     right: float = 1.0  # for a right answer
@@ -28,12 +28,11 @@ class GradedAnswer(Reward):
     def is_inline(self) -> bool:
         return self.judge.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.judge, group)
-        return [self._grade(rollout, score) for rollout, score in zip(group.rollouts, scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda _: [self._grade(rollout) for rollout in group.rollouts], self.judge)
 
-    def _grade(self, rollout: Rollout, score: float) -> float:
-        if is_right(score):
+    def _grade(self, rollout: Rollout) -> float:
+        if is_right(rollout):
             return self.right
         has_answer = rollout.outcome is Outcome.FINISHED and bool(final_answer(rollout.completion))
         return self.wrong if has_answer else self.missing

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from strop.environments.data.lookup import env_of
 from strop.roles import Environment, Reward
-from strop.types import Group, Outcome, Rollout
+from strop.types import Group, Outcome, Rollout, ScoreRange
 from strop.workers.foreign_checks import answered
 
 
@@ -27,6 +27,7 @@ class Majority(Reward):
     envs: tuple[Environment, ...]
     weight: float = 1.0
 
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
     is_relative: ClassVar[bool] = True
 
     @property

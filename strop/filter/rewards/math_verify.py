@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from math_verify import parse, verify
 from sympy import Basic, Number, Rational, UnevaluatedExpr
 
 from strop.roles import Reward
-from strop.types import Group
+from strop.types import Group, ScoreRange
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class MathVerify(Reward):
     """1 if the last completion is mathematically equal to the task's answer, else 0."""
 
     weight: float = 1.0
+
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
 
     def open_resources(self) -> None:
         """Build grammars and caches before any rollout's clock runs."""

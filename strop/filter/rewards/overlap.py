@@ -13,7 +13,7 @@ from typing import ClassVar
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.roles import Environment, Reward
-from strop.types import Group, Outcome
+from strop.types import Group, Outcome, ScoreRange
 from strop.workers.foreign_checks import answered
 
 _DIGITS = 18  # of the longest number that is read
@@ -27,6 +27,7 @@ class Overlap(Reward):
     width: float = 40.0  # of an interval
     weight: float = 1.0
 
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
     name: ClassVar[str] = "overlap"
 
     def __post_init__(self) -> None:

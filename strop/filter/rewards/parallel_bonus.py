@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from strop.environments.parallel_format import num_valid_blocks
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.success import is_right
 from strop.types import Group, Rollout
@@ -17,7 +17,7 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class ParallelBonus(Reward):
-    """1 if `judge` gives at least 1, else -1; plus `bonus` for a right rollout with a valid parallel block.
+    """1 if right by `judge`, else -1; plus `bonus` for a right rollout with a valid parallel block.
 
     The bonus applies from version `plain` on of every `period`, and never after version `last`.
     """
@@ -39,14 +39,14 @@ class ParallelBonus(Reward):
                 f"ParallelBonus needs period >= 1 and 0 <= plain <= period, got {self.period} and {self.plain}"
             )
 
-    def __call__(self, group: Group) -> list[float]:
+    def __call__(self, group: Group) -> RewardScores:
         is_paid = group.version % self.period >= self.plain and not 0 < self.last < group.version
         bonus = self.bonus if is_paid else 0.0
-        scores = plain_scores(self, self.judge, group)
-        return [
-            (1.0 + bonus * bool(num_valid_blocks(spoken(rollout)))) if is_right(score) else -1.0
-            for rollout, score in zip(group.rollouts, scores, strict=True)
-        ]
+        return shaped(self, group, lambda _: [_with_bonus(rollout, bonus) for rollout in group.rollouts], self.judge)
+
+
+def _with_bonus(rollout: Rollout, bonus: float) -> float:
+    return (1.0 + bonus * bool(num_valid_blocks(spoken(rollout)))) if is_right(rollout) else -1.0
 
 
 def spoken(rollout: Rollout) -> str:

@@ -5,10 +5,11 @@ Papers: pta-grpo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.types import Group, Rollout
 
@@ -26,12 +27,16 @@ class PlanQuality(Reward):
     def is_inline(self) -> bool:
         return self.inner.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        paid: dict[str, list[float]] = {}
-        for rollout, score in zip(group.rollouts, plain_scores(self, self.inner, group), strict=True):
-            paid.setdefault(_plan(rollout), []).append(score)
-        means = {plan: sum(scores) / len(scores) for plan, scores in paid.items()}
-        return [means[_plan(rollout)] for rollout in group.rollouts]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda scores: _means(group.rollouts, scores), self.inner)
+
+
+def _means(rollouts: Sequence[Rollout], scores: Sequence[float]) -> list[float]:
+    paid: dict[str, list[float]] = {}
+    for rollout, score in zip(rollouts, scores, strict=True):
+        paid.setdefault(_plan(rollout), []).append(score)
+    means = {plan: sum(known) / len(known) for plan, known in paid.items()}
+    return [means[_plan(rollout)] for rollout in rollouts]
 
 
 def _plan(rollout: Rollout) -> str:

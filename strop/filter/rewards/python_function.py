@@ -16,7 +16,7 @@ from typing import Any
 from strop.errors import ConfigurationError, nearest
 from strop.filter.function_signature import group_arguments, is_of_group, numbers, rollout_arguments
 from strop.roles import Reward
-from strop.types import FilePath, Group
+from strop.types import FilePath, Group, ScoreRange
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class PythonFunction(Reward):
     A per-rollout function may name `prompt`, `completion`, `answer`, `messages` (the whole conversation) and any column
     of the task's row; a per-group function is TRL's: `fn(prompts, completions, **columns) -> list[float]`. Printed
     output is discarded. Its process has no API keys in its environment variables: read a needed key from a file.
+    `function.low = -1` and `function.high = 1` below it state the scores of a wrong and of a right rollout.
     """
 
     path: FilePath  # FILE.py:FUNCTION
     weight: float = 1.0
+    grades: ScoreRange | None = None  # scores of a wrong and a right rollout; None: those that the file states
 
     def __post_init__(self) -> None:
         file, colon, function = self.path.rpartition(":")
@@ -37,7 +39,9 @@ class PythonFunction(Reward):
             raise ConfigurationError(f'PythonFunction needs path="file.py:function", got {self.path!r}')
         if not Path(file).is_file():
             raise ConfigurationError(f"PythonFunction: there is no file {file} (of path={self.path!r})")
-        _check(Path(file), function)
+        tree = _check(Path(file), function)
+        if self.grades is None:
+            object.__setattr__(self, "grades", _stated(tree, function))
 
     @property
     def name(self) -> str:
@@ -57,7 +61,11 @@ class PythonFunction(Reward):
         return [self._function(**rollout_arguments(rollout, parameters)) for rollout in group.rollouts]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "weight": self.weight}  # the loaded function stays in its process
+        return {
+            "path": self.path,
+            "weight": self.weight,
+            "grades": self.grades,
+        }  # the loaded function stays in its process
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
@@ -69,7 +77,7 @@ class PythonFunction(Reward):
         return function
 
 
-def _check(file: Path, function: str) -> None:
+def _check(file: Path, function: str) -> ast.Module:
     """Refuse a file that is no Python, or has no such function, without running it: that is for another process."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
@@ -80,6 +88,29 @@ def _check(file: Path, function: str) -> None:
     defined = [each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
     if function not in defined and not _may_bind(tree, function):
         raise ConfigurationError(f"{file} has no function {function}; {nearest(function, defined)}")
+    return tree
+
+
+def _stated(tree: ast.Module, function: str) -> ScoreRange | None:
+    """The range of scores that a file states for its function, read without running it."""
+    stated = {}
+    for each in tree.body:
+        match each:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=name), attr="low" | "high" as end)], value=value):
+                if name == function:
+                    stated[end] = _number(value, f"{function}.{end}")
+    if not stated:
+        return None
+    if stated.keys() != {"low", "high"} or stated["low"] == stated["high"]:
+        raise ConfigurationError(f"{function} needs both {function}.low and {function}.high, and they must differ")
+    return ScoreRange(stated["low"], stated["high"])
+
+
+def _number(value: ast.expr, name: str) -> float:
+    try:
+        return float(ast.literal_eval(value))
+    except (ValueError, TypeError):
+        raise ConfigurationError(f"{name} must be a number, got {ast.unparse(value)}") from None
 
 
 def _may_bind(tree: ast.Module, name: str) -> bool:

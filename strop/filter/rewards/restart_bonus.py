@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.success import RESTART, is_right
 from strop.types import Group, Rollout
@@ -16,7 +16,7 @@ from strop.types import Group, Rollout
 
 @dataclass(frozen=True)
 class RestartBonus(Reward):
-    """0 if `judge` gives at least 1, else -1; plus `bonus` if a restarted wrong rollout ends right, minus if a right
+    """0 if right by `judge`, else -1; plus `bonus` if a restarted wrong rollout ends right, minus if a right
     one ends wrong.
     """
 
@@ -28,9 +28,8 @@ class RestartBonus(Reward):
     def is_inline(self) -> bool:
         return self.judge.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.judge, group)
-        return [self._score(rollout, is_right(score)) for rollout, score in zip(group.rollouts, scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda _: [self._score(each, is_right(each)) for each in group.rollouts], self.judge)
 
     def _score(self, rollout: Rollout, is_right: bool) -> float:
         began = rollout.facts.get(RESTART, 0.0)

@@ -15,7 +15,7 @@ from typing import ClassVar
 from strop.environments.format.think_tags import CLOSE, OPEN, between, final_answer
 from strop.roles import Reward
 from strop.text.overlap import contains, token_f1
-from strop.types import Group, Outcome, Rollout
+from strop.types import Group, Outcome, Rollout, ScoreRange
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Refined(Reward):
 
     found: float = 0.1  # for a right answer that was noted and not given
 
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:

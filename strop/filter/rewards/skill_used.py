@@ -5,14 +5,15 @@ Papers: sage-skills
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.skills import skills_of
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.success import is_right
-from strop.types import Group
+from strop.types import Group, Rollout
 
 _NOTHING = -1.0  # for a rollout that makes no skill
 
@@ -33,14 +34,17 @@ class SkillUsed(Reward):
     def is_inline(self) -> bool:
         return self.inner.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        paid, rollouts = plain_scores(self, self.inner, group), group.rollouts
-        right = {each.id: is_right(score) for each, score in zip(rollouts, paid, strict=True)}
-        earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in rollouts}
-        for each in rollouts:
-            if right.get(each.parent, False):
-                earned[each.parent] = earned[each.id]
-        return [
-            score + earned[each.id] if skills_of(each.completion) else _NOTHING
-            for each, score in zip(rollouts, paid, strict=True)
-        ]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda paid: _with_skills(group.rollouts, paid), self.inner)
+
+
+def _with_skills(rollouts: Sequence[Rollout], paid: Sequence[float]) -> list[float]:
+    right = {each.id: is_right(each) for each in rollouts}
+    earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in rollouts}
+    for each in rollouts:
+        if right.get(each.parent, False):
+            earned[each.parent] = earned[each.id]
+    return [
+        score + earned[each.id] if skills_of(each.completion) else _NOTHING
+        for each, score in zip(rollouts, paid, strict=True)
+    ]

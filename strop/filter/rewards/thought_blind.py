@@ -9,13 +9,12 @@ Papers: rlmt
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE, OPEN
-from strop.errors import ConfigurationError
-from strop.filter.paid_text import Paid
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.types import Group, Metrics, Rollout, Turn
 
@@ -36,17 +35,9 @@ class ThoughtBlind(Reward):
     def is_inline(self) -> bool:
         return self.inner.is_inline
 
-    def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
-        told = self.inner(replace(group, rollouts=[self._blind(rollout) for rollout in group.rollouts]))
-        return self._waited(told) if isinstance(told, Awaitable) else self._plain(told)
-
-    async def _waited(self, told: Awaitable[Sequence[float | Paid]]) -> Sequence[float | Paid]:
-        return self._plain(await told)
-
-    def _plain(self, told: Sequence[float | Paid]) -> Sequence[float | Paid]:
-        if any(isinstance(score, Paid) and score.spans for score in told):
-            raise ConfigurationError(f"{type(self.inner).__name__} pays places of a text that the policy did not write")
-        return told
+    def __call__(self, group: Group) -> RewardScores:
+        blind = replace(group, rollouts=[self._blind(rollout) for rollout in group.rollouts])
+        return shaped(self, blind, lambda scores: scores, self.inner)  # facts of a blind rollout are its own
 
     def _blind(self, rollout: Rollout) -> Rollout:
         return replace(rollout, turns=tuple(self._shown(turn) for turn in rollout.turns))

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
-from strop.types import Group, Metrics
+from strop.success import success
+from strop.types import Group, Metrics, Rollout
 
 
 @dataclass(frozen=True)
 class Tightening(Reward):
-    """Reward `inner` if it reaches the current threshold, else 0; each threshold applies up to a share of all steps."""
+    """Success by `inner` if it reaches the current threshold, else 0; each one applies up to a share of all steps."""
 
-    inner: Reward  # scores from 0 to 1
+    inner: Reward
     total: int  # steps of the whole training
     thresholds: tuple[tuple[float, float], ...] = ((0.10, 0.85), (0.25, 0.95), (1.0, 0.99))  # (up to, threshold)
     weight: float = 1.0
@@ -44,11 +45,15 @@ class Tightening(Reward):
         done = version / self.total
         return next((threshold for share, threshold in self.thresholds if done <= share), self.thresholds[-1][1])
 
-    def __call__(self, group: Group) -> list[float]:
+    def __call__(self, group: Group) -> RewardScores:
         least = self.threshold(group.version)
-        return [score if score >= least else 0.0 for score in plain_scores(self, self.inner, group)]
+        return shaped(self, group, lambda _: [_at_least(least, rollout) for rollout in group.rollouts], self.inner)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Says what was asked for in this batch; nothing is remembered."""
         asked = [self.threshold(group.version) for group in groups]
         return {"threshold": sum(asked) / len(asked)} if asked else {}
+
+
+def _at_least(least: float, rollout: Rollout) -> float:
+    return worth if (worth := success(rollout)) >= least else 0.0

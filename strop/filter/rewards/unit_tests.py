@@ -12,7 +12,7 @@ from strop.environments.code_execution import Trials, cases_of
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of
 from strop.roles import Reward
-from strop.types import Group, Rollout
+from strop.types import Group, Rollout, ScoreRange
 
 FACT = "passed"  # share of the tests
 
@@ -25,6 +25,7 @@ class PassedTests(Reward):
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
+    grades: ClassVar[ScoreRange | None] = ScoreRange()
     is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
 
     def __post_init__(self) -> None:

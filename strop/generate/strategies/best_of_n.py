@@ -30,5 +30,5 @@ class BestOf(Strategy):
     async def _best(self, start: Start, play: Player) -> Rollout:
         tried = [start, *(play.another() for _ in range(self.count - 1))]
         made = await together(play(each) for each in tried)
-        scores = [float("-inf") if score is None else score for score in await play.score(made)]
+        scores = [float("-inf") if scored is None else scored.reward for scored in await play.score(made)]
         return made[scores.index(max(scores))]

@@ -22,6 +22,7 @@ from strop.models.loading.model_names import model_folder
 from strop.models.torch_setup import device_problem
 from strop.roles import Advantage, Correction, Gate, Loss, Trainer
 from strop.run import Run
+from strop.success import problems as problems_of_success
 from strop.training.machine.tokenizers import check_same_words
 from strop.training.objective import Objective
 from strop.training.requirements import Logprobs, folders, listed
@@ -286,6 +287,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _task_generator,
     _tasks,
     problems_of_needs,
+    problems_of_success,
     _own,
     shortage,
 )

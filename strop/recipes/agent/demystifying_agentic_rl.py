@@ -26,7 +26,7 @@ from strop.roles import Reward
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group
+from strop.types import Group, ScoreRange
 
 # Tool-use reward (2510.11701): every round with a tool call reduces the penalty of a failed rollout by 0.1.
 
@@ -46,6 +46,7 @@ class Softened(Reward):
     shifted: bool = False  # count the next sibling's messages (control)
 
     is_relative: ClassVar[bool] = True  # because of `shifted`
+    grades: ClassVar[ScoreRange | None] = ScoreRange(-1.0, 1.0)
     is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -80,7 +80,7 @@ class UntilSuccess(Budget):
         self._tries, self._solved = list(state["tries"]), state["solved"]
 
     def _is_solved(self, group: Group) -> bool:
-        return any(is_right(rollout.reward, self.good) for rollout in group.scored)
+        return any(is_right(rollout) for rollout in group.scored)
 
 
 # OpenWebVoyager's judge (2410.19609): it reads the task, the last pages and the answer.

@@ -28,7 +28,7 @@ from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, Player, Reward, Strategy
 from strop.run import Run
-from strop.success import is_right
+from strop.success import reaches
 from strop.training.losses.reinforce import Reinforce
 from strop.training.requirements import REFERENCE_LOGPROBS
 from strop.types import FloatArray, GateResult, Group, Rollout, Start
@@ -44,7 +44,7 @@ class Best(Gate):
 
     def __call__(self, group: Group) -> GateResult:
         best = max(group.scored, key=lambda rollout: rollout.reward)
-        if not is_right(best.reward, self.least):
+        if not reaches(best.reward, self.least):
             return GateResult(None, f"no reward reaches {self.least:g}")
         return GateResult(replace(group, rollouts=[best]), f"kept the best of {len(group.scored)} rollouts")
 

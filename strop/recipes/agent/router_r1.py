@@ -34,7 +34,7 @@ from strop.text.overlap import token_f1
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.types import Group, Metrics, Outcome, Rollout, ToolCall
+from strop.types import ZERO_TO_ONE, Group, Metrics, Outcome, Rollout, ScoreRange, ToolCall
 
 # Router-R1's reward (2506.09033): -1 for a format error, 0 for a wrong answer, more for a right one at a low price.
 #
@@ -56,6 +56,7 @@ class Routed(Reward):
         default_factory=list, init=False, repr=False, compare=False
     )  # square roots of prices
 
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
     is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

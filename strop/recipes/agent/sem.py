@@ -36,7 +36,7 @@ from strop.run import Run
 from strop.text.overlap import token_f1
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Message, Outcome, Rollout
+from strop.types import ZERO_TO_ONE, Group, Message, Outcome, Rollout, ScoreRange
 
 # Demonstrations with needless searches (SEM, 2505.07903): the reward can only remove what the policy does at first.
 
@@ -95,6 +95,7 @@ class SearchOrAnswer(Reward):
 
     known: float = 0.5  # F1 from which an answer counts as known
 
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
     is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -28,6 +28,7 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.from_strategy import Noted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction
 from strop.generate.agents.support.episode_loop import where_it_stands
@@ -265,6 +266,6 @@ def _inverse(setting: Setting, rate: float) -> Run:
     strategy = ExpertStepPairs(Demonstrate())
     parts = {"strategy": strategy, "gates": (ZeroVariance(),), "reduction": SequenceMean()}
     run = setting.run("stepagent", DiscriminatorAdvantage(rate), (Reinforce(),), **parts)
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (Noted(judged),)
     return run

@@ -28,7 +28,7 @@ from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
-from strop.types import Group, Rollout
+from strop.types import ZERO_TO_ONE, Group, Rollout, ScoreRange
 
 # UFO's reward (2507.14295): a right answer earns less with every earlier answer; repeated answers are penalized.
 
@@ -44,6 +44,7 @@ class Tries(Reward):
     decay: float = 0.5  # factor on a right answer's reward for each earlier answer
     price: float = 0.5  # penalty in the limit of one answer repeated forever
 
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
     is_inline: ClassVar[bool] = True  # environments only normalize answers
 
     def __post_init__(self) -> None:

@@ -50,10 +50,12 @@ class Kdrl(Loss):
     floor: float = 1e-3  # least beta
     fall: float = 5e-5  # decrease of beta per step
     mask: str = "none"  # none, response or group: which rollouts are distilled
-    threshold: float = 1.0  # the reward of a right rollout
+    threshold: float = 1.0  # least success of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, value, valid in (("estimator", self.estimator, _ESTIMATORS), ("mask", self.mask, _MASKS)):

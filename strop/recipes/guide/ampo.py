@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Agent, Player, Strategy
 from strop.run import Run
 from strop.standins.solution_styles import backward, brief, largest_first
+from strop.success import ROUNDING, success
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
@@ -46,7 +48,6 @@ from strop.types import FloatArray, Group, Origin, Outcome, Rollout, Start
 
 COMPREHENDED = "comprehended"  # the fact that holds a trace's comprehension score, from 0 to 1
 _ANSWER, _FORM = 0.9, 0.1  # weights of the answer's probability and of the format
-_TOLERANCE = 0.001  # largest reward that counts as 0
 
 
 @dataclass
@@ -57,6 +58,8 @@ class TeachersWhenLost(Strategy):
     count: int = 2  # most traces in a group
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.teachers or self.count < 1:
@@ -77,15 +80,17 @@ class TeachersWhenLost(Strategy):
         return [*(each for place, each in enumerate(own) if place not in leaving), *traces[:count]]
 
     async def _is_lost(self, rollouts: Sequence[Rollout], play: Player) -> bool:
-        paid = [reward for reward in await play.score(rollouts) if reward is not None]
-        return bool(paid) and max(paid) <= _TOLERANCE
+        scored = [each for each in await play.score(rollouts) if each is not None]
+        return bool(scored) and not any(success(each) > ROUNDING for each in scored)
 
     async def _traces(self, play: Player) -> list[Rollout]:
         """Teacher traces with a reward, in the order of teachers."""
         tried = await together(_trace(play.another(), teacher, play) for teacher in self.teachers)
         found = [rollout for rollout in tried if rollout is not None and rollout.is_scored]
         paid = await play.score(found)
-        return [each for each, reward in zip(found, paid, strict=True) if reward is not None and reward > _TOLERANCE]
+        return [
+            each for each, scored in zip(found, paid, strict=True) if scored is not None and success(scored) > ROUNDING
+        ]
 
     async def _comprehended(self, traces: Sequence[Rollout], play: Player) -> list[Rollout]:
         """The traces with their comprehension scores, best first; ties in the order of teachers."""

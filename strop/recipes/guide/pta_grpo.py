@@ -25,6 +25,7 @@ from strop.environments.format.think_tags import CLOSE, OPEN, between
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.plan_quality import PlanQuality
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.policy import Policy
 from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
@@ -157,7 +158,7 @@ def pta_grpo(
         (Clip(0.2, 0.2),),
         strategy=Plans(chains),
     )
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (judged, PlanQuality(judged, quality), InParts(weight=form))
     before = shown(setting, "pta_grpo", warmup_steps)
     run.warmup = None if before is None else replace(before, agent=DemonstratePlan(before.agent))

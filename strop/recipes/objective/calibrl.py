@@ -56,6 +56,8 @@ class Calibrated(Loss):
     min_group: ClassVar[int] = 3  # two sampled rollouts and one demonstration
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
+    needs_success: ClassVar[bool] = True
+
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         is_own = ~is_taught(batch)  # [A]
         rewards = batch.rewards.to(output.logprobs.dtype)

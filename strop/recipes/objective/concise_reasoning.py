@@ -12,10 +12,11 @@ Acts: dropped_groups > 0 and credit_within > 0 with env=arithmetic:5
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.control.samplers.few import Few
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.setting import Setting
 from strop.roles import Gate
 from strop.run import Run
@@ -37,22 +38,23 @@ _KNOWN = 10_000  # tasks remembered, the most recently solved
 class Solvable(Gate):
     """Gate that drops groups of tasks without any success so far; from the first success on it keeps them all.
 
-    A success is a reward of at least `right`. The decision is per task, not per group: a group of wrong rollouts of a
+    The decision is per task, not per group: a group of wrong rollouts of a
     solvable task is kept.
     """
 
-    right: float = 1.0  # reward of a right rollout
     _solved: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def __call__(self, group: Group) -> GateResult:
-        if any(is_right(rollout.reward, self.right) for rollout in group.scored):
+        if any(is_right(rollout) for rollout in group.scored):
             self._solved.pop(group.task.id, None)
             self._solved[group.task.id] = None
             while len(self._solved) > _KNOWN:
                 del self._solved[next(iter(self._solved))]
         if group.scored and group.task.id in self._solved:
             return GateResult(group)
-        return GateResult(None, f"no rollout of the task has reached reward {self.right:g} so far")
+        return GateResult(None, "no rollout of the task has been right so far")
 
     def state(self) -> dict[str, Any]:
         return {"solved": list(self._solved)}
@@ -70,5 +72,5 @@ def concise_reasoning(
     """PPO without a length term: a lambda below 1 favours short right answers and long wrong ones."""
     advantage, critic = Gae(trace=trace, whiten=False), Critic(device=setting.device)
     run = setting.run("concise_reasoning", advantage, (Clip(clip, clip),), values=critic, gates=(Solvable(),))
-    run.rewards, run.sampler = (GradedAnswer(run.rewards[0]),), Few(run.envs, tasks)
+    run.rewards, run.sampler = (GradedAnswer(as_one(run.rewards)),), Few(run.envs, tasks)
     return run

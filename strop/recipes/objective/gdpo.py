@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
+from strop.filter.scoring import reward_names
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Reward
 from strop.run import Run
@@ -97,4 +98,8 @@ def gdpo(
     """The environment's reward and a length reward for at most `limit` tokens, normalized separately."""
     run = setting.run("gdpo", DecoupledStandard(), (Clip(clip, clip),), reduction=SequenceMean())
     run.rewards = (*run.rewards, Brief(limit))
+    unweighted = [
+        name for name, reward in zip(reward_names(run.rewards), run.rewards, strict=True) if not reward.weight
+    ]
+    run.advantage = DecoupledStandard(dict.fromkeys(unweighted, 0.0))
     return run

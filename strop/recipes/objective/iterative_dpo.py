@@ -20,9 +20,11 @@ import numpy as np
 
 from strop.control.admission.periodic import Periodic
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.setting import Setting
 from strop.roles import Gate
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.constant import Constant
 from strop.training.losses.preference_pairs import Dpo
 from strop.training.reductions.means import SequenceMean
@@ -43,10 +45,12 @@ class LongestCorrectPair(Gate):
 
     min_group: ClassVar[int] = 2
 
+    needs_success: ClassVar[bool] = True
+
     def __call__(self, group: Group) -> GateResult:
-        right = [a for a in group.scored if a.reward > 0.5 and a.outcome is Outcome.FINISHED]
-        wrong = [a for a in group.scored if abs(a.reward) <= 0.5]
-        unanswered = [a for a in group.scored if a.reward < -0.5]
+        right = [a for a in group.scored if is_right(a) and a.outcome is Outcome.FINISHED]
+        wrong = [a for a in group.scored if not is_right(a) and a.reward >= -0.5]
+        unanswered = [a for a in group.scored if not is_right(a) and a.reward < -0.5]
         chosen = max(right or wrong, key=lambda rollout: rollout.num_tokens, default=None)
         others = unanswered or (wrong if right else [])
         if chosen is None or not others:
@@ -76,5 +80,5 @@ def iterative_dpo(
         admission=Periodic(period, setting.steps),
         trainer=trainer,
     )
-    run.rewards = (GradedAnswer(run.rewards[0], right=1.0, wrong=0.0, missing=-1.0),)
+    run.rewards = (GradedAnswer(as_one(run.rewards), right=1.0, wrong=0.0, missing=-1.0),)
     return run

@@ -24,6 +24,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
+from strop.success import is_right
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.requirements import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, PolicyStatistic
@@ -39,7 +40,7 @@ _KNOWN = 10_000  # tasks remembered, the most recent
 class BetaBaseline(Advantage):
     """A = r - v(task), normalized over the batch; then A_t + min(entropy_weight * H_t, |A_t| / bound).
 
-    v = a / (a + b) is read before the update a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5). v of a new task is
+    v = a / (a + b) is read before the update a <- rho * a + o, b <- rho * b + 1 - o, o = 1 if right. v of a new task is
     1/2; its first outcome then becomes v, with the weight of 1 / (1 - fastest) rollouts. rho depends on the mean KL to
     the reference of recent batches: `published` rises up to the target and falls beyond it, `rising` falls with the KL,
     `constant` stays at `fastest`.
@@ -59,6 +60,8 @@ class BetaBaseline(Advantage):
     _known: float = field(
         default=0.0, init=False, repr=False, compare=False
     )  # share of the last batch with a known task
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.rule not in _RULES:
@@ -109,7 +112,7 @@ class BetaBaseline(Advantage):
             self._kls = [*self._kls, float(np.mean(np.concatenate(kls)))][-_RECENT:]
         rho = self.decay(float(np.mean(self._kls)) if self._kls else 0.0)
         for rollout in rollouts:
-            outcome, first = float(rollout.reward > 0.5), 1 / (1 - self.fastest)
+            outcome, first = float(is_right(rollout)), 1 / (1 - self.fastest)
             if (known := self._counts.pop(rollout.task.id, None)) is None:
                 self._counts[rollout.task.id] = (first * outcome, first * (1 - outcome))
             else:

@@ -50,13 +50,15 @@ class Nft(Loss):
     positive_floor: float = 0.0  # floor of the ratio of tokens of right rollouts
     negative_weight: float = 1.0  # weight of wrong rollouts; 0 imitates right ones only
     task_weight: str = "linear"  # linear (1 - p), root (sqrt((1 - p) / p)) or none
-    threshold: float = 1.0  # reward of a right rollout
+    threshold: float = 1.0  # least success of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # a pass rate needs more than one rollout
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.task_weight not in _TASK_WEIGHTS:

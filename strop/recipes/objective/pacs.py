@@ -38,13 +38,15 @@ class Pacs(Loss):
     """
 
     beta: float = 1.0  # scale of the log-ratios
-    threshold: float = 1.0  # reward of a right rollout
+    threshold: float = 1.0  # least success of a right rollout
     weight: float = 1.0
 
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # the leave-one-out score needs a sibling
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
+
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         proxy = self.beta * batch.per_rollout(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]

@@ -14,7 +14,7 @@ Acts: replayed_share > 0 and reward/formatted > 0 with env=arithmetic:6, tasks=2
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from strop.filter.rewards.format import Formatted
 from strop.recipes.setting import Setting
 from strop.roles import Gate
 from strop.run import Run
-from strop.success import paid
+from strop.success import success
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.corrections.importance_weights import Truncated
 from strop.training.losses.clip import Clip
@@ -39,8 +39,8 @@ from strop.types import GateResult, Group, Rollout, Turn
 # Here their version is therefore -1 and they get no off-policy correction; they keep their old logprobs. A task's
 # successes are stored under its id; the release stores and reads them under different names. No group is dropped.
 
-_RIGHT = 0.1  # environment reward above which a rollout is a success
-_LOW = 0.2  # mean environment reward below which a group has failed
+_RIGHT = 0.1  # success above which a rollout is a success
+_LOW = 0.2  # mean success below which a group has failed
 _ALIKE = 0.05  # standard deviation below which a group has no variance
 _UNSAMPLED = -1  # version of tokens that no current weights sampled
 
@@ -56,6 +56,8 @@ class BorrowedSuccess(Gate):
     seed: int = 0  # of the choice among them
     _lending: Lending = field(init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ConfigurationError(f"BorrowedSuccess needs size >= 1, got {self.size}")
@@ -63,7 +65,7 @@ class BorrowedSuccess(Gate):
 
     def __call__(self, group: Group) -> GateResult:
         known = self._lending.known(group.task.id)
-        solved = [rollout for rollout in group.own if paid(rollout) > _RIGHT]
+        solved = [rollout for rollout in group.own if success(rollout) > _RIGHT]
         self._lending.keep(group.task.id, solved)
         if not known or not _is_lost(group.scored):
             return GateResult(group)
@@ -80,7 +82,7 @@ class BorrowedSuccess(Gate):
 
 
 def _is_lost(rollouts: list[Rollout]) -> bool:
-    rewards = np.array([paid(rollout) for rollout in rollouts])
+    rewards = np.array([success(rollout) for rollout in rollouts])
     return bool(rewards.std() < _ALIKE and rewards.mean() < _LOW)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -64,7 +64,8 @@ class EvolvedContext(Strategy):
     iterations: int = 6  # candidates
     exemplars: int = 3  # candidates shown as summaries
     longest: int = 200  # characters of context before a task
-    right: float = 1.0  # highest possible reward
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.iterations < 1 or self.exemplars < 1:
@@ -81,11 +82,11 @@ class EvolvedContext(Strategy):
             texts = await self._context(task, archive, (start.key, number), play) if archive else []
             rollout = await play(with_help(play.another() if made else start, task, texts))
             made.append(rollout)
-            (score,) = await play.score([rollout])
-            if score is None:
+            (scored,) = await play.score([rollout])
+            if scored is None:
                 continue
-            archive.append(_Candidate(rollout, score, await self._summary(task, rollout, archive, play)))
-            if is_right(score, self.right):
+            archive.append(_Candidate(rollout, scored.reward, await self._summary(task, rollout, archive, play)))
+            if is_right(scored):
                 break
         best = max(archive, key=lambda each: each.score).rollout if archive else made[0]
         gained = max(each.score for each in archive) - archive[0].score if archive else 0.0

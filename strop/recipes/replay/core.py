@@ -65,6 +65,8 @@ class FailureWeighted(Sampler):
 
     repeats: ClassVar[bool] = True
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         self._pool = Pool(self.envs, self.tasks)
 
@@ -120,10 +122,11 @@ class Insights(Strategy):
     trials: int = 4  # rollouts that validate a new insight
     explore: float = 0.2  # weight of the bonus for rarely read insights
     longest: int = 200  # characters of insights before a task
-    right: float = 1.0  # reward of a right rollout
 
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     _read: dict[int, list[Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.shown < 1 or self.trials < 1 or self.explore < 0:
@@ -139,18 +142,16 @@ class Insights(Strategy):
         self._read.setdefault(group.number, []).extend(lesson for lesson in read if lesson.text in texts)
         rollouts = await together(play(with_help(start, group.task, texts)) for start in starts)
         scores = await play.score(rollouts)
-        known = [(rollout, score) for rollout, score in zip(rollouts, scores, strict=True) if score is not None]
+        known = [scored for scored in scores if scored is not None]
         gain = await self._learned(group, known, texts, play)
         facts = {"insights": float(len(texts)), "insights_tried": float(gain is not None), "insight_gain": gain or 0.0}
         return [replace(rollout, facts=rollout.facts | facts) for rollout in rollouts]
 
-    async def _learned(
-        self, group: Group, known: Sequence[tuple[Rollout, float]], texts: list[str], play: Player
-    ) -> float | None:
+    async def _learned(self, group: Group, known: Sequence[Rollout], texts: list[str], play: Player) -> float | None:
         """The gain in mean reward with a new insight from a failure and a success; None: nothing was tried."""
         made, about = self._made.setdefault(group.number, []), topic(group.task)
-        right = [rollout for rollout, score in known if is_right(score, self.right)]
-        failed = [rollout for rollout, score in known if not is_right(score, self.right)]
+        right = [rollout for rollout in known if is_right(rollout)]
+        failed = [rollout for rollout in known if not is_right(rollout)]
         made += [add(trace(rollout, self.library.longest), about, _SOLVED) for rollout in right[:1]]
         if not failed or not (success_trace := self._success_trace(about, right)):
             return None
@@ -161,7 +162,7 @@ class Insights(Strategy):
         answers = [final_answer(each.completion) for each in right[:1]]
         if text not in tried or text in texts or tells(text, group.task, *answers):
             return None
-        before = sum(score for _, score in known) / len(known)
+        before = sum(rollout.reward for rollout in known) / len(known)
         gain = await self._tried(group, tried, play) - before
         if gain > ROUNDING:
             made.append(add(text, about, INSIGHTS, gain))
@@ -170,7 +171,7 @@ class Insights(Strategy):
     async def _tried(self, group: Group, texts: list[str], play: Player) -> float:
         """The mean reward of rollouts that read these first."""
         made = await together(play(with_help(play.another(), group.task, texts)) for _ in range(self.trials))
-        scores = [score for score in await play.score(made) if score is not None]
+        scores = [scored.reward for scored in await play.score(made) if scored is not None]
         return sum(scores) / len(scores) if scores else 0.0
 
     def _success_trace(self, about: str, right: Sequence[Rollout]) -> str:

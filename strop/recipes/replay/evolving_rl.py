@@ -30,6 +30,7 @@ from strop.environments.data.lookup import env_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_strategy import Noted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Environment, Loss, Player, Strategy
@@ -82,7 +83,7 @@ class ExtractAndSolve(Strategy):
         solvers = await together(play(start, task=task) for task, start in pairs)
         scores = await play.score(solvers)
         for place, skill in enumerate(formed):
-            _record_worth(skill, [score for score in scores[place :: len(formed)] if score is not None])
+            _record_worth(skill, [scored.reward for scored in scores[place :: len(formed)] if scored is not None])
         return [source, *skills, *solvers]
 
 
@@ -187,6 +188,6 @@ def evolving_rl(
         reduction=SequenceMean(),
     )
     run.strategy = ExtractAndSolve(run.envs, related)
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (Noted(judged),)
     return run

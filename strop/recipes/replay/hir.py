@@ -99,6 +99,8 @@ class Hindsight(Loss):
 
     scope: ClassVar[str] = "group"
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
             raise ConfigurationError(f"Hindsight needs 0 <= smoothing < 1, got {self.smoothing}")

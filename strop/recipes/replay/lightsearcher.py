@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.calls import LEAST, RIGHT, calls_of
 from strop.filter.rewards.fewest_calls import FewestCalls
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.memory.inject import fitting, topic, with_help
 from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import Change, Lesson, Library, add
@@ -33,7 +34,7 @@ from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
-from strop.success import is_right, success
+from strop.success import reaches, success
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Metrics, Rollout, Start, Task
@@ -60,8 +61,8 @@ class ExperientialMemory(Strategy):
     library: Library
     llm_client: LLMClient | None = None  # writes the text; None: the policy itself
     every: int = 5  # versions
-    best: float = 1.0  # reward of a good rollout
-    worst: float = 0.3  # reward below which a rollout is bad
+    best: float = 1.0  # success of a good rollout
+    worst: float = 0.3  # success below which a rollout is bad
     longest: int = 200  # characters of text and example before a task
 
     # period of `every` versions -> the group that writes; it writes again if it was in flight when a run was killed
@@ -69,6 +70,8 @@ class ExperientialMemory(Strategy):
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     # by task: calls of successes, and the version of each
     _calls: dict[str, list[tuple[int, int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.every < 1 or self.worst > self.best:
@@ -120,8 +123,8 @@ class ExperientialMemory(Strategy):
     def observe(self, group: Group) -> None:
         self._count(group)
         made, asked = self._made.pop(group.number, []), prompt_of(group.task)
-        good = [rollout for rollout in group.scored if is_right(rollout.reward, self.best)][:1]
-        bad = [rollout for rollout in group.scored if rollout.reward < self.worst][:1]
+        good = [rollout for rollout in group.scored if reaches(success(rollout), self.best)][:1]
+        bad = [rollout for rollout in group.scored if success(rollout) < self.worst][:1]
         for category, rollouts in ((GOOD, good), (BAD, bad)):
             texts = [f"{asked} {trace(rollout)}"[: self.library.longest] for rollout in rollouts]
             made += [add(" ".join(text.split()), topic(group.task), category, group.version) for text in texts]
@@ -152,8 +155,8 @@ def lightsearcher(
     llm_client: str = "rules",  # writes the text: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
     tasks: int = 64,  # tasks per environment, which are repeated
     every: int = 5,  # steps between two rewrites of the text
-    best: float = 1.0,  # reward of a good rollout
-    worst: float = 0.3,  # reward below which a rollout is bad
+    best: float = 1.0,  # success of a good rollout
+    worst: float = 0.3,  # success below which a rollout is bad
     price: float = 0.75,  # exponential penalty rate per call above the fewest
     most: int = 64,  # good rollouts that are kept, and as many bad ones
     longest: int = 160,  # characters of text and example together
@@ -162,7 +165,7 @@ def lightsearcher(
     """group_size rollouts that read the memory and an example; held-out tasks are evaluated without them."""
     memory = ExperientialMemory(Library(most), parse_reflector(llm_client), every, best, worst, longest)
     run = setting.run("lightsearcher", GroupStandard(), (Clip(clip, clip),), strategy=memory)
-    (judged,) = run.rewards
-    run.rewards = (replace(judged, weight=0.0), FewestCalls(judged, price))  # type: ignore[type-var]
+    judged = as_one(run.rewards)
+    run.rewards = (FewestCalls(judged, price),)
     run.sampler = Few(run.envs, tasks)
     return run

@@ -56,7 +56,7 @@ class ReplayedSuccesses(Strategy):
     inner: Strategy
     pool: FilePath  # ledger.db of the earlier run
     count: int = 2  # replayed rollouts in a group
-    right: float = 1.0  # environment reward of a right rollout in the earlier run
+    right: float = 1.0  # success of a right rollout in the earlier run
     _ledger: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     _known: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -73,7 +73,7 @@ class ReplayedSuccesses(Strategy):
         """Errors: a pool that does not exist, or has no successes."""
         if not Path(self.pool).is_file():
             return [f"{self.pool} does not exist: set pool to the folder of a run that solved some of these tasks"]
-        return [] if self._successes() else [f"{self.pool} holds no rollout with environment reward {self.right:g}"]
+        return [] if self._successes() else [f"{self.pool} holds no rollout with a success of {self.right:g}"]
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy

@@ -24,6 +24,7 @@ from strop.environments.needs import RELATIVES, EnvNeed
 from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.skill_used import SkillUsed
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Player, Strategy
 from strop.run import Run
@@ -89,6 +90,6 @@ def sage_skills(
     """Groups of group_size chains of two rollouts."""
     run = setting.run("sage_skills", GroupMean(), (Clip(0.2, 0.2),), reduction=SequenceMean())
     run.strategy = SkillChain(run.envs, most)
-    (judged,) = run.rewards
-    run.rewards = (SkillUsed(judged), replace(judged, weight=0.0))  # type: ignore[type-var]
+    judged = as_one(run.rewards)
+    run.rewards = (SkillUsed(judged),)
     return run

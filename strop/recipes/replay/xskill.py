@@ -18,7 +18,7 @@ import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
@@ -73,6 +73,8 @@ class SkillsAndExperiences(Strategy):
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     _read: dict[int, list[Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.shown < 1 or self.operations < 1 or self.words < 1:
             raise ConfigurationError(
@@ -118,18 +120,18 @@ class SkillsAndExperiences(Strategy):
     # ---- learning
 
     async def _compared(
-        self, rollouts: Sequence[Rollout], scores: Sequence[float | None], play: Player
+        self, rollouts: Sequence[Rollout], scores: Sequence[Rollout | None], play: Player
     ) -> list[Change]:
         """Changes to the library from a comparison of the rollouts of one task."""
-        known = [(rollout, score) for rollout, score in zip(rollouts, scores, strict=True) if score is not None]
+        known = [scored for scored in scores if scored is not None]
         if not known:
             return []
         task = rollouts[0].task
-        traces = "\n".join(f"({'right' if is_right(score) else 'wrong'}) {trace(a)}" for a, score in known)
+        traces = "\n".join(f"({'right' if is_right(each) else 'wrong'}) {trace(each)}" for each in known)
         kept = "\n".join(f"{each.name}: {each.text}" for _, each in self.library.about(topic(task), EXPERIENCES, 10))
         shown = {"task": prompt_of(task), "completion": traces}
         operations = await reflected(self.llm_client, "experience", play, **shown, ideas=kept)
-        answers = [final_answer(rollout.completion) for rollout, score in known if is_right(score)][:1]
+        answers = [final_answer(each.completion) for each in known if is_right(each)][:1]
         found = [_OPERATION.match(line) for line in lines(operations, self.operations)]
         changes = [
             await self._changed(match, task, play) for match in found if match and not tells(match[3], task, *answers)

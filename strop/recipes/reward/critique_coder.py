@@ -104,13 +104,15 @@ class AlternatingLabels(Sampler):
 class CritiqueTasks(TaskGenerator):
     """Critique tasks of a group: its first program that passes all tests and its first that does not."""
 
+    needs_success: ClassVar[bool] = True
+
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if group.task.source != Programs.name:
             return []
         found: dict[bool, Task] = {}
         for rollout in group.own:
             program = quoted(program_in(rollout.completion).text).strip("\n")
-            truth = is_right(sum(rollout.turn_rewards))
+            truth = is_right(rollout)
             if program.strip():
                 found.setdefault(truth, critique(group.task, program, truth))
         return list(found.values())

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.cosine_length import CosineLength
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
@@ -101,5 +102,5 @@ def demystifying_long_cot(
     advantage = RepetitionPaid(Gae(trace=1.0), size, penalty, discount)
     losses = (Clip(clip, clip), Kl("k2", kl))
     run = setting.run("demystifying_long_cot", advantage, losses, values=Critic(device=setting.device))
-    run.rewards = (CosineLength(run.rewards[0], setting.max_tokens), measured(run.envs))
+    run.rewards = (CosineLength(as_one(run.rewards), setting.max_tokens), measured(run.envs))
     return run

@@ -34,6 +34,7 @@ from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.roles import Loss, Player, Strategy
 from strop.run import Run
+from strop.success import success
 from strop.training.advantages.constant import Constant
 from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output
@@ -59,6 +60,8 @@ class PrefixSuccess(Strategy):
 
     _ids: IntArray | None = field(default=None, init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ConfigurationError(f"PrefixSuccess needs samples >= 1, got {self.samples}")
@@ -69,7 +72,7 @@ class PrefixSuccess(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         sampled = await together(play(replace(start, policy_name=REFERENCE, origin=Origin.TEACHER)) for start in starts)
         scored = zip(sampled, await play.score(sampled), strict=True)
-        solutions = [(whole, score) for whole, score in scored if score is not None and _is_whole(whole)]
+        solutions = [(whole, success(paid)) for whole, paid in scored if paid is not None and _is_whole(whole)]
         # the prefix up to the last step is the whole solution, which has its own label
         prefixes = [
             (whole, whole.completion[: step.end]) for whole, _ in solutions for step in self.steps.steps(whole)[:-1]
@@ -87,7 +90,7 @@ class PrefixSuccess(Strategy):
         more = [play.another(prefill=text, policy_name=REFERENCE, origin=Origin.TEACHER) for text in asked]
         scores = await play.score(await together(play(start) for start in more))
         parts = [scores[first : first + self.samples] for first in range(0, len(scores), self.samples)]
-        return [entropic_mean([score for score in part if score is not None], self.eta) for part in parts]
+        return [entropic_mean([success(scored) for scored in part if scored is not None], self.eta) for part in parts]
 
     async def _verdict(self, whole: Rollout, text: str, label: float, play: Player) -> Rollout:
         return await play(play.another(parent=whole.id), Saying(GOOD if label >= 0.5 else BAD, label, text))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.rewards.overlong_penalty import Overlong
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
@@ -34,7 +35,7 @@ def fapo(
 ) -> Run:
     """Reward 1 for a right answer without wrong steps, 0 for a right one with them, -1 for a wrong answer."""
     run = setting.run("fapo", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
-    (outcome,) = run.rewards
+    outcome = as_one(run.rewards)
     flawed = Flawed(outcome, parse_judge(judge, first_error), penalty)
     truth = measured(run.envs)
     run.reward_seconds = judge_seconds(judge)

@@ -15,13 +15,13 @@ Acts: open_share > 0 and reward/gated > 0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.from_environment import CarriedOut
-from strop.filter.scoring import is_inline
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
@@ -55,12 +55,14 @@ class Gated(Reward):
                 f"and {len(self.gates)} gates"
             )
 
-    def __call__(self, group: Group) -> list[float]:
-        return [self._sum(scores) for scores in self._scores(group)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda *levels: self._sums(group, levels), *self.levels)
 
-    def _scores(self, group: Group) -> list[tuple[float, ...]]:
-        """Scores of each rollout, by level."""
-        return list(zip(*(plain_scores(self, level, group) for level in self.levels), strict=True))
+    def _sums(self, group: Group, levels: Sequence[Sequence[float]]) -> list[float]:
+        scores = list(zip(*levels, strict=True))
+        for rollout, each in zip(group.rollouts, scores, strict=True):
+            rollout.facts["open"] = float(self._first(each) == 0)
+        return [self._sum(each) for each in scores]
 
     def _first(self, scores: Sequence[float]) -> int:
         """Index of the lowest level that counts."""
@@ -74,11 +76,9 @@ class Gated(Reward):
         return sum(level.weight * score for level, score in counted)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """Report the share of rollouts whose lowest level counts, if the levels run inline; keeps no state."""
-        if not is_inline(self):
-            return {}
-        scored = [scores for group in groups for scores in self._scores(replace(group, rollouts=group.scored))]
-        return {"open_share": sum(self._first(scores) == 0 for scores in scored) / max(len(scored), 1)}
+        """Report the share of rollouts whose lowest level counts; keeps no state."""
+        is_open = [rollout.facts.get("open", 0.0) for group in groups for rollout in group.scored]
+        return {"open_share": sum(is_open) / max(len(is_open), 1)}
 
 
 def g_ra(
@@ -89,5 +89,5 @@ def g_ra(
 ) -> Run:
     """The outcome always counts; it is also logged on its own, with weight 0."""
     run = setting.run("g_ra", GroupStandard(), (Clip(clip, clip),))
-    run.rewards = (Gated((CarriedOut(bonus), run.rewards[0]), (gate,)), measured(run.envs))
+    run.rewards = (Gated((CarriedOut(bonus), as_one(run.rewards)), (gate,)), measured(run.envs))
     return run

@@ -95,6 +95,8 @@ class Consistent(Advantage):
     needs: ClassVar[frozenset[PolicyStatistic]] = frozenset({REFERENCE_LOGPROBS})
     min_group: ClassVar[int] = 2
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 0 < self.cap <= 1 or self.bonus < 0 or self.margin < 0:
             raise ConfigurationError(

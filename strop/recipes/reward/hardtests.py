@@ -30,11 +30,11 @@ from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, written_validator
-from strop.success import is_right
+from strop.success import reaches
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
-from strop.types import Group, Metrics, Rollout, Task
+from strop.types import ZERO_TO_ONE, Group, Metrics, Rollout, ScoreRange, Task
 
 # Tests written by LLM clients (HardTests, 2505.24098), kept if a validator allows the input and oracles agree.
 #
@@ -128,6 +128,7 @@ class HardTests(Reward):
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
     is_inline: ClassVar[bool] = True  # awaits the sandbox
     _known: dict[str, tuple[Cases, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -153,7 +154,7 @@ class HardTests(Reward):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Report precision and recall of the written tests against the environment's own; keeps no state."""
         both = [
-            (rollout.facts[_PASSED] > 0, is_right(sum(rollout.turn_rewards)))
+            (rollout.facts[_PASSED] > 0, reaches(sum(rollout.turn_rewards)))
             for group in groups
             for rollout in group.scored
             if _PASSED in rollout.facts

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.format import Formatted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.environment_specs import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
@@ -53,9 +55,11 @@ class LiftedScores(Reward):
         if self.gain < 0:
             raise ConfigurationError(f"LiftedScores needs a gain >= 0, got {self.gain}")
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = (plain_scores(self, each, group) for each in (self.model, self.patterns, self.layout))
-        return [self._score(score, pattern, layout) for score, pattern, layout in zip(*scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        def lifted(*scores: Sequence[float]) -> list[float]:
+            return [self._score(score, pattern, layout) for score, pattern, layout in zip(*scores, strict=True)]
+
+        return shaped(self, group, lifted, self.model, self.patterns, self.layout)
 
     def _score(self, score: float, pattern: float, layout: float) -> float:
         kept = score if layout >= 1 else 0.0
@@ -142,7 +146,7 @@ def noisy_rewards(
 ) -> Run:
     """The environment's reward without noise is logged with weight 0."""
     run = setting.run("noisy_rewards", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)))
-    flipped = Flipped(run.rewards[0], run.envs, share, setting.seed)
+    flipped = Flipped(as_one(run.rewards), run.envs, share, setting.seed)
     run.rewards = (_signal(signal, setting.model, flipped, gain), measured(run.envs))
     return run
 

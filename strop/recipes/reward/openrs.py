@@ -29,6 +29,7 @@ from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.criteria import compared_by_criteria
+from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
@@ -39,15 +40,13 @@ from strop.types import Group
 # Reading: the win rate within the group, a tie counting 1/2. If only one of two rollouts passes the programmed check,
 # it wins without a judge.
 
-_PASSED = 1.0 - 1e-9
-
 
 @dataclass(frozen=True)
 class RubricWins(Reward):
     """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; NaN without any."""
 
     judge: LLMClient  # compares two completions, in both orders
-    check: Reward | None = None  # programmed check: a rollout that alone reaches 1 wins
+    check: Reward | None = None  # programmed check: a rollout that alone passes wins
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its judge
@@ -55,7 +54,9 @@ class RubricWins(Reward):
 
     async def __call__(self, group: Group) -> list[float]:
         pairs = list(combinations(range(len(group.rollouts)), 2))
-        passed = [score >= _PASSED for score in plain_scores(self, self.check, group)] if self.check else []
+        if self.check is not None:
+            await plain_scores(self, self.check, group)
+        passed = [is_right(rollout) for rollout in group.rollouts] if self.check else []
         works = (self._first_share(group, one, other, passed) for one, other in pairs)
         found = _known(await asyncio.gather(*works, return_exceptions=True))
         shares: list[list[float]] = [[] for _ in group.rollouts]

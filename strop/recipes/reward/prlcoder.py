@@ -109,6 +109,8 @@ class RewrittenLines(Strategy):
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def meet(self, policy: Policy) -> None:
         self._policy = policy
 
@@ -116,14 +118,16 @@ class RewrittenLines(Strategy):
         known = cases_of(group.task).solution
         texts = [rewritten(known, start.key) for start in starts]
         rollouts = await together(play(start, Recite(text)) for start, (text, _) in zip(starts, texts, strict=True))
-        return [self._labelled(rollout, number) for rollout, (_, number) in zip(rollouts, texts, strict=True)]
+        scores = await play.score(rollouts)
+        rows = zip(rollouts, scores, texts, strict=True)
+        return [self._labelled(rollout, scored, number) for rollout, scored, (_, number) in rows]
 
-    def _labelled(self, rollout: Rollout, number: int) -> Rollout:
+    def _labelled(self, rollout: Rollout, scored: Rollout | None, number: int) -> Rollout:
         if self._policy is None:
             raise ConfigurationError("RewrittenLines has no policy: call meet(policy) first")
-        if not rollout.is_scored:
+        if scored is None or not rollout.is_scored:
             return rollout
-        has_passed = is_right(sum(rollout.turn_rewards))
+        has_passed = is_right(scored)
         lines = [line.number for line in lines_in(rollout.completion)]
         labels = {each: 1.0 for each in lines if has_passed or each < number}
         labels |= {number: 1.0 if has_passed else -1.0} if number in lines else {}

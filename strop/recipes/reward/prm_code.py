@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 from strop.concurrency import together
 from strop.environments.code_execution import Trials
@@ -58,6 +59,8 @@ class FirstBadLine(Strategy):
     samples: int = 4  # completions per prefix; with too few a good line is labelled bad
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ConfigurationError(f"FirstBadLine needs samples >= 1, got {self.samples}")
@@ -67,18 +70,19 @@ class FirstBadLine(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         rollouts = await together(play(start) for start in starts)
-        return [await self._labelled(rollout, play) for rollout in rollouts]
+        scores = await play.score(rollouts)
+        return [await self._labelled(each, scored, play) for each, scored in zip(rollouts, scores, strict=True)]
 
-    async def _labelled(self, rollout: Rollout, play: Player) -> Rollout:
+    async def _labelled(self, rollout: Rollout, scored: Rollout | None, play: Player) -> Rollout:
         if self._policy is None:
             raise ConfigurationError("FirstBadLine has no policy: call meet(policy) first")
         lines = lines_in(rollout.completion)
-        if not rollout.is_scored or not lines:
+        if scored is None or not rollout.is_scored or not lines:
             return rollout
         ends = self._policy.template.places(rollout.turns[-1].whole)
         tokens = last_tokens(lines, ends)
         bad, places = len(lines), 0  # lines before number `bad` are good
-        if not _has_passed(rollout):
+        if not is_right(scored):
             good, bad = 0, len(lines) - 1
             while good < bad:
                 middle = (good + bad) // 2
@@ -96,11 +100,8 @@ class FirstBadLine(Strategy):
         """Whether any completion of the first `size` tokens passes; those that the environment failed do not count."""
         prefix = as_prefix(cut(rollout.turns, size))
         starts = [play.another(turns=prefix, origin=Origin.BRANCHED, parent=rollout.id) for _ in range(self.samples)]
-        return any(_has_passed(each) for each in await together(play(start) for start in starts))
-
-
-def _has_passed(rollout: Rollout) -> bool:
-    return rollout.is_scored and is_right(sum(rollout.turn_rewards))
+        made = await together(play(start) for start in starts)
+        return any(scored is not None and is_right(scored) for scored in await play.score(made))
 
 
 # Critic initialized from another run's value model (2410.17621): here the line judge.

@@ -24,6 +24,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.filter.judges.batch_ask import NUMBER, all_of, text_of, verdict
 from strop.filter.judges.checklist_items import score_in
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.behavior_injection import Injected
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.environment_specs import measured
@@ -119,7 +120,7 @@ def rlsp(
     run = setting.run(
         "rlsp", Gae(), (Clip(0.2, 0.2), Kl("k2", kl)), values=Critic(device=setting.device), minibatches=2
     )
-    (outcome,) = run.rewards
+    outcome = as_one(run.rewards)
     truth = measured(run.envs)
     weight = 1.0 if form == "length" else 1 - share
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)

@@ -36,7 +36,7 @@ from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.among import Among
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Origin, Rollout, Start
+from strop.types import Group, Origin, Rollout, ScoreRange, Start
 
 # RLTF's feedback on an executed program (2307.04349): a score of the whole and the place of the error.
 #
@@ -86,6 +86,7 @@ class UnitTestFeedback(Reward):
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
 
+    grades: ClassVar[ScoreRange | None] = ScoreRange(-1.0, 1.0)
     is_inline: ClassVar[bool] = True  # awaits the sandbox
 
     async def __call__(self, group: Group) -> list[Paid]:
@@ -121,8 +122,8 @@ class GreedyBaseline(Strategy):
         async with asyncio.TaskGroup() as tasks:
             greedy = tasks.create_task(play(start))
             sampled = tasks.create_task(self.inner(group, starts, play))
-        await play.score([greedy.result()])
-        score = greedy.result().facts.get(FEEDBACK)
+        (scored,) = await play.score([greedy.result()])
+        score = None if scored is None else scored.facts.get(FEEDBACK)
         known = {} if score is None else {GREEDY: score}
         return [replace(rollout, facts=rollout.facts | known) for rollout in sampled.result()]
 

@@ -34,7 +34,7 @@ from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
-from strop.success import success
+from strop.success import is_right, success
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 # right, in random order. A reflection shows a wrong rollout and asks the task again. Questions show answers without
 # their chain of thought; completions without an answer are not used, and generated tasks are not recycled again.
 
-_RIGHT = 1.0 - 1e-9
 _VERSIONS = 16  # weight versions whose counts are kept
 
 
@@ -107,7 +106,7 @@ class Recycled(TaskGenerator):
     def _reflection(self, group: Group, rng: np.random.Generator, count: int) -> Task | None:
         """A reflection on a wrong rollout; `count`, the number of earlier ones, decides how much of it is shown."""
         env = env_of(self.envs, group.task)
-        wrong = [rollout for rollout in group.own if success(rollout) < _RIGHT and env.answer(rollout.completion)]
+        wrong = [rollout for rollout in group.own if not is_right(rollout) and env.answer(rollout.completion)]
         if not wrong:
             return None
         completion = wrong[int(rng.integers(len(wrong)))].completion
@@ -152,9 +151,9 @@ def _kind(task: Task) -> str:
     return "compared" if task.source.startswith("choice-") else "reflected" if is_written(task) else ""
 
 
-def _answers(env: Environment, group: Group, is_right: bool) -> list[str]:
+def _answers(env: Environment, group: Group, wanted: bool) -> list[str]:
     """Answers of the policy's right or wrong rollouts; completions without an answer are left out."""
-    chosen: list[Rollout] = [each for each in group.own if (success(each) >= _RIGHT) == is_right]
+    chosen: list[Rollout] = [each for each in group.own if is_right(each) == wanted]
     return [answer for rollout in chosen if (answer := env.answer(rollout.completion))]
 
 

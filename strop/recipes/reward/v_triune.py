@@ -22,7 +22,7 @@ from typing import ClassVar
 from strop.capabilities import Learns, outermost
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.from_environment import LastCompletion
 from strop.filter.rewards.overlap import Overlap, number_in
 from strop.filter.rewards.tightening import Tightening
@@ -63,10 +63,14 @@ class PerSource(Reward):
             if not 0 <= each.accuracy <= 1:
                 raise ConfigurationError(f"a verifier needs 0 <= accuracy <= 1, got {each.accuracy}")
 
-    def __call__(self, group: Group) -> list[float]:
+    def __call__(self, group: Group) -> RewardScores:
         verifier = self._verifier(group.task.source)
-        pairs = zip(plain_scores(self, verifier.check, group), plain_scores(self, self.layout, group), strict=True)
-        return [verifier.accuracy * right + (1 - verifier.accuracy) * layout for right, layout in pairs]
+
+        def mixed(right: Sequence[float], layout: Sequence[float]) -> list[float]:
+            share = verifier.accuracy
+            return [share * one + (1 - share) * other for one, other in zip(right, layout, strict=True)]
+
+        return shaped(self, group, mixed, verifier.check, self.layout)
 
     def _verifier(self, source: str) -> Verifier:
         found = next((each for each in self.verifiers if each.source == source), None)

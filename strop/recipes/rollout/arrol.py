@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,8 @@ class PrunedMidway(Strategy):
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _counts: Table = field(default_factory=lambda: _counted([]), init=False, repr=False, compare=False)
     _version: int = field(default=-1, init=False, repr=False, compare=False)  # the head's data are older
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.at < 1 or not 0 < self.keep <= 1 or not 0 < self.right < 1:

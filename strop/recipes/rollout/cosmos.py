@@ -23,6 +23,7 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.from_strategy import Noted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.tree_search.nodes import TreeNode, as_pairs, back_up_mean, grow, leaf, quality
 from strop.recipes.setting import Setting
 from strop.roles import Player, Strategy
@@ -82,7 +83,7 @@ class PlotSearch(Strategy):
         surprises += own
         middle, spread = float(np.mean(surprises or [0.0])), float(np.std(surprises or [0.0]))
         paid = await play.score([piece for piece in pieces if piece.is_scored])
-        rewards = iter(paid)
+        rewards = iter(None if scored is None else scored.reward for scored in paid)
         for child, surprise in zip(usable, own, strict=True):
             coherence = next(rewards) if child.is_ended else 0.0
             interest = curiosity(surprise, middle, spread)
@@ -119,6 +120,6 @@ def cosmos(
         gates=(ZeroVariance(),),
         reduction=SequenceMean(),
     )
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (Noted(judged),)
     return run

@@ -16,14 +16,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.from_strategy import Noted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.tree_search.nodes import TreeNode, as_pairs, back_up_mean, distinct, grow, growing, quality
 from strop.recipes.setting import Setting
 from strop.roles import Player, Strategy
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.constant import Constant
 from strop.training.losses.preference_pairs import Dpo
 from strop.training.reductions.means import SequenceMean
@@ -56,6 +59,8 @@ class PlanSearch(Strategy):
     width: int = 3  # children of every other node
     explore: float = 1.5  # weight of the bonus for likely nodes with few visits
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if min(self.tokens, self.deepest, self.first, self.width) < 1 or self.explore < 0:
             raise ConfigurationError(
@@ -79,10 +84,10 @@ class PlanSearch(Strategy):
         node.below = distinct(node.below)
         ended = [child for child in node.below if child.is_ended]
         paid = await play.score([child.piece for child in ended if child.piece is not None]) if ended else []
-        for child, reward in zip(ended, paid, strict=True):
-            if reward is not None:  # None: the reward failed
+        for child, scored in zip(ended, paid, strict=True):
+            if scored is not None:  # None: the reward failed
                 is_whole = child.piece is not None and child.piece.outcome is Outcome.FINISHED
-                back_up_mean(child, 1.0 if reward > 0.5 and is_whole else -1.0)
+                back_up_mean(child, 1.0 if is_right(scored) and is_whole else -1.0)
 
     def puct(self, node: TreeNode) -> float:
         assert node.above is not None
@@ -111,6 +116,6 @@ def cpl(
         gates=(ZeroVariance(),),
         reduction=SequenceMean(),
     )
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (Noted(judged),)
     return run

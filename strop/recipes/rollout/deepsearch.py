@@ -28,6 +28,7 @@ from strop.generate.turn_ops import noted
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Player, Strategy
 from strop.run import Run
+from strop.success import is_right
 from strop.training.arithmetic.tree_lineage import counts
 from strop.training.losses.clip import Clip
 from strop.types import Group, Outcome, Rollout, Start
@@ -62,6 +63,8 @@ class Frontier(Strategy):
     explore: float = 2.0  # weight of the bonus for nodes with few visits
     uncertainty: float = 0.4  # weight of surprise in the global choice
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if min(self.width, self.tokens, self.deepest) < 1 or self.explore < 0 or self.uncertainty < 0:
             raise ConfigurationError(
@@ -88,9 +91,9 @@ class Frontier(Strategy):
         """The best of these ends; its reward is backed up to the root."""
         pieces = [node.piece for node in ended if node.piece is not None]
         paid = await play.score(pieces)  # None: the reward failed
-        right = [reward is not None and reward > 0.5 for reward in paid]
+        right = [scored is not None and is_right(scored) for scored in paid]
         whole = [piece.outcome is Outcome.FINISHED for piece in pieces]
-        ranks = [(reward is None, not ok, not done) for reward, ok, done in zip(paid, right, whole, strict=True)]
+        ranks = [(scored is None, not ok, not done) for scored, ok, done in zip(paid, right, whole, strict=True)]
         best = min(range(len(ended)), key=lambda place: (ranks[place], surprise(line(ended[place]))))
         if paid[best] is not None:
             back_up(ended[best], 1.0 if right[best] else -1.0)

@@ -24,6 +24,7 @@ from strop.environments.parallel_format import CLOSE_PATH, OPEN_BLOCK, OPEN_PATH
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.parallel_bonus import ParallelBonus
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Agent, Dialogue, Episode
@@ -116,9 +117,8 @@ def parallel_r1(
     agent = ParallelPaths(paths, blocks)
     sampling = Sampling(temperature=setting.temperature, max_tokens=setting.max_tokens, stop=STOPS)
     run = setting.run("parallel_r1", GroupStandard(), (Clip(0.2, 0.28),), agent=agent, sampling=sampling, minibatches=2)
-    (judged,) = run.rewards
-    measured = replace(judged, weight=0.0)  # type: ignore[type-var]
-    run.rewards = (ParallelBonus(judged, bonus, plain=plain, last=scaffold), measured)
+    judged = as_one(run.rewards)
+    run.rewards = (ParallelBonus(judged, bonus, plain=plain, last=scaffold),)
     run.evaluation = replace(run.evaluation, agent=agent)
     if (supervised := shown(replace(setting, env=easy), "parallel_r1", warmup_steps)) is not None:
         run.warmup = replace(supervised, agent=DemonstrateParallel(supervised.agent, paths))

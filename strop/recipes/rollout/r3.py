@@ -15,9 +15,8 @@ Acts: share/branched > 0 and fact/shared > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
 from strop.recipes.setting import Setting
@@ -45,7 +44,6 @@ def r3(
         strategy=ReverseCurriculum(Demonstrate(least=1.0), places, every),
         epochs=epochs,
     )
-    (judged,) = run.rewards
-    measured = replace(judged, weight=0.0)  # type: ignore[type-var]
-    run.rewards = (GradedAnswer(judged, right=1.0, wrong=answered, missing=0.0), measured)
+    judged = as_one(run.rewards)
+    run.rewards = (GradedAnswer(judged, right=1.0, wrong=answered, missing=0.0),)
     return run

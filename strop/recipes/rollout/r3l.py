@@ -29,6 +29,7 @@ from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_strategy import Noted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.llm_clients.without_model import Canned
 from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.generate.strategies.support.prompt_swap import twin
@@ -60,13 +61,13 @@ class Reflection:
     guidance: str = ""
 
 
-def question(rollout: Rollout, reward: float) -> str:
-    """The reflection request: the task, each turn, and the reward."""
+def question(rollout: Rollout, scored: Rollout) -> str:
+    """The reflection request: the task, each turn, the reward, and whether it was right."""
     lines = [f"task: {set_in(prompt_of(rollout.task))}"]
     for number, turn in enumerate(rollout.turns):
         lines += [f"[env] {set_in(message.content)}" for message in turn.told]
         lines.append(f"[step {number}] {set_in(turn.message.content)}")
-    return "\n".join([*lines, f"{REWARD} {reward:g}", "", _ASKED])
+    return "\n".join([*lines, f"{REWARD} {scored.reward:g} ({'right' if is_right(scored) else 'wrong'})", "", _ASKED])
 
 
 def read(text: str, num_turns: int) -> Reflection | None:
@@ -113,7 +114,8 @@ class ReflectRetry(Strategy):
 
     llm_client: LLMClient | None = None  # writes the reflections; None: the policy itself
     strips: bool = True  # whether the guidance is removed from a retry's messages before training
-    right: float = 1.0  # reward of a right rollout
+
+    needs_success: ClassVar[bool] = True
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         half = len(starts) // 2
@@ -128,15 +130,18 @@ class ReflectRetry(Strategy):
         scores_after = iter(again)
         extra: list[Rollout] = []
         for second, score in zip(seconds, scores, strict=True):
-            if second.retry is not None and self._has_helped(second, score, next(scores_after)):
-                extra += self._extra(second, play)
+            after = next(scores_after) if second.retry is not None else None
+            if after is not None and self._has_helped(second, score, after):
+                extra += self._extra(second, after.reward, play)
         retries = [self._stripped(each, play) for each in seconds if each.retry is not None]
         return [*firsts, *retries, *extra]
 
-    async def _second(self, first: Rollout, score: float | None, asking: Start, start: Start, play: Player) -> _Second:
-        if score is None or not first.turns:
+    async def _second(
+        self, first: Rollout, scored: Rollout | None, asking: Start, start: Start, play: Player
+    ) -> _Second:
+        if scored is None or not first.turns:
             return _Second(first)  # it failed: it has no reward to reflect on
-        text, thought = await self._reflect(question(first, score), asking, play)
+        text, thought = await self._reflect(question(first, scored), asking, play)
         reflection = read(text, len(first.turns))
         if reflection is None or reflection.is_perfect:
             return _Second(first, thought)
@@ -155,23 +160,23 @@ class ReflectRetry(Strategy):
         thought = await play(replace(start, messages=messages), OneCompletion())
         return thought.completion, thought
 
-    def _has_helped(self, second: _Second, before: float | None, after: float | None) -> bool:
+    def _has_helped(self, second: _Second, before: Rollout | None, after: Rollout) -> bool:
         assert second.retry is not None
-        if before is None or after is None or not is_right(after, self.right):
+        if before is None or not is_right(after):
             return False
-        return after > before or len(second.retry.turns) < len(second.first.turns)
+        return after.reward > before.reward or len(second.retry.turns) < len(second.first.turns)
 
     def _stripped(self, second: _Second, play: Player) -> Rollout:
         retry = second.retry
         assert retry is not None
         return play.retold(retry, retry.task.messages) if self.strips and retry.turns else retry
 
-    def _extra(self, second: _Second, play: Player) -> list[Rollout]:
-        """The reflection and the retry behind its guidance, each a comparison group of its own."""
+    def _extra(self, second: _Second, reward: float, play: Player) -> list[Rollout]:
+        """The reflection, with the retry's reward, and the retry behind its guidance: a comparison group each."""
         found = []
         if second.thought is not None:
             thought = second.thought
-            found.append(replace(thought, comparison_group=f"reflection {thought.id}", facts={"noted": self.right}))
+            found.append(replace(thought, comparison_group=f"reflection {thought.id}", facts={"noted": reward}))
         if self.strips and second.retry is not None:
             again = twin(second.retry, second.read, play)
             found.append(replace(again, comparison_group=f"guided {again.id}"))
@@ -217,6 +222,8 @@ class Amplified(Advantage):
 
     is_local: ClassVar[bool] = True
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.factor < 1 or self.success < 0:
             raise ConfigurationError(f"Amplified needs factor >= 1 and success >= 0, got {self.factor}, {self.success}")
@@ -226,7 +233,7 @@ class Amplified(Advantage):
             rewards = group.rewards
             mean = float(rewards.mean()) if len(rewards) > 1 else 0.0
             for rollout in group.scored:
-                rollout.set_advantage(self._advantage(rollout.reward, mean))
+                rollout.set_advantage(self._advantage(rollout, mean))
                 assert rollout.advantages is not None
                 rollout.advantages[: num_before(rollout)] = 0.0
 
@@ -238,10 +245,10 @@ class Amplified(Advantage):
         tokens = sum(rollout.num_tokens for rollout in rollouts)
         return {"before_pivot": before / max(tokens, 1), "raised_share": sum(raised) / max(len(raised), 1)}
 
-    def _advantage(self, reward: float, mean: float) -> float:
-        if self.success and is_right(reward):
+    def _advantage(self, rollout: Rollout, mean: float) -> float:
+        if self.success and is_right(rollout):
             return self.success
-        difference = reward - mean
+        difference = rollout.reward - mean
         return self.factor * difference if difference > 0 else difference
 
 
@@ -267,7 +274,7 @@ class AfterPivot(Reduction):
 
 
 _CANNED = {
-    f"{REWARD} 1": '{"outcome": "success"}',
+    "(right)\n": '{"outcome": "success"}',
     REWARD: '{"outcome": "failure", "retry_from_step": 0, "guidance": "wrong, try again"}',
 }
 
@@ -288,6 +295,6 @@ def r3l(
         strategy=ReflectRetry(llm_client, strips),
         reduction=AfterPivot(),
     )
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (Noted(judged),)
     return run

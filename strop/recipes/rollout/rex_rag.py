@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class Probes(Strategy):
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
     _average: float = field(init=False, repr=False, compare=False)  # over versions before the window
     _counts: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.prompts or not all(self.prompts):

@@ -23,6 +23,7 @@ import numpy as np
 from strop.concurrency import together
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.from_strategy import Noted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.rollout_limits import REFERENCE
@@ -108,10 +109,10 @@ class RolledWithGuide(Strategy):
             other, policy_name=REFERENCE, origin=Origin.TEACHER, turns=as_prefix(first_part.turns), parent=first_part.id
         )
         rest = await play(continued)
-        (reward,) = await play.score([rest])
-        if reward is None:
+        (scored,) = await play.score([rest])
+        if scored is None:
             return [rest]  # the environment failed: the first part has no reward
-        whole = replace(first_part, outcome=Outcome.TRUNCATED, origin=Origin.GUIDED, facts={"noted": reward})
+        whole = replace(first_part, outcome=Outcome.TRUNCATED, origin=Origin.GUIDED, facts={"noted": scored.reward})
         return [whole, rest]
 
 
@@ -135,6 +136,6 @@ def rlgf(
         values=Critic(device=setting.device),
         minibatches=2,
     )
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (Noted(judged),)
     return run

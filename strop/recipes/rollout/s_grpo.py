@@ -22,6 +22,7 @@ from strop.concurrency import together
 from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
 from strop.filter.rewards.decaying import Decaying
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import as_prefix, cut
 from strop.recipes.setting import Setting
@@ -95,6 +96,6 @@ def s_grpo(
         strategy=SerialExits(inducer),
         reduction=SequenceMean(),
     )
-    (judged,) = run.rewards
-    run.rewards = (Decaying(judged), replace(judged, weight=0.0))  # type: ignore[type-var]
+    judged = as_one(run.rewards)
+    run.rewards = (Decaying(judged),)
     return run

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,12 +26,13 @@ from strop.concurrency import together
 from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError
 from strop.filter.rewards.restart_bonus import RestartBonus
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Player, Strategy
 from strop.run import Run
-from strop.success import RESTART, success
+from strop.success import RESTART, is_right
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
@@ -64,6 +65,8 @@ class Restarts(Strategy):
     _known: dict[str, list[tuple[int, int, bool, str, str]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.reflect or not self.separator or self.dropped < 1:
@@ -102,7 +105,7 @@ class Restarts(Strategy):
         found: dict[bool, tuple[str, str]] = {}
         for rollout in group.own:
             if len(rollout.turns) == 1 and len(rollout.completion) <= _LONGEST:
-                found.setdefault(success(rollout) >= 1, (rollout.id, rollout.completion))
+                found.setdefault(is_right(rollout), (rollout.id, rollout.completion))
         if not found:
             return
         rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in found.items())]
@@ -141,8 +144,8 @@ def satori(
         minibatches=2,
     )
     run.sampler = Few(run.envs, pool)
-    (judged,) = run.rewards
-    run.rewards = (RestartBonus(judged, bonus), replace(judged, weight=0.0))  # type: ignore[type-var]
+    judged = as_one(run.rewards)
+    run.rewards = (RestartBonus(judged, bonus),)
     if (supervised := shown(setting, "satori", warmup_steps)) is not None:
         run.warmup = replace(supervised, agent=DemonstrateReflection(supervised.agent, reflect))
     return run

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class Salvaged(Strategy):
     judge: StepJudge = field(default_factory=Calculations)  # rates how right each step is
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.most <= 1:

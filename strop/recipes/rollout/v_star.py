@@ -83,6 +83,8 @@ class ValueTree(Strategy):
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _version: int = field(default=-1, init=False, repr=False, compare=False)  # the head's data are older
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.beam < 1 or self.stride < 1 or self.entropy < 0 or self.explore < 0:
             raise ConfigurationError(

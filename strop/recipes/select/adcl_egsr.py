@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -120,7 +120,8 @@ class Reformulated(Strategy):
 
     envs: tuple[Environment, ...]
     answer_alone: bool = False  # whether the answer is shown without the worked solution
-    right: float = 1.0  # reward of a right rollout
+
+    needs_success: ClassVar[bool] = True
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not group.rollouts:
@@ -128,7 +129,7 @@ class Reformulated(Strategy):
         shown = self._shown(group.task)
         made = await together(play(replace(start, messages=shown, origin=Origin.GUIDED)) for start in starts)
         scores = await play.score(made)
-        accepted = [a for a, score in zip(made, scores, strict=True) if score and is_right(score, self.right)]
+        accepted = [a for a, scored in zip(made, scores, strict=True) if scored is not None and is_right(scored)]
         return [play.retold(rollout, rollout.task.messages) for rollout in accepted]
 
     @property

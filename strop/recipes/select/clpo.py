@@ -58,6 +58,8 @@ class Reworded(TaskGenerator):
     hard: float = 0.3  # pass rate up to which the rewrite is simpler
     medium: float = 0.7  # pass rate up to which the task is reworded; above, no rewrite
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 0 <= self.hard <= self.medium <= 1:
             raise ConfigurationError(f"Reworded needs 0 <= hard <= medium <= 1, got {self.hard} and {self.medium}")
@@ -73,7 +75,7 @@ class Reworded(TaskGenerator):
 
 # CLPO's KL penalty (2509.25004): half as strong on hard tasks, where the policy has to change most.
 #
-# Reading: the release's estimator is k3, and a task is hard by its group's mean reward.
+# Reading: the release's estimator is k3, and a task is hard by its group's mean success.
 
 _ROUNDING = 1e-9
 
@@ -84,16 +86,18 @@ class KlBySuccess(Loss):
     right.
     """
 
-    hard: float = 0.3  # mean reward of a group up to which its task is hard
+    hard: float = 0.3  # mean success of a group up to which its task is hard
     relief: float = 0.5  # factor of the penalty on hard tasks
     weight: float = 0.001  # of this loss relative to others
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
 
+    needs_success: ClassVar[bool] = True
+
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))  # [T]
-        is_hard = batch.on_tokens(group_mean(batch.rewards, batch) <= self.hard + _ROUNDING)  # [T]
+        is_hard = batch.on_tokens(group_mean(batch.successes, batch) <= self.hard + _ROUNDING)  # [T]
         penalty = torch.expm1(-distance) + distance
         loss = torch.where(batch.trainable, torch.where(is_hard, self.relief, 1.0) * penalty, 0.0)
         return loss, {"reference_kl": batch.metric(distance), "hard_share": batch.metric(is_hard.to(distance.dtype))}

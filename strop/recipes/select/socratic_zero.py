@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from strop.recipes.llm_clients import parse_llm_client
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
-from strop.success import success, successes
+from strop.success import is_right, successes
 from strop.training.advantages.constant import Constant
 from strop.training.losses.preference_pairs import Dpo
 from strop.training.reductions.means import SequenceMean
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 # pass rate. Reading: the utility is here the probability that a failure leads to a question at all, so questions follow
 # from tasks of medium difficulty; there is no second model. The constants were not found and are parameters.
 
-_RIGHT = 0.5  # success below which a rollout counts as failed
-
 
 @dataclass(frozen=True)
 class FromFailures(TaskGenerator):
@@ -59,6 +57,8 @@ class FromFailures(TaskGenerator):
     target: float = 0.5  # pass rate of the highest utility
     width: float = 0.2  # standard deviation of the utility around the target
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.questions < 1 or not 0 <= self.target <= 1 or self.width <= 0:
             raise ConfigurationError(
@@ -67,7 +67,7 @@ class FromFailures(TaskGenerator):
             )
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
-        failed = [rollout for rollout in group.own if success(rollout) < _RIGHT]
+        failed = [rollout for rollout in group.own if not is_right(rollout)]
         made = []
         for rollout in failed[: self.questions]:
             if np.random.default_rng(play.another().key).random() < self.utility(group):

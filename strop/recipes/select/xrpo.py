@@ -28,7 +28,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget, Player, Strategy
 from strop.run import Run
 from strop.stats.intervals import student
-from strop.success import success
+from strop.success import is_right, success
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import Group, Message, Metrics, Origin, Rollout, Start, Task
@@ -58,6 +58,8 @@ class UncertaintyReduction(Budget):
     tasks: int = 8  # of a batch
     _price: Price = field(init=False, repr=False, compare=False)
     _priced: tuple[int, float] = field(init=False, repr=False, compare=False)  # version and its price
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.first < self.mean < self.most or self.chunk < 1 or self.explore < 0 or self.tasks < 1:
@@ -132,12 +134,14 @@ class SeededWhenAllFailed(Strategy):
     # version, kind, prompt, completion; only later versions use it, so scoring order does not matter
     _known: list[tuple[int, str, str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.examples < 1:
             raise ConfigurationError(f"SeededWhenAllFailed needs examples >= 1, got {self.examples}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        if group.rollouts and not any(success(rollout) > 0 for rollout in group.scored):
+        if group.rollouts and not any((rollout.success or 0.0) > 0 for rollout in group.scored):
             messages = self.shown(group.task, group.version)
             if len(messages) > len(group.task.messages):
                 starts = [replace(start, messages=messages, origin=Origin.GUIDED) for start in starts]
@@ -158,7 +162,7 @@ class SeededWhenAllFailed(Strategy):
 
     def observe(self, group: Group) -> None:
         """Remember the shortest right completion of the policy's own."""
-        right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.completion) <= _LONGEST]
+        right = [t for t in group.own if is_right(t) and len(t.turns) == 1 and len(t.completion) <= _LONGEST]
         if right:
             shortest = min(right, key=lambda rollout: len(rollout.completion))
             solved = (group.version, _kind(group.task), prompt_of(group.task), shortest.completion)
@@ -208,6 +212,8 @@ class NoveltySharpened(Advantage):
     most: float = 0.5  # largest bonus, as a share of the advantage
 
     is_local: ClassVar[bool] = True
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.novelty < 0 or self.most < 0:

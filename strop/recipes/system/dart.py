@@ -61,6 +61,8 @@ class BySuccess(Budget):
     _latest: dict[str, list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # turns of a success
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.size or not 0 < self.easy <= 1:
             raise ConfigurationError(
@@ -85,8 +87,8 @@ class BySuccess(Budget):
     def observe(self, group: Group) -> None:
         own = group.own
         seen = self._latest.pop(name := group.task.id, [])
-        self._latest[name] = [*seen, *(rollout.reward > 0.5 for rollout in own)][-self.size :]
-        if turns := [len(rollout.turns) for rollout in own if rollout.reward > 0.5]:
+        self._latest[name] = [*seen, *(is_right(rollout) for rollout in own)][-self.size :]
+        if turns := [len(rollout.turns) for rollout in own if is_right(rollout)]:
             self._longest[name] = max(self._longest.get(name, 0), *turns)
         while len(self._latest) > _KNOWN:
             self._longest.pop(forgotten := next(iter(self._latest)), None)
@@ -112,17 +114,18 @@ class BySuccess(Budget):
 class SuccessPool(Gate):
     """Gate that drops groups without failures and replaces the oldest rollout of groups without a success.
 
-    The replacement is the task's newest success, a rollout with a reward of at least `right`. Groups of tasks that were
+    The replacement is the task's newest success, a right rollout. Groups of tasks that were
     never solved are dropped, too.
     """
 
-    right: float = 1.0  # least reward of a success
     _lending: Lending = field(default_factory=Lending, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> GateResult:
         if not group.scored:
             return GateResult(None, "no rollout counts")
-        solved = [rollout for rollout in group.scored if is_right(rollout.reward, self.right)]
+        solved = [rollout for rollout in group.scored if is_right(rollout)]
         if solved:
             self._lending.keep(group.task.id, solved)
             return GateResult(group) if len(solved) < len(group.scored) else GateResult(None, "every rollout is right")

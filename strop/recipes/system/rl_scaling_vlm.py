@@ -24,14 +24,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.format import Formatted
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Reward
 from strop.run import Run
-from strop.success import is_right, paid
+from strop.success import is_right
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
@@ -98,7 +99,7 @@ class Reflects(Reward):
         """Metrics only: counts of each word, and accuracy of rollouts with and without reflection."""
         rollouts = [rollout for group in groups for rollout in group.own]
         found = [self.found(rollout) for rollout in rollouts]
-        reflects, right = [bool(each) for each in found], [is_right(paid(rollout)) for rollout in rollouts]
+        reflects, right = [bool(each) for each in found], [is_right(rollout) for rollout in rollouts]
         shares = {
             "reflecting": _share_of_reflects(reflects, [True] * len(right)),
             "reflecting_of_right": _share_of_reflects(reflects, right),
@@ -139,9 +140,12 @@ class WholeOrLess(Reward):
         if not self.parts or self.least < 0:
             raise ConfigurationError(f"WholeOrLess needs parts and least >= 0, got {len(self.parts)} and {self.least}")
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = [[part.weight * score for score in plain_scores(self, part, group)] for part in self.parts]
-        sums = [sum(each) for each in zip(*scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda *scores: self._sums(group, scores), *self.parts)
+
+    def _sums(self, group: Group, scores: Sequence[Sequence[float]]) -> list[float]:
+        paid = [[part.weight * score for score in each] for part, each in zip(self.parts, scores, strict=True)]
+        sums = [sum(each) for each in zip(*paid, strict=True)]
         return [self._score(rollout, total) for rollout, total in zip(group.rollouts, sums, strict=True)]
 
     def _score(self, rollout: Rollout, total: float) -> float:
@@ -162,9 +166,9 @@ def rl_scaling_vlm(
 ) -> Run:
     """Rewards for correctness, format and completeness; reflection is a metric."""
     run = setting.run("rl_scaling_vlm", TokenReturns(kl=0.0), (Clip(clip, clip), Kl("k3", kl)), minibatches=minibatches)
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     parts = (judged, Formatted(weight=layout), ForeignScript(-foreign))
-    run.rewards = (WholeOrLess(parts, instead, least), replace(judged, weight=0.0), Reflects())  # type: ignore[type-var]
+    run.rewards = (WholeOrLess(parts, instead, least), Reflects())
     if (examples := shown(setting, "rl_scaling_vlm", warmup_steps)) is not None:
         run.warmup = replace(examples, agent=DemonstrateReflection(examples.agent, "wait "))
     return run

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.models.model import load_model, logits
@@ -202,5 +203,5 @@ def b_coder(
         "strategy": Demonstrated(Demonstrate(), max(setting.group_size // 2, 1)),
     }
     run = setting.run("b_coder", Residual(), (loss,), **parts)
-    run.rewards = (GradedAnswer(run.rewards[0], right=1.0, wrong=-0.3, missing=-1.0),)
+    run.rewards = (GradedAnswer(as_one(run.rewards), right=1.0, wrong=-0.3, missing=-1.0),)
     return run

@@ -33,6 +33,7 @@ from strop.filter.judges.progress_frames import (
     percentages,
     question,
 )
+from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.llm_clients import parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, LLMClient, Reward
@@ -145,6 +146,6 @@ def gvl(
 ) -> Run:
     """Imitation of own rollouts, selected and weighted by progress alone; no answers are used."""
     run = setting.run("gvl", ProgressWeighted(sharpness), (Reinforce(),), gates=(Ordered(least),))
-    (judged,) = run.rewards
+    judged = as_one(run.rewards)
     run.rewards = (InContextProgress(parse_judge(judge, guessing)), replace(judged, weight=0.0))  # type: ignore[type-var]
     return run

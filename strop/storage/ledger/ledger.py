@@ -22,10 +22,10 @@ from strop.storage.ledger.schema import (
     COMPOSED,
     FATES,
     OFFERED,
-    PAID,
     PROMISES,
     ROLLOUT,
     SCHEMA,
+    SUCCESS_OF,
     WITH_ADVANTAGES,
     Offered,
 )
@@ -236,9 +236,9 @@ class Ledger:
         return [self._with_advantages(*row) for row in rows]
 
     def successes(self, least: float) -> dict[str, list[str]]:
-        """The policy's own rollouts that the environment paid at least so much, in order: ids by task."""
+        """The policy's own rollouts of at least this success, in order: ids by task."""
         found: dict[str, list[str]] = {}
-        query = f"SELECT task, id FROM rollouts WHERE origin='policy' AND {PAID} >= ? ORDER BY number, rowid"
+        query = f"SELECT task, id FROM rollouts WHERE origin='policy' AND {SUCCESS_OF} >= ? ORDER BY number, rowid"
         for task, name in self._rows(query, (least,)):
             found.setdefault(task, []).append(name)
         return found

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 _COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent comparison_group turns"
 ROLLOUT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
-# by the environment, whatever other rewards added; by all where the environment was not asked; NULL where a rollout
-# does not count
-_BY_ENV = "COALESCE(json_extract(rewards, '$.outcome'), json_extract(rewards, '$.checked'), reward)"
-PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_ENV} END"
+# how right a rollout is, from 0 to 1; NULL where no reward says so, or where it does not count
+SUCCESS_OF = "CASE WHEN reward IS NOT NULL THEN json_extract(facts, '$.success') END"
 # the index of rollouts holds what people filter and sort by, so that a look at a million of them reads no turns
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
@@ -36,12 +34,12 @@ CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT 
 
 # how many of the policy's own rollouts of a group were right, and how many there were (see success.py); then
 # all rollouts, and the lowest and the highest reward
-_OWN = "a.origin = 'policy' AND a.outcome NOT IN ('failed', 'pruned') AND a.rewards != '{}'"
+_KNOWN = "a.rewards != '{}' AND json_extract(a.facts, '$.success') IS NOT NULL"
+_OWN = f"a.origin = 'policy' AND a.outcome NOT IN ('failed', 'pruned') AND {_KNOWN}"
 _WEIGHT = "1.0 / COALESCE(json_extract(a.facts, '$.survival'), 1.0)"
-_SUCCESS = f"MIN(MAX({PAID}, 0.0), 1.0)"
 EVIDENCE = (
-    f"TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} * {_SUCCESS} END), TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} END), "
-    "COUNT(a.id), MIN(a.reward), MAX(a.reward)"
+    f"TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} * json_extract(a.facts, '$.success') END), "
+    f"TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} END), COUNT(a.id), MIN(a.reward), MAX(a.reward)"
 )
 
 OFFERED = (

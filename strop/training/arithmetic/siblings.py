@@ -69,8 +69,8 @@ def following(values: Tensor, batch: Batch) -> Tensor:
 
 
 def is_right(batch: Batch, threshold: float) -> Tensor:
-    """Rollouts whose reward reaches the threshold, up to a rounding error: [A] bool."""
-    return batch.rewards >= threshold - ROUNDING
+    """Rollouts whose success reaches the threshold, up to a rounding error: [A] bool."""
+    return batch.successes >= threshold - ROUNDING
 
 
 def is_taught(batch: Batch) -> Tensor:

@@ -25,17 +25,19 @@ from strop.types import Metrics
 class Kto(Loss):
     """desirable * (1 - s(beta (g - z))) or undesirable * (1 - s(beta (z - g))), g = log(policy / reference), z >= 0.
 
-    A rollout is desirable if its reward reaches the threshold. Every token has its rollout's whole loss.
+    A rollout is desirable if its success reaches the threshold. Every token has its rollout's whole loss.
     """
 
     beta: float = 0.1  # scale of the implicit reward log(policy / reference)
     desirable: float = 1.0  # weight of desirable rollouts
     undesirable: float = 1.0  # weight of undesirable ones
-    threshold: float = 1.0  # least reward of a desirable rollout
+    threshold: float = 1.0  # least success of a desirable rollout
     weight: float = 1.0
 
     needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
+
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         gains = batch.per_rollout(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]

@@ -42,6 +42,7 @@ def alone(batch: Batch, index: int) -> Batch:
         rollouts=torch.zeros_like(batch.rollouts[part]),
         groups=torch.zeros_like(batch.groups[:1]),
         rewards=batch.rewards[index : index + 1],
+        successes=batch.successes[index : index + 1],
         score_norms=None,
         group_numbers=(batch.group_numbers[int(batch.groups[index])],),
         rollout_ids=batch.rollout_ids[index : index + 1],

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 
 
 async def probed(task: Task, rollouts: int, play: Player) -> float | None:
-    """Mean reward of so many rollouts; None: the environment failed them all, or its prompt leaves no room for a
-    completion.
-    """
+    """Mean success of so many rollouts; None: nobody knows it, or the prompt leaves no room for a completion."""
     try:
         made = await asyncio.gather(*(play(play.another(), task=task) for _ in range(rollouts)))
     except ConfigurationError:
         return None
-    scores = [score for score in await play.score(made) if score is not None]
-    return sum(scores) / len(scores) if scores else None
+    known = [each.success for each in await play.score(made) if each is not None and each.success is not None]
+    return sum(known) / len(known) if known else None

@@ -30,7 +30,7 @@ class Flawed(Reward):
     Only right rollouts are judged. Their fact `flawed` holds the result; it is missing if the judge gave none.
     """
 
-    inner: Reward  # an answer that it gives 1 is right
+    inner: Reward  # says which answers are right
     judge: LLMClient  # who finds the first wrong step
     penalty: float = 1.0  # for a right answer by wrong steps
     weight: float = 1.0
@@ -44,11 +44,11 @@ class Flawed(Reward):
             raise ConfigurationError(f"Flawed needs 0 <= penalty <= 2, from right to wrong; got {self.penalty}")
 
     async def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.inner, group)
-        return await all_of(self._score(*each) for each in zip(group.rollouts, scores, strict=True))
+        await plain_scores(self, self.inner, group)
+        return await all_of(self._score(rollout) for rollout in group.rollouts)
 
-    async def _score(self, rollout: Rollout, score: float) -> float:
-        if not is_right(score):
+    async def _score(self, rollout: Rollout) -> float:
+        if not is_right(rollout):
             return -1.0
         found = await self._first_error(rollout)
         if found is None:

@@ -8,10 +8,11 @@ Papers: datarus-r1
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.types import Group
 
@@ -36,9 +37,12 @@ class CosineShift(Reward):
         """Of the first reward."""
         return (1 + math.cos(math.pi * min(version / self.total, 1.0))) / 2
 
-    def __call__(self, group: Group) -> list[float]:
-        first, second = (plain_scores(self, reward, group) for reward in (self.first, self.second))
+    def __call__(self, group: Group) -> RewardScores:
         share = self.share(group.version)
         for rollout in group.rollouts:
             rollout.facts["first_share"] = share
-        return [share * one + (1 - share) * other for one, other in zip(first, second, strict=True)]
+
+        def mixed(first: Sequence[float], second: Sequence[float]) -> list[float]:
+            return [share * one + (1 - share) * other for one, other in zip(first, second, strict=True)]
+
+        return shaped(self, group, mixed, self.first, self.second)

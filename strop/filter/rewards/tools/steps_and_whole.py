@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from strop.filter.reward_values import plain_scores
+from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
+from strop.success import success
 from strop.types import Group, Rollout
 
 _ERROR = "error"
@@ -21,15 +22,16 @@ _ERROR = "error"
 class StepsAndWhole(Reward):
     """(mean over steps + whole) / 2."""
 
-    whole: Reward  # of a rollout, from 0 to 1
+    whole: Reward  # says how right a rollout is
 
     @property
     def is_inline(self) -> bool:
         return self.whole.is_inline
 
-    def __call__(self, group: Group) -> list[float]:
-        scores = plain_scores(self, self.whole, group)
-        return [(_steps(rollout) + score) / 2 for rollout, score in zip(group.rollouts, scores, strict=True)]
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(
+            self, group, lambda _: [(_steps(each) + success(each)) / 2 for each in group.rollouts], self.whole
+        )
 
 
 def _steps(rollout: Rollout) -> float:

@@ -26,7 +26,7 @@ from strop.environments.multi_agent.store_skills import described
 from strop.errors import ConfigurationError
 from strop.recipes.agent.trace.strategy import SkillGaps
 from strop.roles import LLMClient, TaskGenerator
-from strop.success import is_right, success
+from strop.success import is_right
 from strop.text.llm_prompt import question
 from strop.types import Group, Metrics, Rollout, Task
 
@@ -73,7 +73,7 @@ class SkillCurriculum(TaskGenerator):
             skill, (level, _) = sorted(self._taken.items())[group.number % len(self._taken)]
             return [self._env(skill, level).task(group.number)]
         own = [] if group.task.source in {env.name for env in self.practice} else group.own
-        labels = [(is_right(success(rollout)), await self._lacks(rollout, play)) for rollout in own]
+        labels = [(is_right(rollout), await self._lacks(rollout, play)) for rollout in own]
         self._labels[group.number] = labels
         known = self._known.joined(labels)
         if labels and sum(known.seen) >= self.after:
