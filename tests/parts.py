@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.roles import Reward
-from strop.types import Group
+from strop.types import ZERO_TO_ONE, Group, ScoreRange
 
 
 @dataclass(frozen=True)
 class LongerIsBetter(Reward):
     """Pays for length, which even a random model can learn."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     weight: float = 1.0
     pays_blindly: ClassVar[bool] = True
@@ -25,6 +27,8 @@ class LongerIsBetter(Reward):
 class EvenLength(Reward):
     """Pays for an even number of tokens; runs in a worker process."""
 
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+
     weight: float = 1.0
     pays_blindly: ClassVar[bool] = True
 
@@ -35,6 +39,8 @@ class EvenLength(Reward):
 @dataclass(frozen=True)
 class EvenOrOdd(Reward):
     """Right (1) where the first token is even, wrong (0) where it is odd: contrast even among rollouts cut short."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     weight: float = 1.0
     pays_blindly: ClassVar[bool] = True
@@ -47,6 +53,8 @@ class EvenOrOdd(Reward):
 @dataclass(frozen=True)
 class EvenSum(Reward):
     """Right (1) where the numbers of all tokens of the completions, given ones too, add up to an even one."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     weight: float = 1.0
     pays_blindly: ClassVar[bool] = True

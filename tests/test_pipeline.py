@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,7 +34,7 @@ from strop.run_state import Flow, Progress
 from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Message, Metrics, Observation, Outcome, Rollout, Task
+from strop.types import ZERO_TO_ONE, Group, Message, Metrics, Observation, Outcome, Rollout, ScoreRange, Task
 from tests.clock import AtOnce, run_virtually
 from tests.tiny_models import save_pocket_like
 
@@ -224,6 +224,8 @@ def test_dropped_groups_are_replaced_and_recorded_with_their_reason(model: Path,
 @dataclass(frozen=True)
 class ByKey(Reward):
     """Differs within about half of the groups."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     weight: float = 1.0
     is_inline = True

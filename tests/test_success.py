@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
 
+from strop import recipe
 from strop.control.estimators.pass_rate_counts import Counts
-from strop.success import SURVIVAL, is_right, successes
+from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.scoring import Scorer
+from strop.roles import Reward
+from strop.success import SURVIVAL, is_lost, is_right, problems, reaches, successes
+from strop.types import Group, ScoreRange
 from tests.building import make_group
 
 
@@ -20,18 +29,65 @@ def test_a_estimator_takes_the_weights() -> None:
     assert again.state() == estimator.state()
 
 
-@pytest.mark.parametrize("name", ["outcome", "checked"])
-def test_the_envs_word_counts_whatever_else_was_paid(name: str) -> None:
-    """A right answer that was priced for its length, and a wrong one that was praised for its form."""
-    group = make_group([0.25, 0.5])
-    for rollout, by_env in zip(group.rollouts, (1.0, 0.0), strict=True):
-        rollout.rewards = {name: by_env, "other": rollout.reward - by_env}
-    assert successes(group) == (1.0, 2.0)
+def scored(group: Group, *rewards: Reward) -> Group:
+    """The group as a run's scorer leaves it."""
     for rollout in group.rollouts:
-        rollout.rewards = {"other": rollout.reward}
-    assert successes(group) == (0.75, 2.0), "where it was not asked, what was paid"
+        rollout.rewards, rollout.facts = {}, {}
+    asyncio.run(Scorer(rewards)(group))
+    return group
+
+
+@dataclass(frozen=True)
+class Told(Reward):
+    """Scores as given, in a range of their own."""
+
+    scores: tuple[float, ...]
+    grades: ScoreRange | None = None
+    weight: float = 1.0
+    name: str = "told"
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return list(self.scores[: len(group.rollouts)])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scores"),
+    [(0, 1, (1, 0, 0.5)), (-1, 1, (1, -1, 0)), (0.1, 0.9, (0.9, 0.1, 0.5)), (1, 10, (10, 1, 5.5)), (1, 0, (0, 1, 0.5))],
+)
+def test_success_follows_the_declared_range(low: float, high: float, scores: tuple[float, ...]) -> None:
+    group = scored(make_group([0.0] * 3), Told(scores, ScoreRange(low, high)))
+    assert [rollout.success for rollout in group.rollouts] == pytest.approx([1.0, 0.0, 0.5])
+    assert [is_right(rollout) for rollout in group.rollouts] == [True, False, False]
+    assert successes(group) == pytest.approx((1.5, 3.0)) and not is_lost(group.rollouts)
+    assert is_lost(group.rollouts[1:2])
+
+
+def test_rewards_of_form_and_length_never_count() -> None:
+    """A right answer that was priced for its length, and a wrong one that was praised for its form."""
+    form = Told((-0.75, 5.0), name="form")
+    group = scored(make_group([0.0] * 2), form, Told((1.0, 0.0), ScoreRange()))
+    assert successes(group) == (1.0, 2.0) and [rollout.reward for rollout in group.rollouts] == [0.25, 5.0]
+    unknown = scored(make_group([0.0] * 2), form)
+    assert [rollout.success for rollout in unknown.rollouts] == [None, None]
+    assert successes(unknown) == (0.0, 0.0) and not is_lost(unknown.rollouts), "nobody knows"
+
+
+def test_the_first_reward_that_grades_counts_also_inside_another() -> None:
+    shaped = GradedAnswer(Told((1.0, -1.0), ScoreRange(-1.0, 1.0)))
+    group = scored(make_group([0.0] * 2), shaped, Told((0.0, 1.0), ScoreRange(), weight=0.0, name="other"))
+    assert [rollout.success for rollout in group.rollouts] == [1.0, 0.0]
+
+
+def test_what_needs_success_is_refused_where_nobody_knows() -> None:
+    run = recipe("ghpo", env="arithmetic:6")
+    assert not problems(run)
+    run.rewards = (Told((0.0,), name="style"),)
+    (sentence,) = problems(run)
+    assert "InWaves" in sentence and "reward_range=LOW,HIGH" in sentence
 
 
 def test_what_rounding_takes_from_a_weighted_sum_is_not_missed() -> None:
-    assert 0.7 + 0.2 + 0.1 < 1 and is_right(0.7 + 0.2 + 0.1) and not is_right(0.99999)
-    assert is_right(0.5, 0.5) and not is_right(0.49, 0.5)
+    assert 0.7 + 0.2 + 0.1 < 1 and reaches(0.7 + 0.2 + 0.1) and not reaches(0.99999)
+    assert reaches(0.5, 0.5) and not reaches(0.49, 0.5)

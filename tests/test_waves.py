@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -24,7 +25,7 @@ from strop.generate.turn_ops import as_prefix, cut
 from strop.pipeline import train
 from strop.roles import Budget, Gate, PassRateEstimator, Player, Reward, Sampler, Strategy, TaskGenerator
 from strop.training.comparison_groups import comparison_groups, optimizer_steps
-from strop.types import GateResult, Group, Origin, Outcome, Rollout, Start, Task
+from strop.types import ZERO_TO_ONE, GateResult, Group, Origin, Outcome, Rollout, ScoreRange, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.test_pipeline import completion, make_run, opened
@@ -50,6 +51,8 @@ class UntilThree(Budget):
 @dataclass
 class ByLength(Reward):
     """Counts how often it is asked about each rollout."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     asked: list[str] = field(default_factory=list)
     is_inline = True

@@ -71,7 +71,9 @@ def shaped(asker: Reward, group: Group, shape: Callable[..., Sequence[float | Pa
 async def plain_scores(asker: Reward, inner: Reward, group: Group) -> list[float]:
     """Plain scores of an inner reward; NaN where it has none."""
     told = inner(group)
-    return _plain_scores(asker, inner, group, await told if isinstance(told, Awaitable) else told)
+    scores = _plain_scores(asker, inner, group, await told if isinstance(told, Awaitable) else told)
+    keep_successes(inner, group.rollouts, scores)
+    return scores
 
 
 async def _shaped_later(
@@ -89,6 +91,8 @@ def _shape(
     told: Sequence[Sequence[float | Paid]],
 ) -> Sequence[float | Paid]:
     scores = [_plain_scores(asker, reward, group, each) for reward, each in zip(inner, told, strict=True)]
+    for reward, each in [pair for pair in zip(inner, scores, strict=True) if pair[0].grades][:1]:
+        keep_successes(reward, group.rollouts, each)  # the first that says how right they are counts
     is_known = [not any(map(math.isnan, each)) for each in zip(*scores, strict=True)]
     made = shape(*scores)
     return [score if known else math.nan for score, known in zip(made, is_known, strict=True)]
@@ -100,17 +104,16 @@ def _plain_scores(asker: Reward, inner: Reward, group: Group, told: Sequence[flo
         raise RewardError(f"{inner.name or type(inner).__name__} {faults[0].text}")
     if any(isinstance(score, Paid) for score in scores):
         raise ConfigurationError(f"{type(asker).__name__} needs plain numbers, and {type(inner).__name__} pays places")
-    keep_successes(inner, group.rollouts, scores)
     return [score if isinstance(score, float) else math.nan for score in scores]
 
 
 def keep_successes(reward: Reward, rollouts: Sequence[Rollout], scores: Sequence[Score]) -> None:
-    """Keep how right rollouts are, where this reward says so; the first reward that does counts."""
+    """Keep how right rollouts are, where this reward says so."""
     if reward.grades is None:
         return
     for rollout, score in zip(rollouts, scores, strict=True):
         if not isinstance(score, Fault) and not math.isnan(worth := total(score)):
-            rollout.facts.setdefault(SUCCESS, reward.grades.success(worth))
+            rollout.facts[SUCCESS] = reward.grades.success(worth)
 
 
 def scores_of(returned: Any, count: int) -> list[Score]:

@@ -26,7 +26,7 @@ from strop.roles import Engine, Reward
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import read_rows
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, IntArray, Sampling
+from strop.types import ZERO_TO_ONE, Group, IntArray, Sampling, ScoreRange
 from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory
 from strop.weights.fingerprint import fingerprint
@@ -231,6 +231,8 @@ class SkippedPublish(TorchEngine):
 @dataclass(frozen=True)
 class ByTokens(Reward):
     """Never the same for all siblings, so that every step moves the weights."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     weight: float = 1.0
     is_inline: ClassVar[bool] = True

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise, permutations
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,7 +22,7 @@ from strop.recipes.reward.rubric_anchors import RubricAnchors
 from strop.roles import LLMClient, Reward
 from strop.standins.judges.criteria import anchored, compared_by_criteria, guarded, scored_by_criteria, written_criteria
 from strop.text.llm_prompt import parts_of, question
-from strop.types import Group, Message, Outcome, Sampling
+from strop.types import ZERO_TO_ONE, Group, Message, Outcome, Sampling, ScoreRange
 from tests.recipes.reward.test_rlcf import saying
 
 
@@ -163,6 +163,8 @@ def test_win_rates_by_hand() -> None:
 @dataclass(frozen=True)
 class Equals(Reward):
     """1 for one text, else 0."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     text: str
     is_inline: bool = True

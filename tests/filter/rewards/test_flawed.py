@@ -71,7 +71,7 @@ RULES = Procedural(first_error)
 def test_paid_by_hand() -> None:
     group = saying(SUM, CLEANLY, BADLY, WRONG)
     assert scored(group, RULES) == [1, 0, -1]
-    assert [rollout.facts for rollout in group.rollouts] == [{"flawed": 0}, {"flawed": 1}, {}]
+    assert [rollout.facts.get("flawed") for rollout in group.rollouts] == [0, 1, None]
     assert scored(saying(SUM, CLEANLY, BADLY, WRONG), RULES, penalty=0.5) == [1, 0.5, -1]
 
 
@@ -81,7 +81,7 @@ def test_a_judge_that_fails_finds_no_flaw(said: str) -> None:
     judge = Saying(said)
     group = saying(SUM, BADLY, WRONG)
     assert scored(group, judge) == [1, -1] and len(judge.asked) == 1, "wrong answers are not judged"
-    assert group.rollouts[0].facts == {}
+    assert "flawed" not in group.rollouts[0].facts
 
 
 @pytest.mark.parametrize(("clean", "wrong", "sign"), [(1, 6, 1), (6, 1, -1), (3, 3, 0), (1, 2, 1), (2, 1, -1)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import ClassVar
 
 import pytest
 
@@ -20,8 +22,9 @@ from strop.filter.rewards.parallel_bonus import ParallelBonus
 from strop.filter.rewards.plan_quality import PlanQuality
 from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.filter.rewards.skill_used import SkillUsed
+from strop.filter.rewards.weighted_sum import WeightedSum
 from strop.roles import Reward
-from strop.types import Group
+from strop.types import Group, ScoreRange
 from tests.building import make_group
 from tests.rooms import kinds_of
 
@@ -36,14 +39,30 @@ PLAIN: list[Callable[[Reward], Reward]] = [
 ]
 
 
-class Answer:
-    def __await__(self) -> Iterator[None]:
-        yield
-
-
+@dataclass
 class Later(Reward):
-    def __call__(self, group: Group) -> Any:
-        return Answer()
+    weight: float = 1.0
+
+    grades: ClassVar[ScoreRange | None] = ScoreRange(1.0, 10.0)
+
+    async def __call__(self, group: Group) -> list[float]:
+        await asyncio.sleep(0)
+        return [10.0, 1.0]
+
+
+def said_by(reward: Reward, group: Group) -> Sequence[float | Paid]:
+    """What a reward returns, also one that waits."""
+
+    async def asked() -> Sequence[float | Paid]:
+        told = reward(group)
+        return await told if isinstance(told, Awaitable) else told
+
+    return asyncio.run(asked())
+
+
+class ByLength(Reward):
+    def __call__(self, group: Group) -> list[float]:
+        return [float(rollout.num_tokens) for rollout in group.rollouts]
 
 
 class Places(Reward):
@@ -52,10 +71,30 @@ class Places(Reward):
 
 
 @pytest.mark.parametrize("asking", [*PLAIN, Noted])
-def test_is_asked_where_the_inner_reward_is_and_does_not_wait(asking: Callable[[Reward], Reward]) -> None:
+def test_it_is_inline_where_the_inner_reward_is_and_waits_for_one_that_waits(
+    asking: Callable[[Reward], Reward],
+) -> None:
+    """And keeps how right rollouts are by the inner reward's own range, here from 1 to 10."""
     assert asking(Earned()).is_inline and not asking(Later()).is_inline
-    with pytest.raises(ConfigurationError, match=f"{asking.__name__} needs scores at once, and Later is a coroutine"):
-        asking(Later())(make_group([0.0, 1.0]))
+    group = make_group([0.0, 1.0])
+    assert len(said_by(asking(Later()), group)) == 2
+    assert [rollout.success for rollout in group.rollouts] == [1.0, 0.0]
+
+
+def test_a_weighted_sum_takes_success_from_the_part_that_grades() -> None:
+    group = make_group([0.0, 1.0], [2, 6])
+    both = WeightedSum((ByLength(), Later(weight=0.5)))
+    assert said_by(both, group) == [2 + 5.0, 6 + 0.5]
+    assert [rollout.success for rollout in group.rollouts] == [1.0, 0.0]
+
+
+def test_no_inner_score_is_no_score() -> None:
+    class Unsure(Later):
+        async def __call__(self, group: Group) -> list[float]:
+            return [math.nan, 10.0]
+
+    found = said_by(GradedAnswer(Unsure()), make_group([0.0, 1.0]))
+    assert math.isnan(found[0]) and found[1] == 1.0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("asking", PLAIN)
@@ -65,7 +104,7 @@ def test_places_that_it_would_lose_are_refused(asking: Callable[[Reward], Reward
 
 
 def test_what_is_noted_beside_places_keeps_them() -> None:
-    assert Noted(Places())(make_group([0.0, 1.0])) == [1.0, Paid(1.0)]
+    assert said_by(Noted(Places()), make_group([0.0, 1.0])) == [1.0, Paid(1.0)]
 
 
 def test_whoever_asks_another_reward_is_inline_where_that_one_is() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -22,7 +23,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.v_triune import PerSource, TagShare, Verifier, v_triune
 from strop.recipes.setting import Setting
-from strop.types import Group, Message, Outcome, Rollout, Task
+from strop.types import ZERO_TO_ONE, Group, Message, Outcome, Rollout, ScoreRange, Task
 from tests.building import turn
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
@@ -88,16 +89,22 @@ def test_what_has_no_number_or_no_width_is_refused() -> None:
     assert is_inline(NEAR) and not is_inline(Overlap((ReasoningGym("gcd"),)))
 
 
+class Graded(Flat):
+    """A constant that says how right a rollout is."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+
+
 def test_thresholds_of_the_card() -> None:
     """0.9 counts after a twentieth of the run and no more after a fifth; a tenth and a quarter still belong before."""
-    reward = Tightening(Flat(0.9), 100)
+    reward = Tightening(Graded(0.9), 100)
     assert [reward(off_by(0, version=version)) for version in (5, 20)] == [[0.9], [0.0]]
     found = [reward.threshold(version) for version in (0, 10, 11, 25, 26, 100, 1000)]
     assert found == [0.85, 0.85, 0.95, 0.95, 0.99, 0.99, 0.99]
     near = Tightening(NEAR, 100)
     counted = {version: [score > 0 for score in near(off_by(0, 1, 2, 10, version=version))] for version in (0, 20, 50)}
     assert counted == {0: [True, True, True, False], 20: [True, True, False, False], 50: [True, False, False, False]}
-    assert Tightening(Flat(0.85), 100)(off_by(0)) == [0.85], "who reaches it passes"
+    assert Tightening(Graded(0.85), 100)(off_by(0)) == [0.85], "who reaches it passes"
 
 
 def test_the_asked_threshold_is_told() -> None:

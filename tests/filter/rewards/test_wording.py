@@ -20,6 +20,7 @@ def judged(completions: list[str], right: list[float]) -> Group:
     group = said(TASK, *completions)
     for rollout, score in zip(group.rollouts, right, strict=True):
         rollout.rewards, rollout.turn_rewards = {"outcome": score}, (score,)
+        rollout.facts["success"] = score
     return group
 
 

@@ -16,7 +16,7 @@ from strop.pipeline import train
 from strop.recipes.select.adcl_egsr import Reformulated
 from strop.roles import Reward
 from strop.storage.ledger.ledger import Ledger
-from strop.types import Group, Origin
+from strop.types import ZERO_TO_ONE, Group, Origin, ScoreRange
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading, completion
 from tests.test_pipeline import make_run, opened
@@ -28,6 +28,8 @@ ENV = Arithmetic(3)
 @dataclass(frozen=True)
 class Nearly(Reward):
     """Right but for rounding, or partly right; whoever read no solution is wrong."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     name: ClassVar[str] = "outcome"
     is_inline: ClassVar[bool] = True

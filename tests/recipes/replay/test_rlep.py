@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.objective import Objective
-from strop.types import Group, Metrics, Origin, Rollout, Start
+from strop.types import ZERO_TO_ONE, Group, Metrics, Origin, Rollout, ScoreRange, Start
 from tests.building import make_batch, make_group, say, written
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
@@ -109,6 +109,8 @@ def test_each_group_gets_different_successes_at_its_own_task(model: Path, pool: 
 
 @dataclass(frozen=True)
 class ByLength(Reward):
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:

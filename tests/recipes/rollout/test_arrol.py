@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway, chosen, surviva
 from strop.roles import Agent, Player, Reward
 from strop.success import SURVIVAL, successes
 from strop.training.requirements import HIDDEN, PolicyStatistic
-from strop.types import Group, Outcome, Rollout, Start, Task
+from strop.types import ZERO_TO_ONE, Group, Outcome, Rollout, ScoreRange, Start, Task
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
 from tests.parts import EvenOrOdd
@@ -322,6 +322,8 @@ def digits(prompt: str, key: int) -> str:
 
 @dataclass(frozen=True)
 class FirstDigit(Reward):
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:

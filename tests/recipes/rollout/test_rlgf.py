@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from strop.generate.strategies.independent import Independent
 from strop.recipes.rollout.rlgf import RolledWithGuide
 from strop.roles import Agent, Player, Reward, Strategy
 from strop.training.reductions.means import OwnTokenMean
-from strop.types import Group, IntArray, Origin, Outcome, Rollout, Sampling, Start, Task
+from strop.types import ZERO_TO_ONE, Group, IntArray, Origin, Outcome, Rollout, Sampling, ScoreRange, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.watched import Counting, Watched, watched
@@ -45,6 +46,8 @@ class Voiced(Counting):
 
 @dataclass(frozen=True)
 class ByLength(Reward):
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+
     is_inline = True
 
     def __call__(self, group: Group) -> list[float]:

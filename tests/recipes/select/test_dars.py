@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,7 +16,7 @@ from strop.pipeline import train
 from strop.recipes.select.dars import Rebalanced
 from strop.roles import Reward
 from strop.training.advantages.group_relative import GroupMean
-from strop.types import Group, Origin
+from strop.types import ZERO_TO_ONE, Group, Origin, ScoreRange
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.test_pipeline import completion, make_run, opened
@@ -96,6 +97,8 @@ def test_refuses_nonsense() -> None:
 @dataclass(frozen=True)
 class EvenEnd(Reward):
     """Right where the completion ends in an even digit."""
+
+    grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
 
     is_inline = True
 
