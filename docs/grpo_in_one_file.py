@@ -74,7 +74,7 @@ def reward(rollout: Rollout) -> float:
 
 
 # Advantage: each rollout against its siblings, in units of their spread
-def give_credit(group: list[Rollout]) -> None:
+def set_advantages(group: list[Rollout]) -> None:
     rewards = np.array([rollout.reward for rollout in group])
     for rollout in group:
         rollout.advantage = float((rollout.reward - rewards.mean()) / (rewards.std(ddof=1) + EPSILON))
@@ -120,7 +120,7 @@ def train(steps: int, seed: int = 0) -> list[float]:
         for rollout in rollouts:
             rollout.reward = reward(rollout)
         for first in range(0, len(rollouts), SIZE):
-            give_credit(rollouts[first : first + SIZE])
+            set_advantages(rollouts[first : first + SIZE])
         optimizer.zero_grad()
         loss(policy, reference, rollouts).backward()
         torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)

@@ -106,7 +106,7 @@ class Closes(Protocol):
 class Multiplies(Protocol):
     """Part that declares the number format of its model's matrix products."""
 
-    products: str
+    matmul_precision: str
 
 
 @runtime_checkable

@@ -62,7 +62,7 @@ def test_what_failed_stays_failed(tmp_path: Path) -> None:
 
 def test_reasons_of_skipped_sandbox_are_known_as_such() -> None:
     """Every test that asks for a wall before it runs says so in the word that CI looks for."""
-    asks = re.compile(r"skip(?:if)?\([^\n]*(?:problem\(\)|best_wall\(\)|wall)[^\n]*")
+    asks = re.compile(r"skip(?:if)?\([^\n]*(?:problem\(\)|best_isolation\(\)|wall)[^\n]*")
     found = [
         (path.name, line)
         for path in (ROOT / "tests").rglob("test_*.py")

@@ -22,7 +22,7 @@ class HiddenError(OSError):
 
 
 @dataclass
-class LentFolder:
+class WritableFolder:
     """Writable folder and its contents; accessed by directory handles only, because a program may replace paths by
     links.
     """

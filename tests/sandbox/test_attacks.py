@@ -11,7 +11,7 @@ import pytest
 
 from strop.sandbox import bubblewrap
 from strop.sandbox.execution import Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall, best_wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, best_isolation
 from tests.sandbox import campaign
 from tests.sandbox.attacks import ATTACKS, Against
 from tests.sandbox.escapes import chosen
@@ -26,7 +26,9 @@ _FOUND = (
     *("packages beside the interpreter", "processes: limits of it, read", "processes: clock of it"),
     "program of another user",
 )
-needs_landlock = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Linux on x86-64 with Landlock")
+needs_landlock = pytest.mark.skipif(
+    best_isolation() is not KernelIsolation.FILES, reason="wall: needs Linux on x86-64 with Landlock"
+)
 needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
 
 

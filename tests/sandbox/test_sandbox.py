@@ -15,11 +15,13 @@ import pytest
 
 from strop.sandbox import bubblewrap
 from strop.sandbox.execution import Ending
-from strop.sandbox.kernel_isolation.confine import Wall, best_wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, best_isolation
 from tests.sandbox.users import NOBODY, boxed, everybodys_python, python, shelled, users
 
 needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
-needs_files = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Landlock and mounts of one's own")
+needs_files = pytest.mark.skipif(
+    best_isolation() is not KernelIsolation.FILES, reason="wall: needs Landlock and mounts of one's own"
+)
 each_user = pytest.mark.parametrize("user", users())
 _CALL = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\ncall = libc.syscall\n"
 
@@ -261,7 +263,7 @@ def test_other_processes_limits_and_cores_cannot_be_asked_for(user: str) -> None
         for ask in ("resource.prlimit(n, resource.RLIMIT_CPU)", "os.sched_getaffinity(n)")
     )
     own = "print(len(os.sched_getaffinity(0)) > 0, resource.getrlimit(resource.RLIMIT_CPU)[0] > 0)"
-    for wall in Wall:
+    for wall in KernelIsolation:
         assert (
             boxed(user, text.replace("resource\n", "resource\n" + own + "\n", 1), wall=wall.value).stdout
             == "True True\n"
@@ -322,7 +324,7 @@ for pid in range(1, 5000):
 """
 
 
-@pytest.mark.skipif(best_wall() is None, reason="wall: needs seccomp filters on x86-64")
+@pytest.mark.skipif(best_isolation() is None, reason="wall: needs seccomp filters on x86-64")
 def test_clocks_do_not_say_which_processes_there_are() -> None:
     alone = subprocess.run([sys.executable, "-c", _CLOCKS], capture_output=True, text=True).stdout
     assert len(alone.split()) > 1, "who asks could do it"

@@ -9,7 +9,7 @@ Reading: Of the turn limit only the idea is published: the length of the longest
     task's rollouts over versions, and may give an easy task a single one. The number of optimizer steps per batch was
     not found: four.
 Left out: Screens: the environments here are the package's own. Engines replaced one at a time.
-Acts: correction < 1 and credit_beside_rewards > 0 and clipped_share > 0
+Acts: correction < 1 and advantage_beside_rewards > 0 and clipped_share > 0
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strop.generate.llm_clients.without_model import Canned
-from strop.launch.checks.warnings import advice
+from strop.launch.checks.warnings import warnings_of
 from strop.observe.metrics.step_metrics import Tally
 from strop.pipeline import train
 from strop.roles import LLMClient, Reward
@@ -69,6 +69,6 @@ def test_a_run_that_goes_on_adds_to_what_was_spent_before() -> None:
 
 
 def test_a_worker_process_counts_for_nobody() -> None:
-    warnings = [advice(make_run(rewards=(Asks(ThreeTokens(), is_inline=inline),))) for inline in (False, True)]
+    warnings = [warnings_of(make_run(rewards=(Asks(ThreeTokens(), is_inline=inline),))) for inline in (False, True)]
     told = [warning for warning in warnings[0] if "Asks asks ThreeTokens in a worker process" in warning]
     assert len(told) == 1 and told[0] not in warnings[1]

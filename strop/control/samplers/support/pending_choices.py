@@ -36,7 +36,7 @@ class Filed:
 
 
 @dataclass
-class Hand:
+class PendingChoices:
     """Pool indices chosen for one weight version; chosen anew when weights change or all were tried."""
 
     step: int = -1
