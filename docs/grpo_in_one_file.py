@@ -47,8 +47,8 @@ class Policy(nn.Module):
 
 
 # Environment and Sampler: where tasks come from, and which is tried next
-def tasks(probability: np.random.Generator, count: int) -> list[list[int]]:
-    return [[*map(int, probability.integers(0, DIGITS, ASKED)), START] for _ in range(count)]
+def tasks(rng: np.random.Generator, count: int) -> list[list[int]]:
+    return [[*map(int, rng.integers(0, DIGITS, ASKED)), START] for _ in range(count)]
 
 
 # Engine: tokens, and the logprob of each under the policy that wrote it
@@ -111,12 +111,12 @@ def loss(policy: Policy, reference: Policy, rollouts: list[Rollout]) -> Tensor:
 def train(steps: int, seed: int = 0) -> list[float]:
     """The pipeline: generate, score, advantage, learn; returns the mean reward of every step."""
     torch.manual_seed(seed)
-    probability, policy = np.random.default_rng(seed), Policy()
+    rng, policy = np.random.default_rng(seed), Policy()
     reference = copy.deepcopy(policy)
     optimizer = torch.optim.Adam(policy.parameters(), lr=3e-3)
     means = []
     for _ in range(steps):
-        rollouts = sample(policy, [task for task in tasks(probability, GROUPS) for _ in range(SIZE)])
+        rollouts = sample(policy, [task for task in tasks(rng, GROUPS) for _ in range(SIZE)])
         for rollout in rollouts:
             rollout.reward = reward(rollout)
         for first in range(0, len(rollouts), SIZE):

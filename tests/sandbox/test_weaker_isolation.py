@@ -38,7 +38,7 @@ def lacking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_run_says_it_before_it_begins(lacking: str) -> None:
     run = make_run(envs=(Programs(1),), rewards=(PassedTests(),))
     (told,) = [each for each in warnings_of(run) if "seccomp alone" in each]
-    assert lacking in told and "cannot be writable a folder" in told
+    assert lacking in told and "no folder can be writable for them" in told
     plainly = Trials("process")
     plain = make_run(envs=(Programs(1, trials=plainly),), rewards=(PassedTests(trials=plainly),))
     assert not [each for each in warnings_of(plain) if "seccomp alone" in each]

@@ -196,11 +196,13 @@ def _room(run: Run) -> list[str]:
     ]
 
 
-def _draws(run: Run) -> list[str]:
-    """A batch that no draw can fill would be waited for in vain."""
+def _batch_sizes(run: Run) -> list[str]:
+    """A batch that can never be filled would be waited for in vain."""
     capacity, problems = run.buffer.capacity, []
     if capacity is not None and capacity < run.groups_per_step:
-        problems.append(f"{type(run.buffer).__name__} holds {capacity} groups, and a step draws {run.groups_per_step}")
+        problems.append(
+            f"{type(run.buffer).__name__} holds {capacity} groups, and a step samples {run.groups_per_step}"
+        )
     contrast = [type(gate).__name__ for gate in run.gates if gate.min_group > 1]
     if contrast and run.rewards and all(isinstance(reward, Flat) for reward in run.rewards):
         problems.append(f"every reward is Flat, and {', '.join(contrast)} drops groups without contrast: all of them")
@@ -279,7 +281,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _teachers,
     _greedy,
     _room,
-    _draws,
+    _batch_sizes,
     _again,
     _clocks,
     _values,

@@ -60,11 +60,11 @@ def test_what_an_llm_client_samples_from_a_model_has_a_metric(
 
 def test_a_run_that_goes_on_adds_to_what_was_spent_before() -> None:
     first, later = Tally(), Tally()
-    first.advised(10)
-    first.advised(25)
+    first.llm_client_tokens(10)
+    first.llm_client_tokens(25)
     later.restore(first.state())
-    later.advised(0)
-    later.advised(7)  # LLM clients begin at 0 again
+    later.llm_client_tokens(0)
+    later.llm_client_tokens(7)  # LLM clients begin at 0 again
     assert (first.tokens_advised, later.tokens_advised) == (25, 32)
 
 

@@ -108,7 +108,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
      r"BestAndWorst compares siblings: need >= 2"),
     ({"gates": (ZeroVariance(),), "budget": Fixed(1), "advantage": BatchStandard()}, r"ZeroVariance compares siblings"),
     ({"gates": (ZeroVariance(),), "rewards": (Flat(),)}, r"is Flat.*ZeroVariance drops.*all of them"),
-    ({"buffer": Bounded()}, r"Bounded holds 4 groups, and a step draws 8"),
+    ({"buffer": Bounded()}, r"Bounded holds 4 groups, and a step samples 8"),
     ({"sampling": Sampling(temperature=0)}, r"temperature=0 makes all siblings equal, and GroupMean"),
     ({"sampling": Sampling(max_tokens=512)}, r"max_tokens=512 never fits into context=512"),
     ({"losses": (Reinforce(),), "epochs": 2}, r"epochs=2 trains the same tokens again, and Reinforce has no ratio"),
