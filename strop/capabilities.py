@@ -163,7 +163,7 @@ class Lends(Protocol):
 class Borrows(Protocol):
     """Engine or trainer that can read another trainer's weights in place; `borrow` returns whether it will."""
 
-    def borrow(self, lent: Loan | None) -> bool: ...
+    def borrow(self, shared: Loan | None) -> bool: ...
 
 
 @runtime_checkable

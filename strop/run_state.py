@@ -144,12 +144,20 @@ class Flow:
         run = self.run
         limits = Limits(run.budget.turns(group), run.budget.tokens(group))
         player = GroupPlayer(
-            group, self.policy, run.envs, run.agent, run.seed, self.scorer, self._note, limits, run.env_seconds
+            group,
+            self.policy,
+            run.envs,
+            run.agent,
+            run.seed,
+            self.scorer,
+            self._take_statistics,
+            limits,
+            run.env_seconds,
         )
         player.stages = self.progress.stages
         return player
 
-    async def _note(self, groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def _take_statistics(self, groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         """A look at rollouts from within generation; inline unless a step is being trained.
 
         From another thread it would come back at a time that differs, and with it who is decoded together with whom.

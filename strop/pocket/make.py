@@ -21,7 +21,7 @@ import transformers
 
 from strop.pocket.measure import CONTEXT, grades, show
 from strop.pocket.shards import Shard, Shards
-from strop.pocket.target_accuracy import ABILITY
+from strop.pocket.target_accuracy import ACCURACY
 from strop.pocket.tokenizer import END, PAD, TOKEN_IDS, save_tokenizer
 from strop.training.batch import Batch
 from strop.training.losses.likelihood import Likelihood
@@ -146,7 +146,7 @@ def make(out: Path, making: Making) -> None:
         "versions": _versions(making.device),
         "training": metrics,
         "bytes": sum(path.stat().st_size for path in model.iterdir()),
-        "ability": {env: {str(level): share for level, share in levels.items()} for env, levels in ABILITY.items()},
+        "accuracy": {env: {str(level): share for level, share in levels.items()} for env, levels in ACCURACY.items()},
     }
     # written before grading too: `strop.pocket.measure --record` can then add the grades on any machine
     _write(out / "made.json", record)

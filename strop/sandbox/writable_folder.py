@@ -41,7 +41,7 @@ class WritableFolder:
             self._taken += _size(each)
 
     def give(self, user: int) -> None:
-        """All that is in it, and the folder, to a user; marks that lend an owner's rights go away with that."""
+        """All that is in it, and the folder, to a user; set-user-ID bits go away with that."""
         for where, name, _ in self._entries():
             os.chown(name, user, user, dir_fd=where, follow_symlinks=False)
         os.chown(self.path, user, user)

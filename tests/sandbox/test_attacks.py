@@ -27,9 +27,9 @@ _FOUND = (
     "program of another user",
 )
 needs_landlock = pytest.mark.skipif(
-    best_isolation() is not KernelIsolation.FILES, reason="wall: needs Linux on x86-64 with Landlock"
+    best_isolation() is not KernelIsolation.FILES, reason="isolation: needs Linux on x86-64 with Landlock"
 )
-needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
+needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"isolation: {bubblewrap.problem()}")
 
 
 def test_attacks_are_many_and_each_has_a_name() -> None:
@@ -45,7 +45,7 @@ def test_attacks_are_many_and_each_has_a_name() -> None:
 @pytest.mark.parametrize("user", campaign.users())
 def test_attacks_that_win_without_sandbox_win_in_no_sandbox(user: str) -> None:
     if not campaign.interpreter(user):
-        pytest.skip(f"wall: there is no Python of at least 3.11 that {user} may start")
+        pytest.skip(f"isolation: there is no Python of at least 3.11 that {user} may start")
     done = campaign.campaign(every=_EVERY, is_fast=True, who=[user])
     assert done.breaches() == []
     assert all(row["tried"] >= 10 and row["won in the control"] >= 0.7 * row["tried"] for row in done.rows()), (
@@ -55,7 +55,7 @@ def test_attacks_that_win_without_sandbox_win_in_no_sandbox(user: str) -> None:
 
 @needs_landlock
 @needs_bubble
-@pytest.mark.skipif(os.geteuid() != 0, reason="wall: some were open to root alone")
+@pytest.mark.skipif(os.geteuid() != 0, reason="isolation: some were open to root alone")
 def test_what_won_in_a_sandbox_once_wins_no_more() -> None:
     done = campaign.campaign(name="|".join(_FOUND), who=["root"])
     assert done.breaches() == []

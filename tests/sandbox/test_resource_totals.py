@@ -18,9 +18,9 @@ from strop.sandbox.kernel_isolation.confine import KernelIsolation, best_isolati
 from strop.sandbox.writable_folder import HiddenError, WritableFolder
 from tests.sandbox.users import NOBODY, boxed, python, shelled, users
 
-needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
+needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"isolation: {bubblewrap.problem()}")
 needs_files = pytest.mark.skipif(
-    best_isolation() is not KernelIsolation.FILES, reason="wall: needs Landlock and mounts of one's own"
+    best_isolation() is not KernelIsolation.FILES, reason="isolation: needs Landlock and mounts of one's own"
 )
 each_user = pytest.mark.parametrize("user", users())
 _SMALL, _LARGE = 64 << 20, 20 << 20  # bytes that may be taken; of each piece that a program takes
@@ -89,7 +89,7 @@ def test_memory_that_is_shared_counts_once(user: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "for _ in range(400): child(int)",  # a number, so that it ends where there is no wall
+        "for _ in range(400): child(int)",  # a number, so that it ends where there is no isolation
         "threading.stack_size(1 << 16)\nfor _ in range(300): threading.Thread(target=time.sleep, args=(20,)).start()",
     ],
 )

@@ -1,4 +1,4 @@
-"""A machine without the better wall says so before a program runs; what only the better one gives is refused."""
+"""A machine without the better isolation says so before a program runs; what only the better one gives is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from strop.sandbox.python import visible_files
 from strop.sandbox.python.python_pool import PythonSandbox
 from tests.test_pipeline import make_run
 
-needs_wall = pytest.mark.skipif(best_isolation() is None, reason="wall: needs seccomp")
+needs_isolation = pytest.mark.skipif(best_isolation() is None, reason="isolation: needs seccomp")
 
 
 @pytest.fixture(params=["namespaces", "Landlock"])
@@ -34,7 +34,7 @@ def lacking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return "Landlock 2, and version 3 is needed"
 
 
-@needs_wall
+@needs_isolation
 def test_a_run_says_it_before_it_begins(lacking: str) -> None:
     run = make_run(envs=(Programs(1),), rewards=(PassedTests(),))
     (told,) = [each for each in warnings_of(run) if "seccomp alone" in each]
@@ -45,7 +45,7 @@ def test_a_run_says_it_before_it_begins(lacking: str) -> None:
     assert not [each for each in warnings_of(make_run()) if "seccomp alone" in each]
 
 
-@needs_wall
+@needs_isolation
 def test_whoever_opens_a_sandbox_is_told(lacking: str) -> None:
     with pytest.warns(UserWarning, match="seccomp alone"):
         assert PythonSandbox().isolation is KernelIsolation.NO_FILES
@@ -54,7 +54,7 @@ def test_whoever_opens_a_sandbox_is_told(lacking: str) -> None:
         PythonSandbox(KernelIsolation.NO_FILES)  # it was asked for
 
 
-@needs_wall
+@needs_isolation
 def test_a_folder_is_refused_where_no_program_can_open_a_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be writable"):
         asyncio.run(PythonSandbox(KernelIsolation.NO_FILES).run("print(1)", folder=str(tmp_path)))

@@ -104,7 +104,7 @@ async def _answered(asked: dict[str, Any]) -> Ran:
     rest = (asked.get("stdin", ""), allowance, asked.get("folder", ""))
     if "command" in asked:
         return await Bubble(tuple(asked.get("seen", ()))).run(asked["command"], *rest)
-    sandbox = PythonSandbox(KernelIsolation(asked.get("wall", "files")))
+    sandbox = PythonSandbox(KernelIsolation(asked.get("isolation", "files")))
     ran = await sandbox.run(asked["program"], *rest)
     await sandbox.close()
     return ran

@@ -30,7 +30,7 @@ async def files(examined: Examined) -> CheckResult:
         return found
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "seen"
-        found.tried = await _marked(examined, foreign, str(journal))
+        found.tried = await _scored(examined, foreign, str(journal))
         lines = journal.read_text(errors="replace").splitlines() if journal.is_file() else []
     own = _own(foreign)
     for line in dict.fromkeys(lines):
@@ -41,7 +41,7 @@ async def files(examined: Examined) -> CheckResult:
     return found
 
 
-async def _marked(examined: Examined, rewards: list[Reward], journal: str) -> int:
+async def _scored(examined: Examined, rewards: list[Reward], journal: str) -> int:
     env, watched = examined.asked.apart, [WatchedReward(each, journal) for each in rewards]
     asked, count = AskedRewards(watched, env, examined.asked.seconds), 0
     try:

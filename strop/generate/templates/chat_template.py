@@ -96,7 +96,7 @@ class Template:
 
     @property
     def hidden_markers(self) -> Sequence[str]:
-        """Marks that the template looks for in vain: in content they could be parts of control tokens."""
+        """Markers that the template looks for in vain: in content they could be parts of control tokens."""
         return self._sought[1]
 
     def opening(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> IntArray:

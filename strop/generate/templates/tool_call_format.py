@@ -80,7 +80,7 @@ class CallFormat:
             return Parts(thought, "".join(rest))
         if not self.opens:
             return self._bare(thought, "".join(rest), tools)
-        return self._marked(thought, rest, tools)
+        return self._between_markers(thought, rest, tools)
 
     def _pieces(self, tokens: IntArray) -> list[str]:
         """The completion's text, cut before and behind every marker."""
@@ -97,7 +97,7 @@ class CallFormat:
 
     @cached_property
     def _markers(self) -> tuple[dict[int, str], re.Pattern[str] | None]:
-        """Marks that are tokens, and what finds the others in text."""
+        """Markers that are tokens, and what finds the others in text."""
         ids = {
             marker: self.template.encode_completion(marker) for marker in (self.opens, self.closes, *_THOUGHT) if marker
         }
@@ -105,7 +105,7 @@ class CallFormat:
         known = {int(tokens[0]): marker for marker, tokens in ids.items() if len(tokens) == 1}
         return known, re.compile(f"({'|'.join(loose)})") if loose else None
 
-    def _marked(self, thought: str, pieces: Sequence[str], tools: Sequence[Tool]) -> Parts:
+    def _between_markers(self, thought: str, pieces: Sequence[str], tools: Sequence[Tool]) -> Parts:
         text, calls, is_ill, at = "", list[ToolCall](), False, 0
         while at < len(pieces):
             if pieces[at] != self.opens:

@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
     int64_t count;
-    const int64_t *tokens, *rows, *positions, *lenders, *lent; /* [T] */
+    const int64_t *tokens, *rows, *positions, *lenders, *shared; /* [T] */
     int64_t num_shares;
     const int64_t *shares; /* [.., 3]: source, destination, length */
 } Work;
@@ -113,7 +113,7 @@ void forward(const Model *model, const Work *work, float *out, float *scratch) {
         memcpy(residual + t * hidden, model->embedding + work->tokens[t] * hidden, hidden * sizeof(float));
     for (const Layer *layer = model->layer; layer < model->layer + model->layers; layer++) {
         Step step = {count, model->query_heads, model->key_heads, model->size, model->capacity, work->rows,
-                     work->positions, heads, layer->keys, layer->values, work->lenders, work->lent};
+                     work->positions, heads, layer->keys, layer->values, work->lenders, work->shared};
 #pragma omp parallel for num_threads(model->threads) if (block < count)
         for (int64_t t = 0; t < count; t += block)
             before_attention(model, layer, &step, t, count - t < block ? count - t : block, residual,

@@ -89,9 +89,7 @@ def distance(offered: Mapping[str, int], trained: Mapping[str, int]) -> float:
 
 
 def _of_kinds(what: str, offered: Counter[str], trained: Counter[str]) -> str:
-    """A warning when the distance is large and a chi-square test of trained against left out says it is not
-    chance.
-    """
+    """A warning when the distance is large and a chi-square test of trained against left out rules out chance."""
     far = distance(offered, trained)
     if far <= _LARGE or not is_beyond_chance(offered, trained):
         return ""

@@ -201,12 +201,12 @@ class RecallOnly(Strategy):
     """Rollouts that read the `shown` lessons of one category that are most similar to the task and most useful."""
 
     library: Library
-    shelf: str  # category of lessons
+    category: str  # category of lessons
     shown: int = 2  # lessons before a task
     longest: int = 200  # characters of lessons before a task
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        lessons = useful(self.library.predicted(), group.task, self.shelf, self.shown)
+        lessons = useful(self.library.predicted(), group.task, self.category, self.shown)
         texts = fitting([lesson.text for lesson in lessons], self.longest)
         return await together(play(with_help(start, group.task, texts)) for start in starts)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError
-from strop.filter.gates.support.success_cache import Lending, lent
+from strop.filter.gates.support.success_cache import Lending, as_borrowed
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget, Gate
 from strop.run import Run
@@ -131,7 +131,7 @@ class SuccessPool(Gate):
             return GateResult(None, "never solved")
         members = group.scored
         members.remove(min(members, key=lambda rollout: rollout.oldest_version))
-        return GateResult(replace(group, rollouts=[*members, lent(known[-1], group)]), "borrowed a success")
+        return GateResult(replace(group, rollouts=[*members, as_borrowed(known[-1], group)]), "borrowed a success")
 
     def state(self) -> dict[str, Any]:
         return {"newest": self._lending.state()}

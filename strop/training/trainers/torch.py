@@ -18,7 +18,7 @@ from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.models.layers.adapters import Unadapted
 from strop.models.layers.eight_bit_linear import rounding
 from strop.models.model import head_of, logits, parameters
-from strop.models.tokens.mask_token import mark
+from strop.models.tokens.mask_token import set_mask_token
 from strop.roles import Loss, StepScale, Trainer, View
 from strop.training.batch import Batch
 from strop.training.machine.lora import RATE, save_adapters
@@ -205,7 +205,7 @@ class TorchTrainer(Trainer):
         """Write a Hugging Face model folder with the state needed to resume bit for bit."""
         opened = self._ready()
         if opened.forward.reading is not None:
-            mark(opened.model, opened.forward.reading.mask, opened.forward.reading.places)
+            set_mask_token(opened.model, opened.forward.reading.mask, opened.forward.reading.places)
         if self.lora:
             save_adapters(opened.model, self.lora, opened.source, folder)
         else:

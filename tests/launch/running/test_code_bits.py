@@ -20,7 +20,7 @@ from tests.launch.running.test_resume import _hush
 from tests.tiny_models import save_pocket_like
 
 STEPS = 4
-pytestmark = pytest.mark.skipif(best_isolation() is None, reason="wall: there is none to run programs behind")
+pytestmark = pytest.mark.skipif(best_isolation() is None, reason="isolation: there is none to run programs behind")
 
 
 def make_run(model: Path) -> Run:

@@ -20,7 +20,7 @@ from tests.sandbox.escapes import SECRET
 _ROOT = Path(__file__).parents[2]
 _NOBODY = 65534
 pytestmark = pytest.mark.skipif(
-    best_isolation() is not KernelIsolation.FILES, reason="wall: needs Linux on x86-64 with Landlock"
+    best_isolation() is not KernelIsolation.FILES, reason="isolation: needs Linux on x86-64 with Landlock"
 )
 
 
@@ -120,7 +120,7 @@ def test_a_landlock_that_lets_files_be_emptied_is_no_wall() -> None:
 
 
 def test_nobody_runs_a_program_without_its_sandbox() -> None:
-    """A folder that is not there: the walls cannot be raised, so the program is not run, and it is not to blame."""
+    """A folder that is not there: the isolation cannot be set up, so the program is not run, and it is not to blame."""
 
     async def without() -> Ran:
         sandbox = PythonSandbox(KernelIsolation.FILES)
