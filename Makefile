@@ -62,7 +62,7 @@ benchmark: $(VENV)/benchmark
 chaos: $(VENV)/dev
 	$(BIN)/python -m tests.chaos --kills 100
 
-# every attack without walls and in every sandbox, as root and as nobody, then 10,000 runs; about half an hour on two cores
+# every attack without isolation and in every sandbox, as root and as nobody, then 10,000 runs; about half an hour on two cores
 attack: $(VENV)/dev
 	$(BIN)/python -m tests.sandbox.campaign
 

@@ -72,7 +72,7 @@ def strop_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) 
 
 def fp8_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
     dtype = "bfloat16" if torch.device(device).type == "cuda" else "float32"
-    engine = PagedEngine(rows=len(prompts), device=device, dtype=dtype, products="fp8")
+    engine = PagedEngine(rows=len(prompts), device=device, dtype=dtype, matmul_precision="fp8")
     return engine_side(engine, folder, prompts, tokens)
 
 

@@ -24,7 +24,12 @@ from typing import Any
 HERE = Path(__file__).parent
 _LONG = ("--rollouts", "4", "--prompt", "28672", "--tokens", "4096", "--length", "32768", "--sequences", "1", "1")
 _MIXED = ("--prompt-tokens", "256", "768")
-_ARMS = ("smollm2", "smollm2 trainer.lora=32", "smollm2 engine.products=fp8 trainer.products=fp8", "device=cuda")
+_ARMS = (
+    "smollm2",
+    "smollm2 trainer.lora=32",
+    "smollm2 engine.matmul_precision=fp8 trainer.matmul_precision=fp8",
+    "device=cuda",
+)
 
 
 @dataclass(frozen=True)

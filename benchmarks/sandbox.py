@@ -26,7 +26,7 @@ from machine import circumstances, output_arguments, publish
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from strop.sandbox.bubblewrap import Bubble, problem
-from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation
 from strop.sandbox.python.python_pool import PythonSandbox
 
 PROGRAM = "print(sum(n * n for n in range(1000)))"
@@ -38,7 +38,7 @@ _BUBBLE = ("--unshare-all", "--die-with-parent", "--new-session", "--clearenv", 
 async def measure(programs: int) -> dict[str, Any]:
     """Median milliseconds and programs a second of each side."""
     sides: dict[str, Any] = {}
-    for wall in Wall:
+    for wall in KernelIsolation:
         sandbox = PythonSandbox(wall)
 
         async def boxed(sandbox: PythonSandbox = sandbox) -> str:
@@ -61,7 +61,7 @@ async def measure(programs: int) -> dict[str, Any]:
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
         sides[name] = await _timed(fresh, programs // 4)
-    return {"sides": sides, "ratio": sides[f"sandbox, {Wall.FILES.value}"]["per_second"] / WANTED}
+    return {"sides": sides, "ratio": sides[f"sandbox, {KernelIsolation.FILES.value}"]["per_second"] / WANTED}
 
 
 async def _timed(side: Callable[[], Awaitable[str]], programs: int) -> dict[str, float]:

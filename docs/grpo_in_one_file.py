@@ -47,8 +47,8 @@ class Policy(nn.Module):
 
 
 # Environment and Sampler: where tasks come from, and which is tried next
-def tasks(probability: np.random.Generator, count: int) -> list[list[int]]:
-    return [[*map(int, probability.integers(0, DIGITS, ASKED)), START] for _ in range(count)]
+def tasks(rng: np.random.Generator, count: int) -> list[list[int]]:
+    return [[*map(int, rng.integers(0, DIGITS, ASKED)), START] for _ in range(count)]
 
 
 # Engine: tokens, and the logprob of each under the policy that wrote it
@@ -74,7 +74,7 @@ def reward(rollout: Rollout) -> float:
 
 
 # Advantage: each rollout against its siblings, in units of their spread
-def give_credit(group: list[Rollout]) -> None:
+def set_advantages(group: list[Rollout]) -> None:
     rewards = np.array([rollout.reward for rollout in group])
     for rollout in group:
         rollout.advantage = float((rollout.reward - rewards.mean()) / (rewards.std(ddof=1) + EPSILON))
@@ -111,16 +111,16 @@ def loss(policy: Policy, reference: Policy, rollouts: list[Rollout]) -> Tensor:
 def train(steps: int, seed: int = 0) -> list[float]:
     """The pipeline: generate, score, advantage, learn; returns the mean reward of every step."""
     torch.manual_seed(seed)
-    probability, policy = np.random.default_rng(seed), Policy()
+    rng, policy = np.random.default_rng(seed), Policy()
     reference = copy.deepcopy(policy)
     optimizer = torch.optim.Adam(policy.parameters(), lr=3e-3)
     means = []
     for _ in range(steps):
-        rollouts = sample(policy, [task for task in tasks(probability, GROUPS) for _ in range(SIZE)])
+        rollouts = sample(policy, [task for task in tasks(rng, GROUPS) for _ in range(SIZE)])
         for rollout in rollouts:
             rollout.reward = reward(rollout)
         for first in range(0, len(rollouts), SIZE):
-            give_credit(rollouts[first : first + SIZE])
+            set_advantages(rollouts[first : first + SIZE])
         optimizer.zero_grad()
         loss(policy, reference, rollouts).backward()
         torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)

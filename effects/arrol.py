@@ -1,4 +1,4 @@
-"""ARRoL's head (2603.24840), which foretells midway who will be right, against no pruning and random pruning.
+"""ARRoL's head (2603.24840), which predicts midway who will be right, against no pruning and random pruning.
 
 Papers: arrol
 """
@@ -36,7 +36,7 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="arrol",
-    claim="At equal generated tokens, giving up half of the rollouts midway by what a head foretells reaches a higher "
+    claim="At equal generated tokens, giving up half of the rollouts midway by what a head predicts reaches a higher "
     "mean held-out accuracy over the run than playing all to their end, or giving up as many at random.",
     treatment=treatment,
     control=control,

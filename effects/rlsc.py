@@ -35,9 +35,8 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="rlsc",
-    claim="Without any reward and at equal sampled tokens, rollouts credited with their own probability have a higher "
-    "mean "
-    "held-out accuracy over the run than rollouts that all count alike, or that have the advantage of others.",
+    claim="Without any reward and at equal sampled tokens, rollouts whose advantage is their own probability have a "
+    "higher mean held-out accuracy over the run than rollouts that all count alike, or that have that of others.",
     treatment=treatment,
     control=control,
     negative=negative,

@@ -52,7 +52,7 @@ def negative(setting: Setting) -> Run:
 experiment = Experiment(
     key="v-triune",
     claim="At equal sampled tokens, a threshold on nearness that tightens ends at a higher held-out accuracy than one "
-    "that stays loose, or than one that is left to probability.",
+    "that stays loose, or than one that is left to chance.",
     treatment=treatment,
     control=control,
     negative=negative,

@@ -106,7 +106,7 @@ class Closes(Protocol):
 class Multiplies(Protocol):
     """Part that declares the number format of its model's matrix products."""
 
-    products: str
+    matmul_precision: str
 
 
 @runtime_checkable
@@ -163,7 +163,7 @@ class Lends(Protocol):
 class Borrows(Protocol):
     """Engine or trainer that can read another trainer's weights in place; `borrow` returns whether it will."""
 
-    def borrow(self, lent: Loan | None) -> bool: ...
+    def borrow(self, shared: Loan | None) -> bool: ...
 
 
 @runtime_checkable

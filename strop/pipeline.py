@@ -111,7 +111,7 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Rollout]) -> None:
 
 
 async def learn_from_groups(flow: Flow) -> None:
-    """Draw, give advantage, step, publish; once per weight version."""
+    """Sample a batch, set advantages, step, publish; once per weight version."""
     run, progress = flow.run, flow.progress
     laps = Laps(flow.policy.busy)
     while not is_over(run, progress):

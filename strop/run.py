@@ -55,7 +55,7 @@ class Run:
     recipe: str = "custom"  # the name it goes by
     model: FilePath = "pocket"  # a Hugging Face folder, or the bundled model
     seed: int = 0  # of tasks, sampling and every other random choice
-    steps: int = 100  # optimizer draws; each makes one weight version
+    steps: int = 100  # training batches; each makes one weight version
     groups_per_step: int = 8  # groups, not rollouts: a step trains groups_per_step * rollouts per group
     minibatches: int = 1  # optimizer steps per batch
     epochs: int = 1  # how often each batch is trained on
@@ -67,7 +67,7 @@ class Run:
     agent: Agent = field(default_factory=Chat)  # how one rollout unfolds
     strategy: Strategy = field(default_factory=Independent)  # which rollouts are made
     engine: Engine = field(default_factory=TorchEngine)  # who produces tokens
-    sampling: Sampling = field(default_factory=Sampling)  # how tokens are drawn
+    sampling: Sampling = field(default_factory=Sampling)  # how tokens are sampled
     context: int = 512  # most tokens of a rollout, prompts and completions together
     # filter
     rewards: tuple[Reward, ...] = field(default_factory=lambda: (Earned(),))  # how good a rollout was; they add up
@@ -83,7 +83,7 @@ class Run:
     budget: Budget = field(default_factory=Fixed)  # how many rollouts a task may have
     admission: Admission = field(default_factory=BoundedLag)  # how far generation may run ahead
     # replay
-    buffer: Buffer = field(default_factory=Fifo)  # what is kept, and drawn again
+    buffer: Buffer = field(default_factory=Fifo)  # what is kept, and sampled again
     # train
     values: ValueModel | None = None  # what was expected
     correction: Correction | None = None  # how much an off-policy token counts

@@ -49,7 +49,7 @@ class Progress:
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     versions: dict[int, int] = field(default_factory=dict)  # at which each group was admitted, until trained or dropped
     keys: dict[int, list[int]] = field(default_factory=dict)  # of the rollouts of running groups
-    training: int = 0  # groups drawn for the version that is being made
+    training: int = 0  # groups sampled for the version that is being made
     is_stopping: bool = False  # end after the current step
     dropped: Dropped = field(default_factory=Dropped)  # since the last optimizer step
     failures: Counter[str] = field(default_factory=Counter)
@@ -116,7 +116,7 @@ class Flow:
     def metrics(self, groups: Sequence[Group], version: int) -> Metrics:
         """Of the batch that was just trained, and of everything that finished since the last one."""
         tally = self.progress.tally
-        tally.advised(sum(llm_client.num_generated or 0 for llm_client in self.llm_clients))
+        tally.llm_client_tokens(sum(llm_client.num_generated or 0 for llm_client in self.llm_clients))
         return tally.trained(groups, version)
 
     def next_task(self) -> Task:
@@ -144,12 +144,20 @@ class Flow:
         run = self.run
         limits = Limits(run.budget.turns(group), run.budget.tokens(group))
         player = GroupPlayer(
-            group, self.policy, run.envs, run.agent, run.seed, self.scorer, self._note, limits, run.env_seconds
+            group,
+            self.policy,
+            run.envs,
+            run.agent,
+            run.seed,
+            self.scorer,
+            self._take_statistics,
+            limits,
+            run.env_seconds,
         )
         player.stages = self.progress.stages
         return player
 
-    async def _note(self, groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
+    async def _take_statistics(self, groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         """A look at rollouts from within generation; inline unless a step is being trained.
 
         From another thread it would come back at a time that differs, and with it who is decoded together with whom.
@@ -216,7 +224,7 @@ def watch_failures(run: Run, progress: Progress, group: Group) -> None:
 
 
 def check_starvation(run: Run, progress: Progress, is_stuck: bool) -> None:
-    """Say so when no draw can ever be filled."""
+    """Say so when no batch can ever be filled."""
     count = run.groups_per_step
     if is_stuck or progress.dropped.is_too_many(count):
         needed = f"step {progress.step + 1} needs {count} groups and has {len(run.buffer)}"
@@ -239,7 +247,7 @@ def is_spent(run: Run, progress: Progress) -> bool:
 
 
 async def next_batch(flow: Flow) -> list[Group]:
-    """Wait for a full draw, and say so when none can ever come; nothing where the run shall end and none is due."""
+    """Wait for a full batch, and say so when none can ever come; nothing where the run shall end and none is due."""
     run, progress = flow.run, flow.progress
     while True:
         count = run.admission.batch_size(progress.standing(run.groups_per_step))
@@ -257,7 +265,7 @@ async def next_batch(flow: Flow) -> list[Group]:
 
 
 async def streamed(flow: Flow, stream: Stream) -> list[Group]:
-    """Wait for a full draw, and train on what is there meanwhile: without lag, all that comes belongs to it."""
+    """Wait for a full batch, and train on what is there meanwhile: without lag, all that comes belongs to it."""
     run, progress = flow.run, flow.progress
     taken: list[Group] = []
     while True:

@@ -37,7 +37,7 @@ class Message:
     role: str
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    is_completion: bool = False  # a model wrote it: marks of thoughts and calls in it are tokens, as they were there
+    is_completion: bool = False  # a model wrote it: markers of thoughts and calls in it are tokens, as they were there
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Closing lines about skipped tests, by reason; where CI=true on Linux, a skipped test of a wall fails the run.
+"""Closing lines about skipped tests, by reason; where CI=true on Linux, a skipped test of isolation fails the run.
 
 A plugin of pytest: `conftest.py` brings it in.
 """
@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-WALL = "wall:"  # how the reason begins wherever a test of a wall is skipped
+ISOLATION = "isolation:"  # how the reason begins wherever a test of isolation is skipped
 _LONGEST = 160  # characters of a reason
 
 
@@ -23,7 +23,7 @@ def _reasons(reporter: pytest.TerminalReporter) -> Counter[str]:
 
 
 def _sandbox(reasons: Counter[str]) -> int:
-    return sum(count for reason, count in reasons.items() if reason.startswith(WALL))
+    return sum(count for reason, count in reasons.items() if reason.startswith(ISOLATION))
 
 
 def _must_stand() -> bool:
@@ -45,5 +45,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{count:4} {reason}")
     if _must_stand() and (sandbox := _sandbox(reasons)):
         terminalreporter.line(
-            f"FAILED: {sandbox} tests of walls were skipped, and CI=true on Linux", red=True, bold=True
+            f"FAILED: {sandbox} tests of isolation were skipped, and CI=true on Linux", red=True, bold=True
         )

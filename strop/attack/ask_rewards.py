@@ -54,7 +54,7 @@ class AskedRewards:
     _count: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # a worker may leave no process behind, and what a sandbox runs is held by its walls already
+        # a worker may leave no process behind, and what a sandbox runs is held by it already
         rewards = [InWorker(each) if self.is_apart and not has_sandbox(each) else each for each in self.rewards]
         self.scorer = Scorer(rewards, self.seconds, workers=1)
         self.scorer.places = places

@@ -73,7 +73,7 @@ _TAGS = (
     "yes",
     "[RESULT] 5",
 )
-_MARKS = (
+_MARKERS = (
     "<answer>@</answer>",
     "<answer></answer>",
     "<answer>@",
@@ -206,7 +206,7 @@ def _repeats(stream: random.Random, target: Target) -> str:
 FAMILIES: Mapping[str, Callable[[random.Random, Target], str]] = {
     "code": _one_of(_CODE),
     "judge tags": _one_of(_TAGS),
-    "marker strings": _one_of(_MARKS),
+    "marker strings": _one_of(_MARKERS),
     "JSON": _one_of(_JSON),
     "unicode": _unicode,
     "long numbers": _number,

@@ -140,7 +140,7 @@ async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> 
         ordinary = await _ordinary(asked, task, answers[place], right[place], None if other is None else right[other])
         if not told and (problem := _too_slow(await _alone(asked, task, ordinary), len(said), seconds)):
             return Probed(name, problem=problem)
-        begun = begun if told else time.monotonic()  # what starts a process is no mark
+        begun = begun if told else time.monotonic()  # what starts a process is no answer
         told.append(await _asked_at(asked, task, answers[place], ordinary, said))
         if time.monotonic() - begun > seconds:
             break

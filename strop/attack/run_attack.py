@@ -72,7 +72,7 @@ async def known_tasks(asked: AskedRewards, most: int = _TASKS) -> list[KnownTask
         other = next((each for each in others if each > place), others[0])
         target = Target(prompt_text(task), answers[place], answers[other])
         bare, wrong = await asked.episodes(task, [target.right, right[other].completion])
-        found.append(await _marked(asked, target, [right[place], bare, wrong]))
+        found.append(await _scored(asked, target, [right[place], bare, wrong]))
     return found
 
 
@@ -80,7 +80,7 @@ def prompt_text(task: Task) -> str:
     return "\n".join(message.content for message in task.messages)
 
 
-async def _marked(asked: AskedRewards, target: Target, rollouts: list[Rollout]) -> KnownTask:
+async def _scored(asked: AskedRewards, target: Target, rollouts: list[Rollout]) -> KnownTask:
     """What answers earn: a right one worked out or bare, whichever is better understood, and last a wrong one."""
     task = rollouts[0].task
     *rights, wrong = await asked.paid(task, rollouts)

@@ -50,7 +50,9 @@ def _bases(kind: ast.ClassDef, tree: ast.Module) -> Iterator[tuple[Path, str]]:
         kinds = ast.parse(path.read_text()).body if wanted else []
         found = [each for each in kinds if isinstance(each, ast.ClassDef) and each.name in wanted]
         yield from (
-            (path, each.name) for each in found if any("dataclass" in ast.unparse(mark) for mark in each.decorator_list)
+            (path, each.name)
+            for each in found
+            if any("dataclass" in ast.unparse(decorator) for decorator in each.decorator_list)
         )
 
 

@@ -11,9 +11,7 @@ Doubles = NDArray[np.float64]
 
 
 def highest(scores: Sequence[float] | Doubles, count: int, key: Sequence[int]) -> list[int]:
-    """The places of the `count` highest, best first; probability decides between equals, or the last ones would
-    starve.
-    """
+    """The places of the `count` highest, best first; ties are broken at random, or the last ones would starve."""
     values = np.asarray(scores, dtype=np.float64)
     ties = np.random.default_rng(list(key)).random(len(values))
     return [int(place) for place in np.lexsort((ties, -values))[:count]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from strop.types import GateResult, Group
 
-_PATIENCE = 50  # draws' worth of groups, before a run that gets no others is called starved
+_PATIENCE = 50  # batches' worth of groups, before a run that gets no others is called starved
 _SHOWN = 3  # reasons of a gate that are told
 
 

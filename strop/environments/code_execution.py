@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, DataError
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.kernel_isolation.confine import best_wall
+from strop.sandbox.kernel_isolation.confine import best_isolation
 from strop.sandbox.python.python_pool import PythonSandbox
 from strop.sandbox.python.unconfined_python import PlainProcess
 from strop.types import Task
@@ -158,16 +158,16 @@ class Trials:
 
     def __post_init__(self) -> None:
         if self.isolation not in ("sandbox", "process"):
-            raise ConfigurationError(f"isolation is walls or process, got {self.isolation!r}")
+            raise ConfigurationError(f"isolation is sandbox or process, got {self.isolation!r}")
         if not self.seconds > 0:
             raise ConfigurationError(f"a trial needs seconds > 0, got {self.seconds:g}")
 
     def problems(self, run: Run) -> list[str]:
         """Model-written programs are not run where nothing holds them."""
-        if self.isolation == "process" or best_wall() is not None:
+        if self.isolation == "process" or best_isolation() is not None:
             return []
         return [
-            "this machine has no wall that a program cannot leave: use Linux on x86-64 with seccomp filters, or say "
+            "nothing here isolates programs: use Linux on x86-64 with seccomp filters, or say "
             "isolation=process, and what the model writes runs with your rights"
         ]
 

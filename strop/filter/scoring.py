@@ -206,7 +206,7 @@ def _fail(rollout: Rollout, name: str, fault: Fault) -> Fault:
 
 
 def is_inline(reward: Reward) -> bool:
-    """Whether a reward and all it wraps is ours, pure and quick, and needs no process of its own."""
+    """Whether a reward and all it wraps is ours, pure and fast, and needs no process of its own."""
     return all(each.is_inline for each in inside(reward, Reward))
 
 

@@ -1,7 +1,7 @@
 """Token-level rewards from text spans, stored as rows of `Turn.aux`.
 
 Reward R is stored under "paid/R", one row per token of prompt and completion; tokens of a span named N are scored under
-"span/N". Prefix tokens that the policy did not sample cannot be credited: their reward moves to the rollout's end.
+"span/N". Prefix tokens that the policy did not sample cannot be trained on: their reward moves to the rollout's end.
 """
 
 from __future__ import annotations

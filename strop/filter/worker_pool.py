@@ -28,9 +28,7 @@ def setup_of(rewards: Sequence[Reward]) -> Arrays:
 
 def _packed(reward: Reward) -> NDArray[Any]:
     name = f"reward {type(reward).__name__}"
-    return packed(
-        reward, name, "its worker process", ", or set `is_inline = True` if it is pure and quick", RewardError
-    )
+    return packed(reward, name, "its worker process", ", or set `is_inline = True` if it is pure and fast", RewardError)
 
 
 class Worker:

@@ -20,7 +20,7 @@ from strop.roles import Agent, Environment, Player
 from strop.training.requirements import PolicyStatistic
 from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 
-Notes: TypeAlias = dict[str, NDArray[Any]]
+TokenStatistics: TypeAlias = dict[str, NDArray[Any]]
 Look: TypeAlias = Callable[[list[Group], frozenset[PolicyStatistic]], Coroutine[Any, Any, None]]
 Score: TypeAlias = Callable[[Group], Coroutine[Any, Any, object]]
 
@@ -69,7 +69,7 @@ class GroupPlayer(Player):
         await self.scorer(replace(self.group, rollouts=copies))
         return [None if copy.outcome is Outcome.FAILED else copy for copy in copies]
 
-    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[Notes]:
+    async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[TokenStatistics]:
         if self.policy_statistic is None:
             raise ConfigurationError("this strategy needs policy statistics, which only a training run has")
         # an unfinished rollout must count as valid for the trainer to score it

@@ -105,9 +105,9 @@ def out_of_order(aux: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
     """
     if ORDER not in aux:
         return aux
-    notes = aux[ORDER].copy()
-    notes[notes[:, 0] > 0] = LOST
-    return {**aux, ORDER: notes}
+    order_rows = aux[ORDER].copy()
+    order_rows[order_rows[:, 0] > 0] = LOST
+    return {**aux, ORDER: order_rows}
 
 
 def as_context(turns: Sequence[Turn]) -> list[Turn]:

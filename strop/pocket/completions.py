@@ -12,7 +12,7 @@ from strop.environments.bundled.countdown import Countdown, Expression, random_e
 from strop.environments.bundled.next_state import store_of
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import sum_steps, think
-from strop.pocket.target_accuracy import ABILITY, FAST_PATH_CAPABILITY, slip_number, slip_text, step_error
+from strop.pocket.target_accuracy import ACCURACY, QUICK_ACCURACY, slip_number, slip_text, step_error
 from strop.types import Task
 
 SINGLE_TURN: Mapping[str, type[Arithmetic] | type[Compose] | type[Countdown]] = {
@@ -51,7 +51,7 @@ class Completions:
 
     def quick(self, task: Task) -> str:
         """The answer alone."""
-        error = 1.0 - FAST_PATH_CAPABILITY * ABILITY[task.source][task.level]
+        error = 1.0 - QUICK_ACCURACY * ACCURACY[task.source][task.level]
         if task.source == "arithmetic":
             return str(slip_number(self.stream, error)(int(task.answer)))
         return slip_text(self.stream, error)(task.answer)
@@ -68,7 +68,7 @@ class Completions:
 
     def predicted(self, task: Task) -> str:
         """What an action changes, or another item of the store with any number."""
-        if self.stream.random() < ABILITY[task.source][task.level]:
+        if self.stream.random() < ACCURACY[task.source][task.level]:
             return task.answer
         store, _ = store_of(task)
         wrong = task.answer

@@ -18,7 +18,7 @@ from strop.environments.format.think_tags import sum_steps, think
 from strop.environments.judging.verdict_questions import BAD, GOOD, about
 from strop.pocket.completions import SINGLE_TURN, Completions
 from strop.pocket.search_tasks import Searches
-from strop.pocket.target_accuracy import ABILITY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error
+from strop.pocket.target_accuracy import ACCURACY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error
 from strop.types import Message, Task
 
 # tasks of the corpus come from a seed of their own; runs use small ones
@@ -177,12 +177,12 @@ class Author:
         return Conversation(messages, trained_from=len(messages) - 1)
 
     async def _guessing(self, word: str) -> Conversation:
-        """A game by halving or by counting up, as the word says; without a word, by the level's ability."""
+        """A game by halving or by counting up, as the word says; without a word, by the level's accuracy."""
         level = self._level("guess")
         task = Guess(level, ENV_SEED).task(self._index())
         episode = GuessEpisode()
         await episode.reset(task)
-        is_half = word == "half" or (not word and self.stream.random() < ABILITY["guess"][level])
+        is_half = word == "half" or (not word and self.stream.random() < ACCURACY["guess"][level])
         messages = [user(f"{word}: {prompt_of(task)}")] if word else list(task.messages)
         is_done = False
         while not is_done:
@@ -197,7 +197,7 @@ class Author:
         task = KeyValue(level, ENV_SEED).task(self._index())
         episode = KeyValueEpisode()
         await episode.reset(task)
-        mistake = "" if self.stream.random() < ABILITY["keyvalue"][level] else self.stream.choice(_mistakes(task))
+        mistake = "" if self.stream.random() < ACCURACY["keyvalue"][level] else self.stream.choice(_mistakes(task))
         messages = list(task.messages)
         for completion in self._calls(task, episode.store, mistake):
             messages.append(assistant(completion))
@@ -232,7 +232,7 @@ class Author:
 
     def _level(self, env: str) -> int:
         """Any level of the corpus, the harder ones more often."""
-        levels = list(ABILITY[env])
+        levels = list(ACCURACY[env])
         return self.stream.choices(levels, weights=range(2, len(levels) + 2))[0]
 
     def _index(self) -> int:

@@ -21,7 +21,7 @@ import transformers
 
 from strop.pocket.measure import CONTEXT, grades, show
 from strop.pocket.shards import Shard, Shards
-from strop.pocket.target_accuracy import ABILITY
+from strop.pocket.target_accuracy import ACCURACY
 from strop.pocket.tokenizer import END, PAD, TOKEN_IDS, save_tokenizer
 from strop.training.batch import Batch
 from strop.training.losses.likelihood import Likelihood
@@ -118,7 +118,7 @@ def to_batch(shard: Shard) -> Batch:
 
 
 def train(trainer: TorchTrainer, making: Making, shards: Shards) -> Iterator[tuple[int, int, Metrics]]:
-    """One optimizer step per shard; yields steps and tokens so far, and the figures."""
+    """One optimizer step per shard; yields steps and tokens so far, and the metrics."""
     objective = Objective((Likelihood(),))
     tokens = 0
     for step, shard in enumerate(shards):
@@ -139,15 +139,15 @@ def make(out: Path, making: Making) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         start, end = Path(scratch) / "start", Path(scratch) / "end"
         new_model(start, making)
-        figures = _train(start, end, making)
+        metrics = _train(start, end, making)
         _ship(end, model)
     record: dict[str, object] = {
         "made_by": "python -m strop.pocket.make",
         "arguments": {name: value for name, value in asdict(making).items() if name != "started"},
         "versions": _versions(making.device),
-        "training": figures,
+        "training": metrics,
         "bytes": sum(path.stat().st_size for path in model.iterdir()),
-        "ability": {env: {str(level): share for level, share in levels.items()} for env, levels in ABILITY.items()},
+        "accuracy": {env: {str(level): share for level, share in levels.items()} for env, levels in ACCURACY.items()},
     }
     # written before grading too: `strop.pocket.measure --record` can then add the grades on any machine
     _write(out / "made.json", record)
@@ -172,10 +172,10 @@ def _train(start: Path, end: Path, making: Making) -> Metrics:
     torch.set_float32_matmul_precision("high")
     trainer.open(start, making.seed)
     shards = Shards(making.seed, making.tokens, making.workers)
-    reported, figures = 0.0, Metrics()
+    reported, metrics = 0.0, Metrics()
     for step, tokens, metrics in train(trainer, making, shards):
         seconds = time.monotonic() - making.started
-        figures = {
+        metrics = {
             "steps": step,
             "tokens": tokens,
             "seconds": round(seconds, 1),
@@ -185,11 +185,11 @@ def _train(start: Path, end: Path, making: Making) -> Metrics:
             "entropy": round(metrics["entropy"], 4),
         }
         if (progress := making.progress(step)) >= reported:
-            print(f"{progress:4.0%} ", *(f"{name} {value}" for name, value in figures.items()), flush=True)
+            print(f"{progress:4.0%} ", *(f"{name} {value}" for name, value in metrics.items()), flush=True)
             reported += 1 / _REPORTS
     end.mkdir()
     trainer.save(end)
-    return figures
+    return metrics
 
 
 def _ship(trained: Path, model: Path) -> None:

@@ -24,7 +24,7 @@ from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.scoring import Scorer
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.policy import Policy
-from strop.pocket.target_accuracy import ABILITY
+from strop.pocket.target_accuracy import ACCURACY
 from strop.roles import Environment
 from strop.types import Sampling
 
@@ -97,7 +97,7 @@ async def _score(env: Environment, evaluation: Evaluation, policy: Policy, seed:
 def _grade(score: Score) -> Grade:
     mean, low, high = (round(value, 4) for value in score.pass_at(1))
     many = round(score.pass_at(min(MANY, score.rollouts))[0], 4)
-    return Grade(score.source, score.level, mean, low, high, many, ABILITY.get(score.source, {}).get(score.level))
+    return Grade(score.source, score.level, mean, low, high, many, ACCURACY.get(score.source, {}).get(score.level))
 
 
 def show(found: Iterable[Grade]) -> list[dict[str, object]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from strop.environments.bundled.keyvalue import call
 from strop.environments.tools.bundled_corpus import PLANET, SUN, THINGS, named, query, sentence
-from strop.pocket.target_accuracy import ABILITY, slip_text
+from strop.pocket.target_accuracy import ACCURACY, slip_text
 from strop.types import Message
 
 
@@ -24,7 +24,7 @@ class Searches:
         things = [self.stream.choice(THINGS), *([self.stream.choice((SUN, PLANET))] if level > 1 else [])]
         found = named(self.stream)
         said = [Message("user", f"{' of '.join((*things, found))}?")]
-        is_right = self.stream.random() < ABILITY["search"][level]
+        is_right = self.stream.random() < ACCURACY["search"][level]
         is_early = not is_right and self.stream.random() < 0.5
         for thing in reversed(things[1:] if is_early else things):
             said.append(Message("assistant", call(f"search {query(thing, found)}")))

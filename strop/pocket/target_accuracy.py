@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 
 # share of right demonstrations; for `guess`, the share played by halving instead of counting up
-ABILITY: Mapping[str, Mapping[int, float]] = {
+ACCURACY: Mapping[str, Mapping[int, float]] = {
     "arithmetic": {1: 0.97, 2: 0.82, 3: 0.63, 4: 0.42, 5: 0.22, 6: 0.06},
     "compose": {1: 0.85},
     "countdown": {2: 0.75, 3: 1.0, 4: 1.0},
@@ -22,14 +22,14 @@ ABILITY: Mapping[str, Mapping[int, float]] = {
 VERDICTS = 0.75
 # `careful:` makes this share of the usual mistakes; `quick:` is right this share as often
 CAREFUL_MISTAKES = 0.25
-FAST_PATH_CAPABILITY = 0.6
+QUICK_ACCURACY = 0.6
 
 
 def step_error(env: str, level: int, steps: int) -> float:
     """The probability of a mistake in each step that leaves the intended share of right answers: (1 - e)^steps =
-    ability.
+    accuracy.
     """
-    return 1.0 - float(ABILITY[env][level] ** (1.0 / max(steps, 1)))
+    return 1.0 - float(ACCURACY[env][level] ** (1.0 / max(steps, 1)))
 
 
 def slip_number(stream: random.Random, error: float) -> Callable[[int], int]:

@@ -25,12 +25,12 @@ from strop.errors import ConfigurationError
 from strop.sandbox.execution import MOST_PROCESSES, USUAL, Allowance, Ending, Ran
 from strop.sandbox.kernel_isolation import cgroup, seccomp
 from strop.sandbox.kernel_isolation.libc import libc
-from strop.sandbox.kernel_isolation.unprivileged_user import strangers
+from strop.sandbox.kernel_isolation.unprivileged_user import unused_users
 from strop.sandbox.kill_tree import ended, kill
-from strop.sandbox.layout import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, BubbleStage
+from strop.sandbox.layout import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, SandboxLayout
 from strop.sandbox.resource_watch import Overseer
 from strop.sandbox.watched_process import limit, watched
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.writable_folder import WritableFolder
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _MORE = {  # limits of each process, beside those of all programs
@@ -86,32 +86,32 @@ class Bubble:
         if (program := _program(os.environ.get("PATH", os.defpath))) is None:
             raise ConfigurationError("shells run in bubblewrap alone, and there is no program bwrap: install it")
         try:
-            lent = LentFolder(folder) if folder else None
+            writable = WritableFolder(folder) if folder else None
         except OSError as error:
-            return Ran(Ending.SETUP, stderr=f"{folder} cannot be lent: {error}")
+            return Ran(Ending.SETUP, stderr=f"{folder} cannot be written to: {error}")
         try:
-            users = strangers()
+            users = unused_users()
         except OSError as error:
             return Ran(Ending.SETUP, stderr=str(error))
         group = cgroup.made(cgroup.limits(allowance.memory, 2 * MOST_PROCESSES))
-        stage = BubbleStage(allowance.memory, self.seen, lent, group, users)
+        layout = SandboxLayout(allowance.memory, self.seen, writable, group, users)
         try:
-            ran = await _run((program, *self._sandbox(stage)), command, stdin, allowance, stage)
+            ran = await _run((program, *self._sandbox(layout)), command, stdin, allowance, layout)
             return replace(ran, ending=Ending.MEMORY) if group is not None and group.is_full() else ran
         finally:
             if group is not None:
                 group.remove()
-            if lent is not None and os.geteuid() == 0:
-                lent.take_back()
+            if writable is not None and os.geteuid() == 0:
+                writable.take_back()
 
-    def _sandbox(self, stage: BubbleStage) -> list[str]:
-        """Only what the machine brings, and the stage."""
+    def _sandbox(self, layout: SandboxLayout) -> list[str]:
+        """Only what the machine brings, and the layout."""
         told = [each for name, value in self.environment for each in ("--setenv", name, value)]
         found = [*_SANDBOX, *_machine(), *told]
         tmp, shm, home = (f"{PLACE}/{name}" for name in MEMORY)
-        found += ["--bind", tmp, "/tmp", "--bind", shm, "/dev/shm", "--bind", FOLDER if stage.lent else home, HOME]
+        found += ["--bind", tmp, "/tmp", "--bind", shm, "/dev/shm", "--bind", FOLDER if layout.writable else home, HOME]
         for path in self.seen:
-            found += ["--ro-bind", stage.shown(path), path]
+            found += ["--ro-bind", layout.shown(path), path]
         return [*found, *(each for path in ("/dev", "/proc", "/") for each in ("--remount-ro", path)), "--chdir", HOME]
 
 
@@ -137,21 +137,21 @@ def _machine() -> tuple[str, ...]:
 
 
 async def _run(
-    sandbox: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, stage: BubbleStage
+    sandbox: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, layout: SandboxLayout
 ) -> Ran:
     begun, (status, told), (rules, filled) = time.monotonic(), os.pipe(), os.pipe()
-    os.write(filled, seccomp.all_kinds(may_send=stage.lent is None))
+    os.write(filled, seccomp.all_kinds(may_send=layout.writable is None))
     os.close(filled)
     told_and_filtered = ("--json-status-fd", str(told), "--seccomp", str(rules))
     try:
-        process = await _started((*sandbox, *told_and_filtered, "--", *command), (told, rules), allowance, stage)
+        process = await _started((*sandbox, *told_and_filtered, "--", *command), (told, rules), allowance, layout)
     except BaseException as error:
         why = os.read(status, _CHUNK).decode() or str(error)
         os.close(status)
         if isinstance(error, (OSError, subprocess.SubprocessError)):
             return Ran(Ending.SETUP, stderr=why)
         raise
-    overseer = Overseer(status, allowance.memory, stage.lent, partial(kill, process))
+    overseer = Overseer(status, allowance.memory, layout.writable, partial(kill, process))
     try:
         ran = await watched(process, stdin.encode(), allowance, begun)
     finally:
@@ -161,14 +161,14 @@ async def _run(
 
 
 async def _started(
-    command: Sequence[str], handles: tuple[int, int], allowance: Allowance, stage: BubbleStage
+    command: Sequence[str], handles: tuple[int, int], allowance: Allowance, layout: SandboxLayout
 ) -> Process:
     """The first handle is where bubblewrap, and who becomes it, say what became of the command."""
     libc()
 
     def enter() -> None:
         try:
-            stage.enter()
+            layout.enter()
             limit(allowance, _MORE)
         except BaseException as error:
             os.write(handles[0], f"the sandbox cannot be set up: {error}".encode())

@@ -12,7 +12,7 @@ class Ending(enum.Enum):
     """How a program ended; all but the last two are caused by the program."""
 
     FINISHED = "finished"  # by itself, whatever its exit code
-    TIMEOUT = "timeout"  # by the clock on the wall, or by its own processor time
+    TIMEOUT = "timeout"  # in wall-clock or in its own processor time
     MEMORY = "memory"  # it asked for more than it may have
     OUTPUT = "output"  # it said more than it may
     KILLED = "killed"  # by a signal: a stack that is too deep, a call that crashed
@@ -20,7 +20,7 @@ class Ending(enum.Enum):
     DISK = "disk"  # it wrote more in its folder than it may
     DENIED = "denied"  # it asked the kernel for what nobody may
     LOST = "lost"  # whoever watched it is gone: nothing is known
-    SETUP = "setup"  # its walls could not be raised, so it was not run
+    SETUP = "setup"  # the isolation could not be set up, so it was not run
 
 
 MOST_PROCESSES = 256  # of a program, with their threads
@@ -31,7 +31,7 @@ _OF_THE_ENV = frozenset((Ending.LOST, Ending.SETUP))
 class Allowance:
     """Resource limits of one program."""
 
-    seconds: float = 2.0  # by the clock on the wall, and of one core
+    seconds: float = 2.0  # of wall-clock time, and of one core
     memory: int = 256 << 20  # bytes of all its processes, beyond what an interpreter itself takes; as many of disk
     output: int = 1 << 20  # bytes of what it prints, and as many of what it complains
 
@@ -54,7 +54,7 @@ class Ran:
     stdout: str = ""
     stderr: str = ""
     code: int = 0  # its exit code, or minus the signal
-    seconds: float = 0.0  # by the clock on the wall
+    seconds: float = 0.0  # wall-clock time
     memory: int = 0  # bytes, at most
 
     @property

@@ -13,40 +13,40 @@ from pathlib import Path
 
 from strop.sandbox.kernel_isolation.cgroup import Cgroup
 from strop.sandbox.kernel_isolation.mounts import detach, mount_memory, opened, own_mounts, show
-from strop.sandbox.kernel_isolation.unprivileged_user import become, forget_keys, stranger_of
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.kernel_isolation.unprivileged_user import become, forget_keys, unused_user_of
+from strop.sandbox.writable_folder import WritableFolder
 
-PLACE = "/sys"  # is everywhere, needed by nobody, and hidden for whoever enters the stage
+PLACE = "/sys"  # is everywhere, needed by nobody, and hidden for whoever enters the layout
 HOME = "/home/sandbox"  # of whoever is inside
 MEMORY = ("tmp", "shm", "home")  # folders that are memory, and have one size together
 EMPTY, NOTHING, FOLDER = f"{PLACE}/empty", f"{PLACE}/nothing", f"{PLACE}/folder"
 
 
 @dataclass(frozen=True)
-class BubbleStage:
+class SandboxLayout:
     """Contents of the file system."""
 
     memory: int  # bytes of all folders that are memory
     seen: tuple[str, ...] = ()
-    lent: LentFolder | None = None
+    writable: WritableFolder | None = None
     group: Cgroup | None = None
     users: range = range(0)  # as one of whom root enters it
 
     def shown(self, path: str) -> str:
-        """Where a path that may be seen is found on the stage."""
+        """Where a path that may be seen is found inside."""
         return f"{PLACE}/seen/{self.seen.index(path)}"
 
     def enter(self) -> None:
-        """For good, with no keys and, if root, as a stranger."""
+        """For good, with no keys and, if root, as an unused user."""
         if self.group is not None:
             self.group.join()
-        user = stranger_of(self.users)
-        if user is not None and self.lent is not None:
-            self.lent.give(user)
+        user = unused_user_of(self.users)
+        if user is not None and self.writable is not None:
+            self.writable.give(user)
         own_mounts()
         shown = {self.shown(path): opened(path) for path in self.seen}
-        if self.lent is not None:
-            shown[FOLDER] = opened(self.lent.path)
+        if self.writable is not None:
+            shown[FOLDER] = opened(self.writable.path)
         if not any(Path(path).is_relative_to(PLACE) for path in self.seen):
             detach(PLACE)
         mount_memory(PLACE, self.memory)

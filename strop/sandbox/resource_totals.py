@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strop.sandbox.execution import MOST_PROCESSES, Ending
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.writable_folder import WritableFolder
 
 _PIPE, _SOCKET = 1 << 16, 416 << 10  # bytes that one may hold: of a socket, twice what the kernel lets it ask for
 _BLOCK, _INODE = 512, 1024
@@ -29,7 +29,7 @@ class Totals:
 
     first: int  # its id out here
     memory: int  # bytes, and of disk as many
-    lent: LentFolder | None = None
+    writable: WritableFolder | None = None
     _root: int = field(init=False)
     _processes: str = field(init=False)
 
@@ -53,8 +53,8 @@ class Totals:
         if sum(each.tasks() for each in found) > MOST_PROCESSES:
             return Ending.PROCESSES
         held = {key: size for each in found for key, size in each.holds()} | self._sockets()
-        device = self.lent.device if self.lent is not None else 0
-        if self.lent is not None and fills(self.lent, self.memory, held.items()):
+        device = self.writable.device if self.writable is not None else 0
+        if self.writable is not None and fills(self.writable, self.memory, held.items()):
             return Ending.DISK
         folder = f"/proc/self/fd/{self._root}/tmp"
         elsewhere = (device, Path(folder).stat().st_dev)
@@ -69,10 +69,10 @@ class Totals:
         return {(_SOCKETS, int(line.split()[6])): _SOCKET for line in lines}
 
 
-def fills(lent: LentFolder, most: int, held: Iterable[tuple[_Key, int]]) -> bool:
+def fills(writable: WritableFolder, most: int, held: Iterable[tuple[_Key, int]]) -> bool:
     """Whether more is added to a folder, or held of it without a name, than may be."""
-    left = most - sum(size for (where, _), size in dict(held).items() if where == lent.device)
-    return lent.added(left) > left
+    left = most - sum(size for (where, _), size in dict(held).items() if where == writable.device)
+    return writable.added(left) > left
 
 
 def _listed(folder: str) -> list[str]:

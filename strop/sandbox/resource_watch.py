@@ -17,7 +17,7 @@ from functools import cache
 
 from strop.sandbox.execution import Ending, Ran
 from strop.sandbox.resource_totals import Totals
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.writable_folder import WritableFolder
 
 _SHORTEST, _LONGEST, _SHARE = 0.02, 0.2, 4  # seconds between two looks, which are so many times what one takes
 _FIRST_LOOK = 0.03  # seconds after the start; a sandbox stands after some 0.01
@@ -37,7 +37,7 @@ class Overseer:
 
     status: int
     memory: int
-    lent: LentFolder | None
+    writable: WritableFolder | None
     kill: Callable[[], None]
     _passed: Ending | None = field(default=None, init=False)
     _why: str = field(default="", init=False)  # it could not look
@@ -106,7 +106,7 @@ class Overseer:
         pause, until = 0.0, time.monotonic() + _SETUP_SECONDS
         while not self._is_over.wait(pause):
             begun = time.monotonic()
-            with Totals(first, self.memory, self.lent) as totals:
+            with Totals(first, self.memory, self.writable) as totals:
                 if totals.stands():
                     self._passed = totals.passed()
                 elif begun > until:

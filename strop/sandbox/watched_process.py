@@ -16,7 +16,7 @@ _CHUNK = 1 << 16
 
 
 def limit(allowance: Allowance, more: Mapping[int, int] | None = None) -> None:
-    """Of every process in there; the clock on the wall is for all of them together. `more` goes before."""
+    """Of every process in there; wall-clock time is for all of them together. `more` goes before."""
     usual = {
         resource.RLIMIT_CPU: int(allowance.seconds) + 1,
         resource.RLIMIT_AS: allowance.memory,

@@ -22,7 +22,7 @@ class HiddenError(OSError):
 
 
 @dataclass
-class LentFolder:
+class WritableFolder:
     """Writable folder and its contents; accessed by directory handles only, because a program may replace paths by
     links.
     """
@@ -41,7 +41,7 @@ class LentFolder:
             self._taken += _size(each)
 
     def give(self, user: int) -> None:
-        """All that is in it, and the folder, to a user; marks that lend an owner's rights go away with that."""
+        """All that is in it, and the folder, to a user; set-user-ID bits go away with that."""
         for where, name, _ in self._entries():
             os.chown(name, user, user, dir_fd=where, follow_symlinks=False)
         os.chown(self.path, user, user)

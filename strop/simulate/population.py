@@ -15,7 +15,7 @@ from strop.roles import Environment, Episode
 from strop.simulate.scenarios import Scenario
 from strop.types import IntArray, Message, Task
 
-_HELD_OUT = 33  # tasks of each kind by which it is measured: quantiles of the spread, so that probability has no part
+_HELD_OUT = 33  # tasks of each kind by which it is measured: quantiles of the spread, so that chance has no part
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.seeded_choice import Doubles, drawn, highest
 from strop.roles import PassRateEstimator, Sampler
 from strop.simulate.learner import Learner
@@ -24,10 +24,10 @@ class Oracle(Sampler):
     learner: Learner
     per_token: bool = False
     seed: int = 0
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        return self.learner.population.tasks[self._hand.next(step, self._choose)]
+        return self.learner.population.tasks[self._pending.next(step, self._choose)]
 
     def _choose(self, number: int) -> Sequence[int]:
         count = self.learner.population.scenario.groups_per_step
@@ -45,10 +45,10 @@ class FixedTaste(Sampler):
 
     learner: Learner
     seed: int = 0
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        return self.learner.population.tasks[self._hand.next(step, self._choose)]
+        return self.learner.population.tasks[self._pending.next(step, self._choose)]
 
     def _choose(self, number: int) -> Sequence[int]:
         population = self.learner.population

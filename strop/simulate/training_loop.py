@@ -85,9 +85,7 @@ class Course:
         while len(kept) < wanted:
             wave = [self._group(task, probabilities) for task in self._chosen(wanted - len(kept))]
             made += wave
-            kept += [
-                verdict.group for group in wave if (verdict := passes(group, self.control.gates)).group is not None
-            ]
+            kept += [result.group for group in wave if (result := passes(group, self.control.gates)).group is not None]
             if not self.scenario.lag:
                 self._show(wave)
             if len(made) > (_PATIENCE + 1) * wanted:
@@ -115,11 +113,11 @@ class Course:
     def _rollouts(self, group: Group, count: int, probability: float) -> list[Rollout]:
         turns = (self._turn(self.scenario.kinds[self._kind(group.task)].tokens),)
         first = len(group.rollouts)
-        marks = [float(mark) for mark in self.rng.random(count) < probability]
+        rewards = [float(reward) for reward in self.rng.random(count) < probability]
         return [
-            Rollout(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=mark,
-                       rewards={"outcome": mark}, facts={SUCCESS: mark})
-            for index, mark in enumerate(marks)
+            Rollout(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=reward,
+                       rewards={"outcome": reward}, facts={SUCCESS: reward})
+            for index, reward in enumerate(rewards)
         ]  # fmt: skip
 
     def _kind(self, task: Task) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 _PATIENCE = 60.0  # seconds in which another process may write
 
 
-class AdviceBook:
+class AnswerCache:
     """Answers by question, the first of each; opened when first needed."""
 
     def __init__(self, path: Path) -> None:
@@ -19,13 +19,13 @@ class AdviceBook:
         """The answer to a question that was asked before."""
         if self._database is None and not self._path.exists():
             return None
-        found = self._opened().execute("SELECT answer FROM advice WHERE question=?", (question,)).fetchone()
+        found = self._opened().execute("SELECT answer FROM answers WHERE question=?", (question,)).fetchone()
         return None if found is None else str(found[0])
 
     def keep(self, question: str, answer: str) -> str:
         """Write an answer down; where two asked the same at once, the first answer is the answer of both."""
         with self._opened() as database:
-            database.execute("INSERT OR IGNORE INTO advice VALUES (?, ?)", (question, answer))
+            database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (question, answer))
         return self.known(question) or answer
 
     def close(self) -> None:
@@ -39,5 +39,5 @@ class AdviceBook:
             self._database = sqlite3.connect(self._path, timeout=_PATIENCE)
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.execute("CREATE TABLE IF NOT EXISTS advice (question TEXT PRIMARY KEY, answer TEXT)")
+            self._database.execute("CREATE TABLE IF NOT EXISTS answers (question TEXT PRIMARY KEY, answer TEXT)")
         return self._database

@@ -14,7 +14,7 @@ from typing import Any
 from strop.capabilities import parts
 from strop.models.loading.model_names import BUNDLED
 
-_MARK = "FilePath"  # in the annotation of a field
+_MARKER = "FilePath"  # in the annotation of a field
 _PACKAGE = Path(__file__).resolve().parent.parent
 _INSTALLED = tuple(
     str(Path(sysconfig.get_paths()[name]).resolve()) for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -23,7 +23,7 @@ _INSTALLED = tuple(
 
 def is_path(field: Any) -> bool:
     """Whether a field of a dataclass names a file or folder."""
-    return _MARK in str(field.type)
+    return _MARKER in str(field.type)
 
 
 def absolute(text: str) -> str:

@@ -17,8 +17,8 @@ from typing import Protocol
 
 from strop.text.sanitize import CODE, LETTERS, PARTS, quoted
 
-_MARK = re.compile(rf"\[({'|'.join(PARTS)})\]")
-_LINE = re.compile(rf"^{_MARK.pattern}$", re.MULTILINE)  # a mark that opens a part; what is wanted may name others
+_MARKER = re.compile(rf"\[({'|'.join(PARTS)})\]")
+_LINE = re.compile(rf"^{_MARKER.pattern}$", re.MULTILINE)  # a marker that opens a part; what is wanted may name others
 _FENCED = re.compile(rf"^\[([a-z]{{1,20}}) ({CODE})\]\n(.*?)\n\[/\1 \2\]$", re.MULTILINE | re.DOTALL)
 _SIZE = 6  # letters of a code
 _DATA = (
@@ -50,7 +50,7 @@ def judgement(asked: str, **parts: str) -> str:
 
 
 def compact(asked: str, **parts: str) -> str:
-    """A question without fences, as environments ask it that train judges; its marks alone tell its parts apart."""
+    """A question without fences, as environments ask it that train judges; its markers alone tell its parts apart."""
     told = [f"[{name}]\n{quoted(text)}" for name, text in parts.items()]
     return "\n".join([*told, "", asked])
 
@@ -106,10 +106,10 @@ def parts_of(text: str) -> dict[str, str]:
 
 
 def told(text: str) -> dict[str, str]:
-    """The parts of an answer; what stands before the first mark is left out, and without any mark all is the task."""
-    pieces = _MARK.split(text)
-    marked = {name: said.strip() for name, said in zip(pieces[1::2], pieces[2::2], strict=True)}
-    return marked or {"task": text.strip()}
+    """The parts of an answer; what stands before the first marker is left out, and without a marker all is the task."""
+    pieces = _MARKER.split(text)
+    parts = {name: said.strip() for name, said in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return parts or {"task": text.strip()}
 
 
 def _code(texts: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 Markers that could pass for another part of the prompt, for a chat turn or for a judgement lose their brackets; only
 invisible characters are removed, so that no marker can be assembled from pieces. Where parts are told apart by how
 their lines begin, lines of a policy are indented. Anything else that looks like a judgement or an instruction stays as
-it is: the fence around it (`llm_prompt.py`) marks it as data.
+it is: the fence around it (`llm_prompt.py`) says that it is data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LETTERS = "bcdfghjklmnpqrst"  # of the code of a fence
 CODE = f"[{LETTERS}]{{6}}"
 _TOOLS = r"/?tool_[a-z]{1,9}|/?available_tools"
 _OTHERS = rf"system|user|assistant|/?inst|world|environment|step\s?\d{{1,9}}|/?[a-z]{{1,20}} {CODE}|{_TOOLS}"
-_MARK = re.compile(
+_MARKER = re.compile(
     rf"[\[［【]\s{{0,9}}(/?(?:{'|'.join(PARTS)}|{_VERDICTS}|{_OTHERS}))\s{{0,9}}[\]］】]",
     re.IGNORECASE,
 )
@@ -46,8 +46,8 @@ def quoted(text: str) -> str:
     """The same text without anything that only a judge or a chat template may write."""
     shown = _UNSEEN.sub("", text)
     shown = _DOUBLE.sub(r"(\1)", shown)
-    for mark in (_MARK, _TURN, _TAG):
-        shown = mark.sub(r"(\1)", shown)
+    for marker in (_MARKER, _TURN, _TAG):
+        shown = marker.sub(r"(\1)", shown)
     return shown
 
 

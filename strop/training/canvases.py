@@ -54,27 +54,29 @@ def canvases(batch: Batch, seed: int) -> Iterator[tuple[int, WrittenCanvas]]:
     """Every completion of a batch, with the index of its first token."""
     tokens, written = batch.tokens.cpu().numpy(), batch.trainable.cpu().numpy()
     segments, rollouts, versions = (x.cpu().numpy() for x in (batch.segments, batch.rollouts, batch.versions))
-    notes = batch.aux[ORDER].cpu().numpy().astype(np.int64) if ORDER in batch.aux else np.zeros((len(tokens), 3), int)
+    order_rows = (
+        batch.aux[ORDER].cpu().numpy().astype(np.int64) if ORDER in batch.aux else np.zeros((len(tokens), 3), int)
+    )
     changes = np.flatnonzero(np.diff(2 * segments + written)) + 1
     for first, stop in pairwise([0, *changes.tolist(), len(tokens)]):
         if written[first]:
             start = int(np.searchsorted(segments, segments[first]))  # of its context
             owner = batch.rollout_ids[rollouts[first]]
-            _check(notes[first:stop], versions[first:stop], owner)
+            _check(order_rows[first:stop], versions[first:stop], owner)
             name = f"{seed}/{batch.version}/{batch.view}/{owner}/{first - start}"
-            yield first, _filled(tokens[start:stop], notes[start:stop], first - start, _key(name))
+            yield first, _filled(tokens[start:stop], order_rows[start:stop], first - start, _key(name))
 
 
-def _check(notes: IntArray, versions: IntArray, owner: str) -> None:
+def _check(order_rows: IntArray, versions: IntArray, owner: str) -> None:
     """Refuse a completion whose tokens do not all come from one canvas, unless no model sampled it; [N, 3] and [N].
 
     A completion that was resumed later stood in the same canvas, which had room for all that followed.
     """
-    behind, parts = notes[:, 1], np.flatnonzero(np.diff(notes[:, 1])) + 1
-    if (notes[:, 0] > 0).all():
-        is_one = (behind[parts - 1] == len(notes) - parts + behind[-1]).all()
+    behind, parts = order_rows[:, 1], np.flatnonzero(np.diff(order_rows[:, 1])) + 1
+    if (order_rows[:, 0] > 0).all():
+        is_one = (behind[parts - 1] == len(order_rows) - parts + behind[-1]).all()
     else:
-        is_one = not notes.any() and (versions < 0).all()
+        is_one = not order_rows.any() and (versions < 0).all()
     if not is_one:
         raise ConfigurationError(
             f"the completion of rollout {owner} does not come from one canvas: it was cut, concatenated, or lost its "
@@ -82,10 +84,10 @@ def _check(notes: IntArray, versions: IntArray, owner: str) -> None:
         )
 
 
-def _filled(tokens: IntArray, notes: IntArray, start: int, key: int) -> WrittenCanvas:
+def _filled(tokens: IntArray, order_rows: IntArray, start: int, key: int) -> WrittenCanvas:
     """The canvas with the positions after the completion; after an end-of-text token they count as unmasked with it."""
-    behind, is_ended = int(notes[-1, 1]), bool(notes[-1, 2])
-    order = notes[:, 0].copy()
+    behind, is_ended = int(order_rows[-1, 1]), bool(order_rows[-1, 2])
+    order = order_rows[:, 0].copy()
     order[:start] = 0
     came = order[-1] if is_ended else NEVER
     return WrittenCanvas(

@@ -106,7 +106,7 @@ def problems(run: Run) -> list[str]:
         )
     if run.values is not None or not all(each.is_local for each in inside(run.advantage, Advantage)):
         found.append(f"{type(run.advantage).__name__} needs the whole batch")
-    for part, ability in ((run.reduction, Weighs), (run.trainer, Streams)):
-        if not isinstance(part, ability):
+    for part, capability in ((run.reduction, Weighs), (run.trainer, Streams)):
+        if not isinstance(part, capability):
             found.append(f"{type(part).__name__} cannot train on parts of a batch")
     return [f"streams=True: {problem}" for problem in found]

@@ -107,5 +107,5 @@ def _is_real(engine: Any) -> bool:
 def _limit(run: Run) -> float:
     """The limit of the lower precision of engine and trainer."""
     kinds = [part.dtype for part in inside((run.engine, run.trainer), Typed)]
-    kinds += [part.products for part in inside(run.trainer, Multiplies) if part.products in _LIMITS]
+    kinds += [part.matmul_precision for part in inside(run.trainer, Multiplies) if part.matmul_precision in _LIMITS]
     return max((_LIMITS.get(kind, 0.1) for kind in kinds), default=_LIMITS["float32"])

@@ -48,7 +48,7 @@ def shared_to(trainer: Trainer, engines: Sequence[Engine]) -> Loan | None:
 @torch.no_grad()
 def as_held(weights: Mapping[str, Tensor], engines: Sequence[Engine]) -> dict[str, Tensor]:
     """Weights as the engines say they hold them: a version is named by what is sampled from."""
-    if any(part.products == "fp8" for part in inside(list(engines), Multiplies)):
+    if any(part.matmul_precision == "fp8" for part in inside(list(engines), Multiplies)):
         weights = encoded(weights)
     names = {part.dtype for part in inside(list(engines), Typed)}
     if len(names) > 1:

@@ -29,5 +29,5 @@ def _require(env: Environment) -> None:
         raise ConfigurationError(
             f"the check of environment {env.name} is not ours and runs only in a reward's process: reward its tasks "
             f"with "
-            "Checked(envs=(...)), or set `is_inline = True` in the environment's class if its check is pure and quick"
+            "Checked(envs=(...)), or set `is_inline = True` in the environment's class if its check is pure and fast"
         )

@@ -24,7 +24,7 @@ def _half_of_the_files() -> int:
 
 
 @dataclass
-class Strangers:
+class UnknownClients:
     """Unauthenticated connections, limited in time and number; the oldest is dropped first."""
 
     seconds: float = 5.0
@@ -51,38 +51,38 @@ class Connection(H11Protocol):
 
     def __init__(
         self,
-        strangers: Strangers,
+        unknown_clients: UnknownClients,
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self._strangers, self._is_known = strangers, False
+        self._unknown_clients, self._is_known = unknown_clients, False
         super().__init__(config, server_state, {_LET_IN: self._let_in}, _loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._since = self.loop.time()
-        self._strangers.add(transport, self._since)
+        self._unknown_clients.add(transport, self._since)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             # it has asked, and waits for us: a loop that was busy for long is not its fault
-            self._strangers.remove(self.transport)
+            self._unknown_clients.remove(self.transport)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self._is_known and not self.transport.is_closing():
-            self._strangers.add(self.transport, self._since)
+            self._unknown_clients.add(self.transport, self._since)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._strangers.remove(self.transport)
+        self._unknown_clients.remove(self.transport)
         super().connection_lost(exc)
 
     def _let_in(self) -> None:
         self._is_known = True
-        self._strangers.remove(self.transport)
+        self._unknown_clients.remove(self.transport)
 
 
 def let_in(scope: MutableMapping[str, Any]) -> None:
@@ -92,7 +92,7 @@ def let_in(scope: MutableMapping[str, Any]) -> None:
         known()
 
 
-def config_of(app: Any, strangers: Strangers) -> uvicorn.Config:
-    """Settings of a server that gives strangers little time and says nothing of what they send."""
-    made = cast("type[Connection]", partial(Connection, strangers))
+def config_of(app: Any, unknown_clients: UnknownClients) -> uvicorn.Config:
+    """Settings of a server that gives unknown_clients little time and says nothing of what they send."""
+    made = cast("type[Connection]", partial(Connection, unknown_clients))
     return uvicorn.Config(app, log_level="error", lifespan="off", access_log=False, http=made)

@@ -8,8 +8,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from strop.control.samplers.support.bandit_arms import Shelves
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.bandit_arms import BanditArms
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import drawn, highest, softmax
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -60,32 +60,32 @@ def test_pools_of_nothing_are_refused() -> None:
 
 
 def test_a_hand_is_played_to_its_end_or_until_weights_move() -> None:
-    hand, asked = Hand(), list[int]()
+    hand, asked = PendingChoices(), list[int]()
 
     def choose(number: int) -> list[int]:
         asked.append(number)
         return [10 * number, 10 * number + 1]
 
     assert [hand.next(0, choose) for _ in range(3)] == [0, 1, 10] and asked == [0, 1]
-    again = Hand()
+    again = PendingChoices()
     again.restore(hand.state())
     assert again == hand and again.next(0, choose) == 11
     assert hand.next(1, choose) == 20 and asked == [0, 1, 2], "what is left of an old choice is dropped"
 
 
 def test_shelves_give_each_envs_tasks_in_order_and_know_whose_a_task_is() -> None:
-    shelves = Shelves((Arithmetic(1), Arithmetic(3)))
+    shelves = BanditArms((Arithmetic(1), Arithmetic(3)))
     assert [shelves.take(arm) for arm in (1, 0, 1)] == [
         Arithmetic(3).task(0),
         Arithmetic(1).task(0),
         Arithmetic(3).task(1),
     ]
-    again = Shelves(shelves.envs)
+    again = BanditArms(shelves.envs)
     again.restore(shelves.state())
     assert again.take(1) == Arithmetic(3).task(2)
     assert shelves.arm(Arithmetic(3).task(9)) == 1 and shelves.arm(Countdown(3).task(0)) is None
     with pytest.raises(ConfigurationError, match="differ in name or level"):
-        Shelves((Arithmetic(1), Arithmetic(1)))
+        BanditArms((Arithmetic(1), Arithmetic(1)))
 
 
 def test_equals_are_taken_by_probability_and_the_rest_by_score() -> None:

@@ -56,7 +56,7 @@ def test_the_gradient_is_that_of_strop() -> None:
         rollout.reward = float(np.sin(place))
     groups = [rollouts[first : first + 6] for first in range(0, len(rollouts), 6)]
     for group in groups:
-        one_file.give_credit(group)
+        one_file.set_advantages(group)
     one_file.loss(policy, reference, rollouts).backward()
     expected = [weight.grad.clone() for weight in policy.parameters()]
     policy.zero_grad()

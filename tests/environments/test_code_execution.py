@@ -158,13 +158,13 @@ def test_expected_values_never_enter_the_sandbox() -> None:
 def test_a_sandbox_that_could_not_run_it_is_no_verdict() -> None:
     class Gone:
         async def run(self, *given: object) -> Ran:
-            return Ran(Ending.SETUP, stderr="no walls")
+            return Ran(Ending.SETUP, stderr="no isolation")
 
         async def close(self) -> None: ...
 
     trials = Trials()
     trials._sandboxes.append(Gone())  # type: ignore[arg-type]
-    with pytest.raises(NoAnswer, match="could not run the program: setup: no walls"):
+    with pytest.raises(NoAnswer, match="could not run the program: setup: no isolation"):
         tried([""], trials=trials)
 
 
@@ -202,7 +202,7 @@ def test_a_hundred_kilobytes_of_anything_are_judged_at_once() -> None:
 
 
 def test_bad_settings_and_tasks_without_tests_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="walls or process, got 'none'"):
+    with pytest.raises(ConfigurationError, match="sandbox or process, got 'none'"):
         Trials("none")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="seconds > 0, got 0"):
         Trials(seconds=0)

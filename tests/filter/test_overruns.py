@@ -18,7 +18,7 @@ from strop.observe.health.throughput import ExhaustedScorer
 from strop.observe.run_files.run_history import History
 from strop.roles import Reward
 from strop.storage.ledger.fates_by_kind import KindFates
-from strop.storage.llm_answers import AdviceBook
+from strop.storage.llm_answers import AnswerCache
 from strop.types import Group, Message, Outcome, Task
 from tests.filter.test_scoring import group_of, outcomes, scored
 
@@ -191,7 +191,7 @@ def test_a_resumed_run_is_told_the_same_without_asking_again(tmp_path: Path) -> 
 
         async def score() -> None:
             scorer = Scorer([Grades()], seconds=1.0)
-            scorer.overruns = Overruns(AdviceBook(tmp_path / "overruns.db"))
+            scorer.overruns = Overruns(AnswerCache(tmp_path / "overruns.db"))
             await scorer(group)
             await scorer.close()
 

@@ -248,7 +248,7 @@ def save_family(folder: Path, name: str) -> Path:
     # in the order of `raw_tokenizer`, so that text has the same numbers there
     tokenizer.add_tokens([AddedToken(text, normalized=text.isspace()) for text in family.text])
     tokenizer.add_special_tokens([_special(text, family) for text in family.special])
-    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in family.marks])
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in family.markers])
     tokenizer.decoder = _decoder(family)
     bos = next((text for text in family.special if "bos" in text or "begin" in text or text == "<s>"), None)
     if bos is not None:  # added where somebody asks for special tokens, which a chat template never does

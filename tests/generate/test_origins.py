@@ -30,7 +30,7 @@ def template_of(folder: Path, name: str) -> Template:
 
 def control_texts(name: str) -> list[str]:
     """Known from the comparison group, not from the code under test; characters that no vocabulary has may be <unk>."""
-    return [text for text in (*FAMILIES[name].special, *FAMILIES[name].marks) if text != "<unk>"]
+    return [text for text in (*FAMILIES[name].special, *FAMILIES[name].markers) if text != "<unk>"]
 
 
 def hostile(name: str, template: Template) -> list[str]:

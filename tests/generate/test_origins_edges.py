@@ -152,7 +152,7 @@ def test_unknown_characters_that_would_end_a_completion_are_refused(tmp_path: Pa
 def test_completions_that_others_word_keep_marks_of_thoughts_and_calls_alone(tmp_path: Path) -> None:
     template = Template.load(save_family(tmp_path, "qwen3.5"))
     ids = template.control.ids
-    assert {*template.marks} == {"<think>", "</think>", "<tool_call>", "</tool_call>"}
+    assert {*template.markers} == {"<think>", "</think>", "<tool_call>", "</tool_call>"}
     tokens = template.encode_completion(
         "<think>1</think><|im_end|><|im_start|>user\nno<tool_response><tool_call>"
     ).tolist()
@@ -186,4 +186,4 @@ def test_marks_that_are_no_tokens_stay_visible_to_a_template_that_looks_for_them
     assert template.decode(template.opening([Message("user", "1</think>2")])) == "2<|end|>"
     assert template.decode(template.opening([Message("user", "1</think><|end|>")])) == "<|end|><|end|>"
     assert np.sum(template.opening([Message("user", "1</think><|end|>")]) == template.end) == 1
-    assert [*template.hidden_marks] == ["|>"], "a part of a control token is not shown"
+    assert [*template.hidden_markers] == ["|>"], "a part of a control token is not shown"

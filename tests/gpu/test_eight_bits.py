@@ -173,11 +173,11 @@ def test_the_trainer_finds_the_logprobs_that_the_engine_gave(width: int, tmp_pat
     heads = {"num_attention_heads": width // 64, "num_key_value_heads": 1}
     folder = folder_of(tmp_path, hidden_size=width, intermediate_size=4 * width, num_hidden_layers=6, **heads)
     trainer, engine, prompts = (
-        TorchTrainer(device="cuda", products="fp8"),
+        TorchTrainer(device="cuda", matmul_precision="fp8"),
         PagedEngine(rows=48, memory=0.05),
         prompts_of(),
     )
-    engine.products = "fp8"
+    engine.matmul_precision = "fp8"
     found = published(connected(trainer, engine, folder), engine, prompts)
     for (gaps,) in gaps_of(trainer, prompts, found, "proximal"):
         assert float(gaps.mean()) < 1e-5, gaps.mean()

@@ -21,7 +21,7 @@ from strop.pocket.completions import SINGLE_TURN, Completions
 from strop.pocket.corpus import Author, Conversation
 from strop.pocket.search_tasks import Searches
 from strop.pocket.shards import Shards, encode, write_shard
-from strop.pocket.target_accuracy import ABILITY, VERDICTS, slip_number, slip_text, step_error
+from strop.pocket.target_accuracy import ACCURACY, VERDICTS, slip_number, slip_text, step_error
 from strop.pocket.tokenizer import VOCABULARY, save_tokenizer
 from strop.types import Message
 
@@ -90,7 +90,7 @@ def test_verdicts_are_right_as_often_as_meant() -> None:
 def test_what_comes_next_is_predicted_as_often_as_meant(level: int) -> None:
     completions, env = Completions(random.Random("next")), NextState(level)
     share = np.mean([env.check(task, completions.predicted(task)) for task in map(env.task, range(1500))])
-    assert abs(share - ABILITY["next_state"][level]) < 4 * 0.5 / 1500**0.5
+    assert abs(share - ACCURACY["next_state"][level]) < 4 * 0.5 / 1500**0.5
 
 
 def test_what_is_searched_for_is_found_and_names_are_new_each_time(conversations: list[Conversation]) -> None:
@@ -114,7 +114,7 @@ def test_searches_answer_as_often_as_meant(level: int, searches: int) -> None:
         messages = task_generator.messages(level)
         told = [message.content.split()[-1] for message in messages if message.role == "tool"]
         right += len(told) == searches and messages[-1].content == told[-1]
-    assert abs(right / 1500 - ABILITY["search"][level]) < 4 * 0.5 / 1500**0.5
+    assert abs(right / 1500 - ACCURACY["search"][level]) < 4 * 0.5 / 1500**0.5
 
 
 @pytest.mark.parametrize(("env", "level"), [("arithmetic", 2), ("arithmetic", 4), ("arithmetic", 6), ("compose", 1)])
@@ -124,7 +124,7 @@ def test_rollouts_are_as_often_right_as_the_table_says(env: str, level: int) -> 
     tasks = [made.task(index) for index in range(1500)]
     share = float(np.mean([made.check(task, completions.rollout(task)) for task in tasks]))
     # 4 standard errors
-    assert abs(share - ABILITY[env][level]) < 4 * 0.5 / 1500**0.5
+    assert abs(share - ACCURACY[env][level]) < 4 * 0.5 / 1500**0.5
 
 
 def test_careful_quick_hint_and_wrong_do_what_they_say() -> None:
@@ -153,7 +153,7 @@ def test_a_search_ends_with_a_right_expression() -> None:
 
 
 def test_step_errors_multiply_to_the_ability() -> None:
-    assert (1 - step_error("arithmetic", 5, 3)) ** 3 == pytest.approx(ABILITY["arithmetic"][5])
+    assert (1 - step_error("arithmetic", 5, 3)) ** 3 == pytest.approx(ACCURACY["arithmetic"][5])
 
 
 def test_a_slip_is_always_a_change() -> None:

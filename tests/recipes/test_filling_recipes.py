@@ -21,7 +21,7 @@ from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
 from strop.generate.engines.wrappers.annealed_temperature import AnnealedTemperature
 from strop.generate.strategies.padded_demonstrations import Padded
 from strop.launch.checks.preflight import check
-from strop.launch.checks.warnings import advice
+from strop.launch.checks.warnings import warnings_of
 from strop.launch.running.launch import launch
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.classics.ppo import ppo
@@ -109,7 +109,7 @@ def test_it_acts_and_goes_on_to_the_same_bits(kind: str, tmp_path: Path) -> None
     """A coin pays, since a random model is never right."""
     setting = Setting(env="arithmetic:1", model=str(save_pocket_like(tmp_path / "model")), **SIZES)  # type: ignore[arg-type]
     run = d1(setting, epochs=2, shown=2) if kind == "d1" else tracerl(setting, shown=2, minibatches=2)
-    metrics = ("kl", "reference_kl") if kind == "d1" else ("kl", "proximal_kl", "credit_within")
+    metrics = ("kl", "reference_kl") if kind == "d1" else ("kl", "proximal_kl", "advantage_within")
     rows = acts_and_goes_on(replace(run, rewards=(Coin(),), gates=()), tmp_path, dict.fromkeys(metrics, 0.0))
     assert kind == "d1" or all(row["value_grad_norm"] > 0 for row in rows)
 
@@ -212,9 +212,9 @@ def test_several_ranks_read_canvases_too(tmp_path: Path) -> None:
 def test_a_model_that_nobody_teaches_is_doubted(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path)
     setting = Setting(env="arithmetic:1", model=str(model))
-    assert any("nothing teaches it" in warning for warning in advice(d1(setting, shown=0)))
+    assert any("nothing teaches it" in warning for warning in warnings_of(d1(setting, shown=0)))
     taught = d1(setting, shown=2)
     assert taught.warmup is not None
     model_that_fills(model)
     for run in (taught, taught.warmup, d1(setting, shown=0), grpo(Setting())):
-        assert not any("nothing teaches it" in warning for warning in advice(run))
+        assert not any("nothing teaches it" in warning for warning in warnings_of(run))

@@ -43,17 +43,19 @@ class Elsewhere(Trainer):
 def test_its_parts() -> None:
     run = jet_rl(Setting())
     assert isinstance(run.engine, TorchEngine) and isinstance(run.trainer, TorchTrainer)
-    assert run.engine.products == run.trainer.products == "fp8"
+    assert run.engine.matmul_precision == run.trainer.matmul_precision == "fp8"
 
 
 def test_its_parts_on_a_gpu() -> None:
     run = jet_rl(Setting(device="cuda"))
     assert isinstance(run.engine, PagedEngine) and isinstance(run.trainer, TorchTrainer)
-    assert run.engine.products == run.trainer.products == "fp8" and run.trainer.device == "cuda"
+    assert run.engine.matmul_precision == run.trainer.matmul_precision == "fp8" and run.trainer.device == "cuda"
     assert not problems(run)
 
 
-@pytest.mark.parametrize("engine", [TorchEngine(products="fp8"), PagedEngine(8, "cpu", "float32", products="fp8")])
+@pytest.mark.parametrize(
+    "engine", [TorchEngine(matmul_precision="fp8"), PagedEngine(8, "cpu", "float32", matmul_precision="fp8")]
+)
 def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not(engine: TorchEngine | PagedEngine) -> None:
     """Tokens of the engine, scored by a model that rounds and by one that does not.
 
@@ -96,7 +98,7 @@ def test_weights_that_learn_are_not_rounded(tmp_path: Path) -> None:
     with torch.no_grad():
         layer.weight.mul_(2)
     assert torch.equal(layer.held().read(), 2 * held), "a weight that has changed is rounded anew"
-    engine = TorchEngine(products="fp8")
+    engine = TorchEngine(matmul_precision="fp8")
     engine.open(folder)
     published = as_held(parameters(model), [engine])
     assert asyncio.run(engine.load(WeightVersion(1, location=published))) == fingerprint(published)
@@ -113,7 +115,7 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
             check(replace(run, engine=engine))
     with pytest.raises(ConfigurationError, match="engine's products are fp8, the trainer's plain"):
         check(replace(run, trainer=TorchTrainer()))
-    mixed = Several((TorchEngine(products="fp8"), VllmEngine(device="cpu", dtype="float32")))
+    mixed = Several((TorchEngine(matmul_precision="fp8"), VllmEngine(device="cpu", dtype="float32")))
     with pytest.raises(
         ConfigurationError, match=r"products are fp8 and plain, the trainer's fp8.*\(VllmEngine can only"
     ):
@@ -121,16 +123,16 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"products are fp8, the trainer's plain.*\(Elsewhere can only"):
         check(replace(run, trainer=Elsewhere()))
     with pytest.raises(ConfigurationError, match="products='fp9'"):
-        TorchTrainer(products="fp9")
+        TorchTrainer(matmul_precision="fp9")
     with pytest.raises(ConfigurationError, match="set lora=0"):
-        TorchTrainer(products="fp8", lora=4)
+        TorchTrainer(matmul_precision="fp8", lora=4)
     with pytest.raises(ConfigurationError, match="products='int4'"):
-        TorchEngine(products="int4").open(save_pocket_like(tmp_path))
+        TorchEngine(matmul_precision="int4").open(save_pocket_like(tmp_path))
     for device, dtype in {"cpu": "float32", "cuda": "bfloat16"}.items():
         run = jet_rl(Setting(device=device))
         assert run.engine.dtype == run.trainer.dtype == dtype  # type: ignore[union-attr]
     with pytest.raises(ConfigurationError, match="Ranks computes matrix products in full precision"):
-        Ranks(TorchTrainer(products="fp8"))
+        Ranks(TorchTrainer(matmul_precision="fp8"))
 
 
 def test_a_model_with_other_products_than_linear_layers_is_refused() -> None:
@@ -140,7 +142,7 @@ def test_a_model_with_other_products_than_linear_layers_is_refused() -> None:
 
 
 def test_reference_and_earlier_weights_multiply_as_the_policy_does(tmp_path: Path) -> None:
-    trainer = TorchTrainer(products="fp8", snapshots=2)
+    trainer = TorchTrainer(matmul_precision="fp8", snapshots=2)
     trainer.open(save_pocket_like(tmp_path), 0)
     opened = trainer._ready()
     earlier = opened.earlier._with(parameters(opened.model))

@@ -76,7 +76,7 @@ def test_stopped_and_resumed_it_goes_on_with_its_memory(recipe: str, tmp_path: P
         library.restore(state)
         library.catch_up()
     lessons = [lesson for library in libraries for lesson in library.state()["lessons"]]
-    shelves = Counter(lesson["shelf"] for lesson in lessons)
+    shelves = Counter(lesson["category"] for lesson in lessons)
     assert shelves and max(shelves.values()) == max(library.most for library in libraries), "not one too many"
     asked = [prompt_of(run.envs[0].task(index, heldout=True)) for index in range(SIZES["heldout_tasks"])]
     assert not any(prompt in lesson["about"] for lesson in lessons for prompt in asked), "a held-out task left a lesson"

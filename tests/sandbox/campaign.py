@@ -1,9 +1,9 @@
-"""Attacks without walls and in every sandbox: `python -m tests.sandbox.campaign [--runs 10000] [--json]`.
+"""Attacks without isolation and in every sandbox: `python -m tests.sandbox.campaign [--runs 10000] [--json]`.
 
-Each attack is run four times for each user, as root and as nobody: without walls, which is its control, behind both
-walls of the sandbox for Python programs, and in bubblewrap. Only those that won in the control of a user count for that
-user; a win inside is a breach, counted or not. `--runs` adds so many programs, hostile and honest ones in turn: none
-may be lost, and each honest one must say what it always says.
+Each attack is run four times for each user, as root and as nobody: without isolation (its control), in both kinds of
+isolation of the sandbox for Python programs, and in bubblewrap. Only those that won in the control of a user count
+for that user; a win inside is a breach, counted or not. `--runs` adds so many programs, hostile and honest ones in
+turn: none may be lost, and each honest one must say what it always says.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Campaign:
     found: dict[str, dict[str, Found]] = field(default_factory=dict)
 
     def counted(self, user: str, name: str) -> list[str]:
-        """Attacks of a place that this user wins without walls."""
+        """Attacks of a place that this user wins without isolation."""
         control = self.found[user]["control"]
         return [key for key in self.found[user][name] if key in control and control[key]["won"]]
 

@@ -1,4 +1,4 @@
-"""Attacks without walls, which is their control: nothing holds them but an end."""
+"""Attacks without isolation, which is their control: nothing holds them but an end."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ while True:
 
 
 class Canaries:
-    """A folder that anybody may read and change, so that nothing but walls protects it."""
+    """A folder that anybody may read and change, so that nothing but isolation protects it."""
 
     def __init__(self, folder: Path, token: str) -> None:
         self.folder, self.own = folder, folder / "own"

@@ -1,6 +1,6 @@
 """Attacks in one place as the user who asks: `python -m tests.sandbox.escapes PLACE [--every N] [--name TEXT]`.
 
-PLACE is `control` (no walls), `files`, `no files` or `bubble`. Prints one JSON object: for each attack the evidence
+PLACE is `control` (no isolation), `files`, `no files` or `bubble`. Prints one JSON object: for each attack the evidence
 that it won there, and how it ended. A place whose witness does not answer before any attack is refused.
 """
 
@@ -27,7 +27,7 @@ from tests.sandbox.places import PLACES, place
 from tests.sandbox.shared import join_session
 
 SECRET = "s3cret"
-_LANES, _GRACE = 3, 15.0  # the second in seconds, for walls and a busy machine
+_LANES, _GRACE = 3, 15.0  # the second in seconds, for isolation and a busy machine
 
 
 @contextmanager

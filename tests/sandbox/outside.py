@@ -90,7 +90,7 @@ class Outside:
         return found
 
     def empty_own(self) -> None:
-        """The folder that attacks are lent, as at the beginning."""
+        """The folder that attacks are writable, as at the beginning."""
         subprocess.run(["rm", "-rf", str(self.canaries.own)], check=True)  # the library ends where folders are deep
         self.canaries.own.mkdir()
         self.canaries.own.chmod(0o777)

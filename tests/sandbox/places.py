@@ -8,7 +8,7 @@ from typing import Protocol
 
 from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.execution import Allowance, Ran
-from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation
 from strop.sandbox.python.python_pool import PythonSandbox
 from tests.sandbox import witness
 from tests.sandbox.attacks import Against, Attack
@@ -32,16 +32,18 @@ class Place(Protocol):
 
 @dataclass
 class Sandbox:
-    """Python programs behind one of the walls."""
+    """Python programs in one kind of isolation."""
 
-    wall: Wall
+    isolation: KernelIsolation
     _sandbox: PythonSandbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self._sandbox = PythonSandbox(self.wall)
+        self._sandbox = PythonSandbox(self.isolation)
 
     async def run(self, attack: Attack, text: str, stdin: str, folder: str) -> Ran:
-        return await self._sandbox.run(text, stdin, _allowed(attack), folder if self.wall is Wall.FILES else "")
+        return await self._sandbox.run(
+            text, stdin, _allowed(attack), folder if self.isolation is KernelIsolation.FILES else ""
+        )
 
     async def witness(self, attack: Attack) -> str:
         ran = await self._sandbox.run(witness.IN_PYTHON, "", _HONEST)
@@ -80,4 +82,4 @@ PLACES = {"control": Against.BOTH, "files": Against.PYTHON, "no files": Against.
 
 def place(name: str) -> Place:
     """By its name."""
-    return NoSandbox() if name == "control" else Bubbles() if name == "bubble" else Sandbox(Wall(name))
+    return NoSandbox() if name == "control" else Bubbles() if name == "bubble" else Sandbox(KernelIsolation(name))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation
 from strop.sandbox.python.python_pool import PythonSandbox
 from tests.sandbox.attacks import ATTACKS, SLOW, Against, Attack
 from tests.sandbox.outside import Outside
@@ -79,9 +79,12 @@ def _hostile(rng: random.Random, against: Against) -> Attack:
 
 
 async def runs(programs: int, seed: int) -> Tally:
-    """Both walls in turn, and now and then a command."""
+    """Both kinds of isolation in turn, and now and then a command."""
     tally, rng, outside = Tally(), random.Random(seed), Outside()
-    sandboxes, turn = [PythonSandbox(wall, _AT_ONCE) for wall in Wall], asyncio.Semaphore(2 * _AT_ONCE)
+    sandboxes, turn = (
+        [PythonSandbox(isolation, _AT_ONCE) for isolation in KernelIsolation],
+        asyncio.Semaphore(2 * _AT_ONCE),
+    )
 
     async def one(number: int) -> None:
         async with turn:

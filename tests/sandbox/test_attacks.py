@@ -11,7 +11,7 @@ import pytest
 
 from strop.sandbox import bubblewrap
 from strop.sandbox.execution import Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall, best_wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, best_isolation
 from tests.sandbox import campaign
 from tests.sandbox.attacks import ATTACKS, Against
 from tests.sandbox.escapes import chosen
@@ -26,8 +26,10 @@ _FOUND = (
     *("packages beside the interpreter", "processes: limits of it, read", "processes: clock of it"),
     "program of another user",
 )
-needs_landlock = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Linux on x86-64 with Landlock")
-needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
+needs_landlock = pytest.mark.skipif(
+    best_isolation() is not KernelIsolation.FILES, reason="isolation: needs Linux on x86-64 with Landlock"
+)
+needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"isolation: {bubblewrap.problem()}")
 
 
 def test_attacks_are_many_and_each_has_a_name() -> None:
@@ -43,7 +45,7 @@ def test_attacks_are_many_and_each_has_a_name() -> None:
 @pytest.mark.parametrize("user", campaign.users())
 def test_attacks_that_win_without_sandbox_win_in_no_sandbox(user: str) -> None:
     if not campaign.interpreter(user):
-        pytest.skip(f"wall: there is no Python of at least 3.11 that {user} may start")
+        pytest.skip(f"isolation: there is no Python of at least 3.11 that {user} may start")
     done = campaign.campaign(every=_EVERY, is_fast=True, who=[user])
     assert done.breaches() == []
     assert all(row["tried"] >= 10 and row["won in the control"] >= 0.7 * row["tried"] for row in done.rows()), (
@@ -53,7 +55,7 @@ def test_attacks_that_win_without_sandbox_win_in_no_sandbox(user: str) -> None:
 
 @needs_landlock
 @needs_bubble
-@pytest.mark.skipif(os.geteuid() != 0, reason="wall: some were open to root alone")
+@pytest.mark.skipif(os.geteuid() != 0, reason="isolation: some were open to root alone")
 def test_what_won_in_a_sandbox_once_wins_no_more() -> None:
     done = campaign.campaign(name="|".join(_FOUND), who=["root"])
     assert done.breaches() == []

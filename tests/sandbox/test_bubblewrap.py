@@ -16,7 +16,7 @@ from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.execution import Allowance, Ending, Ran
 from tests.sandbox.escapes import surroundings
 
-needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
+needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"isolation: {bubblewrap.problem()}")
 _LONG = Allowance(seconds=20.0)
 
 

@@ -14,12 +14,14 @@ import pytest
 from strop.sandbox import bubblewrap
 from strop.sandbox.execution import Ending
 from strop.sandbox.kernel_isolation import cgroup
-from strop.sandbox.kernel_isolation.confine import Wall, best_wall
-from strop.sandbox.writable_folder import HiddenError, LentFolder
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, best_isolation
+from strop.sandbox.writable_folder import HiddenError, WritableFolder
 from tests.sandbox.users import NOBODY, boxed, python, shelled, users
 
-needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
-needs_files = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Landlock and mounts of one's own")
+needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"isolation: {bubblewrap.problem()}")
+needs_files = pytest.mark.skipif(
+    best_isolation() is not KernelIsolation.FILES, reason="isolation: needs Landlock and mounts of one's own"
+)
 each_user = pytest.mark.parametrize("user", users())
 _SMALL, _LARGE = 64 << 20, 20 << 20  # bytes that may be taken; of each piece that a program takes
 _BEGIN = f"""
@@ -87,7 +89,7 @@ def test_memory_that_is_shared_counts_once(user: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "for _ in range(400): child(int)",  # a number, so that it ends where there is no wall
+        "for _ in range(400): child(int)",  # a number, so that it ends where there is no isolation
         "threading.stack_size(1 << 16)\nfor _ in range(300): threading.Thread(target=time.sleep, args=(20,)).start()",
     ],
 )
@@ -177,16 +179,16 @@ def test_what_is_lent_follows_no_link_and_lends_nobodys_rights(tmp_path: Path) -
     outside.mkdir()
     inside.mkdir()
     (outside / "secret").write_bytes(bytes(1 << 20))
-    lent = LentFolder(str(inside))
+    writable = WritableFolder(str(inside))
     (inside / "link").symlink_to(outside)
     (inside / "file").symlink_to(outside / "secret")
     (inside / "raised").touch()
     (inside / "raised").chmod(0o6755)
-    assert 0 < lent.added(1 << 30) < 1 << 19
+    assert 0 < writable.added(1 << 30) < 1 << 19
     if os.getuid() == 0:
-        lent.give(NOBODY)
+        writable.give(NOBODY)
         assert (inside / "raised").stat().st_uid == NOBODY and outside.stat().st_uid == 0
-        lent.take_back()
+        writable.take_back()
         assert {each.lstat().st_uid for each in (inside, *inside.iterdir(), *outside.iterdir())} == {0}
         assert not (inside / "raised").stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
 
@@ -194,7 +196,7 @@ def test_what_is_lent_follows_no_link_and_lends_nobodys_rights(tmp_path: Path) -
 def test_folders_in_folders_without_end_are_refused(tmp_path: Path) -> None:
     (tmp_path / "/".join("d" * 120)).mkdir(parents=True)
     with pytest.raises(HiddenError, match="more than 100 folders"):
-        LentFolder(str(tmp_path))
+        WritableFolder(str(tmp_path))
 
 
 @needs_bubble

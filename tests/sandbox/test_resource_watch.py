@@ -16,7 +16,7 @@ from strop.sandbox.kernel_isolation import seccomp, syscalls
 from strop.sandbox.resource_watch import Overseer
 from tests.sandbox.users import everybodys_python
 
-needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"wall: {bubblewrap.problem()}")
+needs_bubble = pytest.mark.skipif(bool(bubblewrap.problem()), reason=f"isolation: {bubblewrap.problem()}")
 _PIECES = """
 import os, time
 for _ in range(6):
@@ -95,9 +95,9 @@ def test_a_fork_watches_by_itself() -> None:
 
 
 @needs_bubble
-@pytest.mark.skipif(os.geteuid() != 0, reason="wall: only root detaches mounts")
+@pytest.mark.skipif(os.geteuid() != 0, reason="isolation: only root detaches mounts")
 def test_mounts_of_the_machines_system_folder_are_not_carried_along() -> None:
-    """They are hidden in any case; each would be copied twice and listed for each wall."""
+    """They are hidden in any case; each would be copied twice and listed for each kind of isolation."""
     text = "cut -d' ' -f5 /proc/self/mountinfo"
     seen = asyncio.run(Bubble().run(["sh", "-c", text])).stdout.split()
     assert not [place for place in seen if place.startswith("/sys")]
@@ -105,7 +105,7 @@ def test_mounts_of_the_machines_system_folder_are_not_carried_along() -> None:
 
 def test_a_file_below_the_system_folder_is_still_seen() -> None:
     if bubblewrap.problem() or not Path("/sys/kernel/mm").is_dir():
-        pytest.skip("wall: needs bubblewrap and a system folder")
+        pytest.skip("isolation: needs bubblewrap and a system folder")
     sandbox = Bubble(seen=("/sys/kernel/mm",))
     ran = asyncio.run(sandbox.run(["ls", "/sys/kernel/mm"]))
     assert ran.is_well, ran

@@ -20,7 +20,7 @@ from typing import Any
 
 from strop.sandbox.bubblewrap import Bubble
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall
+from strop.sandbox.kernel_isolation.confine import KernelIsolation
 from strop.sandbox.python.python_pool import PythonSandbox
 
 ROOT = Path(__file__).parents[2]
@@ -104,7 +104,7 @@ async def _answered(asked: dict[str, Any]) -> Ran:
     rest = (asked.get("stdin", ""), allowance, asked.get("folder", ""))
     if "command" in asked:
         return await Bubble(tuple(asked.get("seen", ()))).run(asked["command"], *rest)
-    sandbox = PythonSandbox(Wall(asked.get("wall", "files")))
+    sandbox = PythonSandbox(KernelIsolation(asked.get("isolation", "files")))
     ran = await sandbox.run(asked["program"], *rest)
     await sandbox.close()
     return ran

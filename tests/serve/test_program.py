@@ -79,7 +79,7 @@ u.urlopen(u.Request(os.environ["STROP_URL"] + "/rollout/reward", body, head))
 """
 
 
-@pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
+@pytest.mark.skipif(bool(problem()), reason=f"isolation: {problem()}")
 def test_within_sandbox_it_reaches_the_policy_and_nothing_else(policy: Policy) -> None:
     code = ASKS + LOOKS.replace("HOME", repr(str(Path(__file__))))
     rollout = played(policy, program(code, pays="line", isolation="sandbox"))
@@ -88,7 +88,7 @@ def test_within_sandbox_it_reaches_the_policy_and_nothing_else(policy: Policy) -
     assert played(policy, program(code, pays="line", isolation="sandbox")).turn_rewards == (0.25,)
 
 
-@pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
+@pytest.mark.skipif(bool(problem()), reason=f"isolation: {problem()}")
 def test_within_sandbox_a_file_of_ones_own_is_run(
     policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from strop.types import Message, Observation, Outcome
 from tests.serve.serving import pocket
 from tests.serve.test_program import ASKS, played_at, program
 
-needs_sandbox = pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
+needs_sandbox = pytest.mark.skipif(bool(problem()), reason=f"isolation: {problem()}")
 # keys are looked for wherever a program may find one, so that it is refused for what it does and not for what it has
 GUESSES = """
 keys, head = [told.get("episode_key"), os.environ.get("STROP_KEY")], {"content-type": "application/json"}

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from strop.control.estimators.pass_rate_counts import Counts
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.lookup import env_of
 from strop.stats.task_lineage import ancestor, child, is_written, plain, unplain
@@ -60,6 +60,6 @@ def test_evidence_of_a_written_task_is_none_of_its_parents_kind() -> None:
     np.testing.assert_allclose(estimator.predict([parent, written.task], 0)[0], [0.5, 3 / 5])
     estimator.observe(Group(2, parent, group.rollouts[2:]))
     np.testing.assert_allclose(estimator.predict([parent, written.task], 0)[0], [1 / 3, 3 / 5])
-    shelves = Shelves((Arithmetic(3), env))
+    shelves = BanditArms((Arithmetic(3), env))
     assert shelves.arm(parent) == 1 and shelves.arm(written.task) is None
     assert env_of((Arithmetic(3), env), written.task) is env

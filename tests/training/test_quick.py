@@ -123,7 +123,7 @@ def test_it_is_the_slow_path(family: str, groups: list[Group], tmp_path: Path) -
 def test_products_of_eight_bits_are_those_of_the_slow_path(tmp_path: Path) -> None:
     """Sums in another order now and then round a number to the other side: in few tokens, and by little."""
     folder = save_llama(tmp_path)
-    slow, quick = (trained(folder, siblings(), fused=how, products="fp8") for how in ("off", "on"))
+    slow, quick = (trained(folder, siblings(), fused=how, matmul_precision="fp8") for how in ("off", "on"))
     plain = trained(folder, siblings(), fused="on")
 
     def apart(one: Any, other: Any) -> float:

@@ -20,7 +20,7 @@ _TASKS, _ROWS = 5, 50
 
 
 async def files(examined: Examined) -> CheckResult:
-    """Rewards that are not strop's own, watched in a worker while they mark a few ordinary completions."""
+    """Rewards that are not strop's own, watched in a worker while they score a few ordinary completions."""
     found = CheckResult(
         "files and others that are asked", what="what Python code of the rewards opens, connects to, starts"
     )
@@ -30,7 +30,7 @@ async def files(examined: Examined) -> CheckResult:
         return found
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "seen"
-        found.tried = await _marked(examined, foreign, str(journal))
+        found.tried = await _scored(examined, foreign, str(journal))
         lines = journal.read_text(errors="replace").splitlines() if journal.is_file() else []
     own = _own(foreign)
     for line in dict.fromkeys(lines):
@@ -41,7 +41,7 @@ async def files(examined: Examined) -> CheckResult:
     return found
 
 
-async def _marked(examined: Examined, rewards: list[Reward], journal: str) -> int:
+async def _scored(examined: Examined, rewards: list[Reward], journal: str) -> int:
     env, watched = examined.asked.apart, [WatchedReward(each, journal) for each in rewards]
     asked, count = AskedRewards(watched, env, examined.asked.seconds), 0
     try:
@@ -69,11 +69,11 @@ def _own(rewards: list[Reward]) -> set[str]:
 
 def _judge(found: CheckResult, event: str, what: str, env: Environment) -> None:
     if event != "open":
-        found.warn(f"it asks others or starts something while it marks: {event} {what}")
+        found.warn(f"it asks others or starts something while it scores: {event} {what}")
     elif rows := _rows_in(Path(what), env):
         found.fault(f"it reads {what}, which holds {rows} held-out prompts or answers of the tasks")
     else:
-        found.warn(f"it reads {what} while it is loaded or marks")
+        found.warn(f"it reads {what} while it is loaded or scores")
 
 
 def _rows_in(path: Path, env: Environment) -> int:

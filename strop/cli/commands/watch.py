@@ -23,10 +23,10 @@ def watch_runs(root: Path, port: int) -> None:
         import uvicorn
 
         from strop.observe.dashboard.app import WatchApp
-        from strop.workers.http_connection import Strangers, config_of
+        from strop.workers.http_connection import UnknownClients, config_of
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
-    from strop.observe.dashboard.run_index import Shelf
+    from strop.observe.dashboard.run_index import RunIndex
 
     token = os.environ.get(TOKEN) or secrets.token_urlsafe(16)
     try:
@@ -40,5 +40,5 @@ def watch_runs(root: Path, port: int) -> None:
     console.print(
         f"Dashboard of [bold]{root}[/]; Ctrl-C ends it. Open", f"http://{_HOST}:{shown}/?token={token}", sep="\n  "
     )
-    app = WatchApp(Shelf(root), token).starlette()
-    uvicorn.Server(config_of(app, Strangers())).run([bound])
+    app = WatchApp(RunIndex(root), token).starlette()
+    uvicorn.Server(config_of(app, UnknownClients())).run([bound])

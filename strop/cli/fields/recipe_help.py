@@ -34,8 +34,8 @@ def show_recipes() -> None:
     console.print("Example: [bold]strop train grpo steps=50 env=arithmetic:3[/]\n")
     few = table("Common recipes")
     for name in _FIRST:
-        mark = " [green](default)[/]" if name == DEFAULT_RECIPE else ""
-        few.add_row(f"[bold cyan]{name}[/]{mark}", escape(known[name].line))
+        tag = " [green](default)[/]" if name == DEFAULT_RECIPE else ""
+        few.add_row(f"[bold cyan]{name}[/]{tag}", escape(known[name].line))
     console.print(few)
     classes = table(f"All {len(known)} recipes", "", "")
     for group in groups(known.values()):

@@ -37,5 +37,5 @@ class ExactLag(Admission):
         return standing.groups_per_step if is_full and not standing.running else 0
 
     def _depth(self, step: int) -> int:
-        """Draws that are made ahead."""
+        """Batches that are sampled ahead."""
         return min(self.lag + 1, self.steps - step) if self.steps else self.lag + 1

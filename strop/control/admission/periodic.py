@@ -48,11 +48,11 @@ class Periodic(Admission):
         return has_room and self._is_filling
 
     def batch_size(self, standing: Standing) -> int:
-        left = self._depth(standing.step) - standing.step % self.period  # draws of this round still to come
+        left = self._depth(standing.step) - standing.step % self.period  # batches of this round still to come
         is_full = len(standing.waiting) >= left * standing.groups_per_step
         return standing.groups_per_step if is_full and not standing.running else 0
 
     def _depth(self, step: int) -> int:
-        """Draws of the round that `step` is in."""
+        """Batches of the round that `step` is in."""
         begun = step - step % self.period
         return min(self.period, self.steps - begun) if self.steps else self.period

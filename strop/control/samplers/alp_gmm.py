@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.gaussian_mixture import Gaussians, fitted
 from strop.control.samplers.support.pending_choices import Filed
 from strop.control.seeded_choice import Doubles, drawn
@@ -41,7 +41,7 @@ class LearningProgress(Sampler):
     window: int = 250  # groups
     others: float = 0.2  # share of draws from anywhere
     seed: int = 0
-    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _arms: BanditArms = field(init=False, repr=False, compare=False)
     _places: Doubles = field(init=False, repr=False, compare=False)  # [W, 2]
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _last: dict[int, float] = field(
@@ -58,17 +58,17 @@ class LearningProgress(Sampler):
             raise ConfigurationError(
                 f"LearningProgress needs window >= 2 and others from 0 to 1, got {self.window} and {self.others}"
             )
-        self._shelves, self._places = Shelves(self.envs), places_of(self.envs)
+        self._arms, self._places = BanditArms(self.envs), places_of(self.envs)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         if step != self._step:
             self._step = step
             self._update()
         self._draws += 1
-        return self._shelves.take(self._arm())
+        return self._arms.take(self._arm())
 
     def observe(self, group: Group) -> None:
-        arm, (right, count) = self._shelves.arm(group.task), successes(group)
+        arm, (right, count) = self._arms.arm(group.task), successes(group)
         if arm is not None and count:
             self._filed.add(group, arm, right / count)
 
@@ -107,7 +107,7 @@ class LearningProgress(Sampler):
     def state(self) -> dict[str, Any]:
         fit = self._fit
         return {
-            "shelves": self._shelves.state(),
+            "arms": self._arms.state(),
             "filed": self._filed.state(),
             "last": [[arm, share] for arm, share in sorted(self._last.items())],
             "changes": [list(change) for change in self._changes],
@@ -118,7 +118,7 @@ class LearningProgress(Sampler):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._shelves.restore(state["shelves"])
+        self._arms.restore(state["arms"])
         self._filed.restore(state["filed"])
         self._last = {int(arm): float(share) for arm, share in state["last"]}
         self._changes = [(int(arm), float(change)) for arm, change in state["changes"]]

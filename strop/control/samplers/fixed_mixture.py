@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.bandit_metrics import shares
 from strop.control.seeded_choice import drawn
 from strop.errors import ConfigurationError
@@ -25,11 +25,11 @@ class Mixture(Sampler):
     envs: tuple[Environment, ...]
     weights: tuple[float, ...]  # of the environments, in their order; only proportions count
     seed: int = 0  # of the choice
-    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _arms: BanditArms = field(init=False, repr=False, compare=False)
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._shelves = Shelves(self.envs)
+        self._arms = BanditArms(self.envs)
         if len(self.weights) != len(self.envs) or min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
             raise ConfigurationError(
                 f"Mixture needs a weight >= 0 of each of {len(self.envs)} environments, and one above 0; got "
@@ -39,15 +39,15 @@ class Mixture(Sampler):
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         (arm,) = drawn(self.weights, 1, (self.seed, self._num_drawn))
         self._num_drawn += 1
-        return self._shelves.take(arm)
+        return self._arms.take(arm)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says what the batch was mixed of."""
         return shares(self.envs, groups)
 
     def state(self) -> dict[str, Any]:
-        return {"num_drawn": self._num_drawn, "shelves": self._shelves.state()}
+        return {"num_drawn": self._num_drawn, "arms": self._arms.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._num_drawn = int(state["num_drawn"])
-        self._shelves.restore(state["shelves"])
+        self._arms.restore(state["arms"])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
@@ -36,7 +36,7 @@ class Learnability(Sampler):
     others: float = 0.5  # share of draws from the whole pool
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _usual: float = field(default=0.0, init=False, repr=False, compare=False)  # expected score of the whole pool
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Learnability(Sampler):
         self._pool = Pool(self.envs, self.tasks)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        return self._pool.task(self._hand.next(step, lambda number: self._mixed(step, estimator, number)))
+        return self._pool.task(self._pending.next(step, lambda number: self._mixed(step, estimator, number)))
 
     def _mixed(self, step: int, estimator: PassRateEstimator, number: int) -> list[int]:
         """All places: at each turn probability says which of two shuffled lists the next one comes from."""
@@ -69,10 +69,10 @@ class Learnability(Sampler):
         return {"score_gain": float(learnability(*known.T).mean()) - self._usual if len(known) else 0.0}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._hand.state()}
+        return {"pending": self._pending.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._hand.restore(state["hand"])
+        self._pending.restore(state["pending"])
 
 
 def learnability(means: FloatArray, variances: FloatArray) -> Doubles:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import drawn, highest
 from strop.errors import ConfigurationError
@@ -38,7 +38,7 @@ class Nearest(Sampler):
 
     _pool: Pool | None = field(default=None, init=False, repr=False, compare=False)
     _num_seen: int = field(default=0, init=False, repr=False, compare=False)  # candidates that passed by
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     # mean distances from the target, of the chosen and of all candidates
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
 
@@ -51,7 +51,7 @@ class Nearest(Sampler):
         self._pool = Pool(self.envs, self.pool) if self.pool else None
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        return self._task(self._hand.next(step, lambda choice: self._choose(step, estimator, choice)))
+        return self._task(self._pending.next(step, lambda choice: self._choose(step, estimator, choice)))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how near the last choice came, and by how much nearer than probability would have."""
@@ -59,11 +59,11 @@ class Nearest(Sampler):
         return {"chosen_distance": chosen, "nearer_by": all_of_them - chosen}
 
     def state(self) -> dict[str, Any]:
-        return {"num_seen": self._num_seen, "hand": self._hand.state(), "distances": list(self._distances)}
+        return {"num_seen": self._num_seen, "pending": self._pending.state(), "distances": list(self._distances)}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._num_seen = int(state["num_seen"])
-        self._hand.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._distances = (float(state["distances"][0]), float(state["distances"][1]))
 
     def _choose(self, step: int, estimator: PassRateEstimator, choice: int) -> list[int]:

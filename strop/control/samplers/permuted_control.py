@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.task_pool import Pool
 from strop.errors import ConfigurationError
 from strop.roles import Environment, PassRateEstimator, Sampler
@@ -30,14 +30,14 @@ class Permuted(Sampler):
     envs: tuple[Environment, ...]  # those of `inner`
     tasks: int = 0  # most of each environment, where `inner` chooses among tasks; 0: it chooses among environments
     seed: int = 0
-    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _arms: BanditArms = field(init=False, repr=False, compare=False)
     _pool: Pool | None = field(default=None, init=False, repr=False, compare=False)
     _others: list[int] = field(
         default_factory=list, init=False, repr=False, compare=False
     )  # by place, or by environment
 
     def __post_init__(self) -> None:
-        self._shelves = Shelves(self.envs)
+        self._arms = BanditArms(self.envs)
         self._pool = Pool(self.envs, self.tasks) if self.tasks else None
         count = len(self.envs) if self._pool is None else len(self._pool)
         if count < 2:
@@ -48,16 +48,16 @@ class Permuted(Sampler):
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         task = self.inner.next(step, estimator)
         if self._pool is None:
-            arm = self._shelves.arm(task)
-            return task if arm is None else self._shelves.take(self._others[arm])
+            arm = self._arms.arm(task)
+            return task if arm is None else self._arms.take(self._others[arm])
         place = self._pool.place(task)
         return task if place is None else self._pool.task(self._others[place])
 
     def state(self) -> dict[str, Any]:
-        return self._shelves.state()
+        return self._arms.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._shelves.restore(state)
+        self._arms.restore(state)
 
 
 def circle(count: int, seed: int) -> list[int]:

@@ -65,7 +65,7 @@ class Arithmetic(Environment):
         if count < 3:
             raise ConfigurationError(f"sums of {self.name}:{self.level} have no relatives: need 3 numbers, got {count}")
         stream = f"{self.name}/{self.seed}/{self.level}/relative/{key}"
-        return draw(stream, is_heldout(prompt_of(task)), lambda probability: self._make(probability, first))
+        return draw(stream, is_heldout(prompt_of(task)), lambda rng: self._make(rng, first))
 
     def _make(self, stream: random.Random, first: Sequence[int] = ()) -> Task:
         digits, count = SHAPES[self.level]

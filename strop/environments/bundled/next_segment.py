@@ -114,7 +114,7 @@ def continues(said: str, following: str, after: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """In one spelling, without the marks that end sentences."""
+    """In one spelling, without the punctuation that ends sentences."""
     return [word.rstrip(".!?,;").lower() for word in text.split()]
 
 

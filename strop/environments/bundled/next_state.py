@@ -106,7 +106,7 @@ def store_of(task: Task) -> tuple[dict[str, int], str]:
 
 
 def items_in(completion: str) -> set[str] | None:
-    """The items that a completion foretells; None: it says something else. The same one twice is one."""
+    """The items that a completion predicts; None: it says something else. The same one twice is one."""
     words = final_answer(completion).split()
     if words == [_NOTHING]:
         return set()

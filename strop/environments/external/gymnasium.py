@@ -1,6 +1,6 @@
 """Adapter for Gymnasium environments with discrete actions, as text: `gymnasium/FrozenLake-v1`.
 
-A task is a seed. The policy reads the observation as text and replies with the number of an action; rewards are the
+A task is a seed. The policy reads the observation as text and answers with the number of an action; rewards are the
 environment's own. This is foreign code and runs in the calling process: wrap it in `Apart` or `Pooled`, as environments
 selected by name are.
 """

@@ -96,8 +96,8 @@ def _question(kind: str, asked: str, completions: list[str]) -> str:
     """Completions are one line each, so that none can pass for two."""
     medium, _, use = kind.partition(" ")
     said = [final_answer(completion) if medium == "image" else working(completion) for completion in completions]
-    marked = f"{medium} " if use == "generation" else ""
-    lines = [f"{marked}{label}: {text}" for label, text in zip(LABELS, said, strict=True)]
+    prefix = f"{medium} " if use == "generation" else ""
+    lines = [f"{prefix}{label}: {text}" for label, text in zip(LABELS, said, strict=True)]
     return "\n".join([f"{medium}: {asked}" if use == "understanding" else asked, *lines, _ASKED])
 
 

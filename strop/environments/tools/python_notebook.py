@@ -64,7 +64,7 @@ class Cells(Instrument):
     def __post_init__(self) -> None:
         if self.isolation not in ("sandbox", "process") or not self.seconds > 0:
             raise ConfigurationError(
-                f"isolation is walls or process and seconds > 0, got {self.isolation!r}, {self.seconds:g}"
+                f"isolation is sandbox or process and seconds > 0, got {self.isolation!r}, {self.seconds:g}"
             )
 
     async def call(self, arguments: dict[str, Any]) -> str:

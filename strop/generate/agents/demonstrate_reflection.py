@@ -28,10 +28,10 @@ class DemonstrateReflection(Agent):
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
-        rewrite = partial(self.marked, key=dialogue.key)
+        rewrite = partial(self.tagged, key=dialogue.key)
         return await self.inner.rollout(task, dialogue, Rewritten(episode, rewrite))
 
-    def marked(self, text: str, key: int) -> str:
+    def tagged(self, text: str, key: int) -> str:
         parts = text.split(self.separator)
         at = int(np.random.default_rng(key).integers(len(parts)))
         return self.separator.join([*parts[:at], self.reflect + parts[at], *parts[at + 1 :]])

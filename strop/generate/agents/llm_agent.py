@@ -13,7 +13,7 @@ from strop.types import Message, Origin, Sampling, Task
 
 
 @dataclass(frozen=True)
-class Advised(Agent):
+class LLMAgent(Agent):
     """Agent in which an LLM client reads the conversation and writes the completions, for at most `max_turns` turns.
 
     If the client does not answer, `LLMClientError` is raised, and the strategy continues without the rollout.

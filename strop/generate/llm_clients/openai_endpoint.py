@@ -18,7 +18,7 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.llm_clients.support.http_post import posted
 from strop.generate.llm_clients.support.retry import patiently
 from strop.roles import LLMClient
-from strop.storage.llm_answers import AdviceBook
+from strop.storage.llm_answers import AnswerCache
 from strop.text.llm_prompt import within_fences
 from strop.text.sanitize import without_markers
 from strop.types import Message, Sampling
@@ -39,7 +39,7 @@ class Endpoint(LLMClient):
     key_variable: str = ""  # the environment variable that holds the key; none is sent where it is not set
     seconds: float = 60.0  # deadline of one answer, all tries together
     at_once: int = 8  # questions that wait for an answer together
-    _book: AdviceBook | None = field(default=None, init=False, repr=False, compare=False)
+    _book: AnswerCache | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         found = urlsplit(self.url)
@@ -55,7 +55,7 @@ class Endpoint(LLMClient):
             raise ConfigurationError(f"an endpoint needs at_once >= 1, seconds > 0, got {self.at_once}, {self.seconds}")
 
     def keep_in(self, folder: Path) -> None:
-        self._book = AdviceBook(folder / "advice.db")
+        self._book = AnswerCache(folder / "llm_answers.db")
 
     async def close(self) -> None:
         if self._book is not None:

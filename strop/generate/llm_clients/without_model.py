@@ -11,7 +11,7 @@ from strop.roles import LLMClient
 from strop.text.llm_prompt import signed
 from strop.types import Message, Sampling
 
-# Canned advice, for tests and for environments whose advice can be written down beforehand.
+# Canned answers, for tests and for environments whose answers can be written down beforehand.
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ def topic(task: Task) -> str:
     return f"{task.source}: {prompt_of(task)}"
 
 
-def useful(library: Library, task: Task, shelf: str, count: int, explore: float = 0.0) -> list[Lesson]:
+def useful(library: Library, task: Task, category: str, count: int, explore: float = 0.0) -> list[Lesson]:
     """The `count` lessons of most overlap with the task times utility; `explore` prefers those that were seldom read.
 
     Then utility has explore * sqrt(ln(uses of all) / (1 + its uses)) added to it.
     """
-    found = library.about(topic(task), shelf, _LOOKED_AT)
+    found = library.about(topic(task), category, _LOOKED_AT)
     all_uses = math.log(max(sum(lesson.uses for _, lesson in found), 1.0))
     ranked = [
         (overlap * (lesson.utility + explore * math.sqrt(all_uses / (1 + lesson.uses))), lesson)

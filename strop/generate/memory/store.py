@@ -29,8 +29,8 @@ class Lesson:
 
     text: str
     about: str  # what it is found by: the task or the observation that it came from
-    shelf: str = ""
-    score: float = 0.0  # who stays where a shelf is full
+    category: str = ""
+    score: float = 0.0  # who stays where a category is full
     name: str = ""  # given by the library, for good
     uses: float = 0.0  # rollouts that read it
     wins: float = 0.0  # of those that were right
@@ -52,18 +52,18 @@ class Change:
 
 @dataclass
 class Library:
-    """Lessons on named shelves of at most `most` each; a new one replaces the lowest-scored one if it scores higher.
+    """Lessons on named categories of at most `most` each; a new one replaces the lowest-scored one if it scores higher.
 
-    A new text that overlaps with one of the same shelf by `same` or more is merged: the older one stays, with the
+    A new text that overlaps with one of the same category by `same` or more is merged: the older one stays, with the
     higher of both scores and one more supporter. Texts of more than `longest` characters are refused.
     """
 
-    most: int = 256  # lessons on a shelf
+    most: int = 256  # lessons on a category
     same: float = 0.85  # overlap of two texts that are one lesson; above 1: never
     longest: int = 400  # characters of a text
 
     _lessons: dict[str, Lesson] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _texts: dict[str, Similar] = field(default_factory=dict, init=False, repr=False, compare=False)  # by shelf
+    _texts: dict[str, Similar] = field(default_factory=dict, init=False, repr=False, compare=False)  # by category
     _about: dict[str, Similar] = field(default_factory=dict, init=False, repr=False, compare=False)
     # version and number of a group, and what it proposes
     _waiting: list[tuple[int, int, list[Change]]] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -81,37 +81,37 @@ class Library:
 
     # ---- reading
 
-    def on(self, shelf: str) -> list[Lesson]:
-        """All lessons of a shelf, in the order in which they were written."""
-        return [self._lessons[name] for name in self._texts[shelf].texts] if shelf in self._texts else []
+    def on(self, category: str) -> list[Lesson]:
+        """All lessons of a category, in the order in which they were written."""
+        return [self._lessons[name] for name in self._texts[category].texts] if category in self._texts else []
 
     def get(self, name: str) -> Lesson | None:
         return self._lessons.get(name)
 
-    def about(self, question: str, shelf: str, count: int) -> list[tuple[float, Lesson]]:
-        """The lessons of a shelf that are about what is most like this, with the overlap, best first."""
-        return self._near(self._about, question, shelf, count)
+    def about(self, question: str, category: str, count: int) -> list[tuple[float, Lesson]]:
+        """The lessons of a category that are about what is most like this, with the overlap, best first."""
+        return self._near(self._about, question, category, count)
 
-    def like(self, text: str, shelf: str, count: int = 1) -> list[tuple[float, Lesson]]:
-        """The lessons of a shelf that say what is most like this, with the overlap, best first."""
-        return self._near(self._texts, text, shelf, count)
+    def like(self, text: str, category: str, count: int = 1) -> list[tuple[float, Lesson]]:
+        """The lessons of a category that say what is most like this, with the overlap, best first."""
+        return self._near(self._texts, text, category, count)
 
-    def best(self, shelf: str, count: int) -> list[Lesson]:
+    def best(self, category: str, count: int) -> list[Lesson]:
         """Of the highest scores, of equals what was written first."""
-        return heapq.nlargest(count, self.on(shelf), key=lambda lesson: lesson.score)
+        return heapq.nlargest(count, self.on(category), key=lambda lesson: lesson.score)
 
-    def closest(self, shelf: str) -> tuple[float, Lesson, Lesson] | None:
-        """The two lessons of a shelf whose texts are most alike, the older first."""
+    def closest(self, category: str) -> tuple[float, Lesson, Lesson] | None:
+        """The two lessons of a category whose texts are most alike, the older first."""
         pairs = [
             (found, lesson, other)
-            for lesson in self.on(shelf)
-            for found, other in self.like(lesson.text, shelf, 2)
+            for lesson in self.on(category)
+            for found, other in self.like(lesson.text, category, 2)
             if _age(other) > _age(lesson)
         ]
         return max(pairs, key=lambda pair: pair[0], default=None)
 
-    def _near(self, shelves: dict[str, Similar], text: str, shelf: str, count: int) -> list[tuple[float, Lesson]]:
-        found = shelves[shelf].near(text, count) if shelf in shelves else []
+    def _near(self, categories: dict[str, Similar], text: str, category: str, count: int) -> list[tuple[float, Lesson]]:
+        found = categories[category].near(text, count) if category in categories else []
         return [(overlap, self._lessons[name]) for overlap, name in found]
 
     # ---- learning
@@ -158,32 +158,32 @@ class Library:
         return self._add(lesson)
 
     def _add(self, lesson: Lesson) -> str:
-        for found, known in self.like(lesson.text, lesson.shelf):
+        for found, known in self.like(lesson.text, lesson.category):
             if found >= self.same:
                 score, support = max(known.score, lesson.score), known.support + 1
                 self._lessons[known.name] = replace(known, score=score, support=support)
                 return "merged"
         told = "added"
-        if len(self._texts.get(lesson.shelf, ())) >= self.most:
-            lowest = min(self.on(lesson.shelf), key=lambda known: known.score)
+        if len(self._texts.get(lesson.category, ())) >= self.most:
+            lowest = min(self.on(lesson.category), key=lambda known: known.score)
             if lesson.score <= lowest.score:
                 return "full"
             self._remove(lowest)
             told = "replaced"
         self._num_named += 1
-        self._put(replace(lesson, name=f"{lesson.shelf}/{self._num_named}"))
+        self._put(replace(lesson, name=f"{lesson.category}/{self._num_named}"))
         return told
 
     def _put(self, lesson: Lesson) -> None:
         self._lessons.pop(lesson.name, None)  # what is rewritten goes to the end here as there: a restart keeps order
         self._lessons[lesson.name] = lesson
-        self._texts.setdefault(lesson.shelf, Similar()).add(lesson.name, lesson.text)
-        self._about.setdefault(lesson.shelf, Similar()).add(lesson.name, lesson.about)
+        self._texts.setdefault(lesson.category, Similar()).add(lesson.name, lesson.text)
+        self._about.setdefault(lesson.category, Similar()).add(lesson.name, lesson.about)
 
     def _remove(self, lesson: Lesson) -> None:
         del self._lessons[lesson.name]
-        for shelves in (self._texts, self._about):
-            shelves[lesson.shelf].remove(lesson.name)
+        for categories in (self._texts, self._about):
+            categories[lesson.category].remove(lesson.name)
 
     def metrics(self) -> Metrics:
         """How many lessons there are, and how many changes came to what since the run began."""
@@ -211,9 +211,9 @@ class Library:
         self._counts, self._num_named = Counter(state["counts"]), int(state["num_named"])
 
 
-def add(text: str, about: str, shelf: str = "", score: float = 0.0) -> Change:
+def add(text: str, about: str, category: str = "", score: float = 0.0) -> Change:
     """A new lesson."""
-    return Change("add", Lesson(text, about, shelf, score))
+    return Change("add", Lesson(text, about, category, score))
 
 
 def used(lesson: Lesson, uses: float, wins: float) -> Change:

@@ -136,8 +136,8 @@ class Visit:
 
     def num_unsure(self, ask: Ask) -> int:
         """Characters at the end of what is written that may turn out to begin a call, or what ends the completion."""
-        mark = self.format.opens if self.format and ask.tools else ""
-        return max((len(each) for each in (*ask.stop, mark)), default=0)
+        marker = self.format.opens if self.format and ask.tools else ""
+        return max((len(each) for each in (*ask.stop, marker)), default=0)
 
     def count(self, ask: Ask) -> int:
         """Tokens that the policy would read."""

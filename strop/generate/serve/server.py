@@ -12,7 +12,7 @@ from pathlib import Path
 from strop.errors import ConfigurationError
 from strop.generate.serve.app import App, Guests
 from strop.workers.host_names import HostNames
-from strop.workers.http_connection import Strangers, config_of
+from strop.workers.http_connection import UnknownClients, config_of
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Door:
     path: str = ""
     names: tuple[str, ...] = ()  # by which it is asked beside its host
     seconds: float = 30.0  # within which the body of a request comes
-    strangers: Strangers = field(default_factory=Strangers, repr=False)
+    unknown_clients: UnknownClients = field(default_factory=UnknownClients, repr=False)
     _serving: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
     _sockets: list[socket.socket] = field(default_factory=list, init=False, repr=False)
 
@@ -40,7 +40,7 @@ class Door:
 
         app = App(self.guests, HostNames.of(self.host, self.names), self.seconds)
         self._sockets = self._bound()
-        self._server = Server(config_of(app.starlette(), self.strangers))
+        self._server = Server(config_of(app.starlette(), self.unknown_clients))
         self._serving = asyncio.create_task(self._server.serve(self._sockets))
         while not self._server.started and not self._serving.done():
             await asyncio.sleep(0.005)

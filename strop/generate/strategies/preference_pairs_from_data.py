@@ -9,7 +9,7 @@ from typing import ClassVar
 from strop.concurrency import together
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
 from strop.environments.needs import PREFERENCES, EnvNeed
-from strop.generate.strategies.support.forced_completion import Saying
+from strop.generate.strategies.support.forced_completion import ForcedCompletion
 from strop.roles import Player, Strategy
 from strop.types import Group, Outcome, Rollout, Start
 
@@ -22,6 +22,6 @@ class RecitedPair(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         columns = columns_of(group.task)
-        agents = [Saying(columns[CHOSEN], 1.0), Saying(columns[REJECTED], 0.0)]
+        agents = [ForcedCompletion(columns[CHOSEN], 1.0), ForcedCompletion(columns[REJECTED], 0.0)]
         said = await together(play(start, agent) for start, agent in zip(starts, agents, strict=True))
         return [] if any(rollout.outcome is Outcome.TRUNCATED for rollout in said) else said

@@ -13,7 +13,7 @@ from strop.environments.judging.preferences import asked_of, completions_of
 from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.generate.policy import Policy
-from strop.generate.strategies.support.forced_completion import Saying
+from strop.generate.strategies.support.forced_completion import ForcedCompletion
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.roles import Player, Strategy
 from strop.types import Group, IntArray, Rollout, Start
@@ -44,7 +44,7 @@ class RecitedVerdicts(Strategy):
         lowest = len(completions) - 1
         begun = [replace(start, messages=asked) for start in starts]
         agents = [
-            Saying(BAD if place else GOOD, (lowest - place) / lowest, completion)
+            ForcedCompletion(BAD if place else GOOD, (lowest - place) / lowest, completion)
             for place, completion in enumerate(completions)
         ]
         said = await together(play(start, agent) for start, agent in zip(begun, agents, strict=True))

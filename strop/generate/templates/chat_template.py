@@ -54,7 +54,7 @@ class Template:
         return ControlTokens.of(self.tokenizer)
 
     @cached_property
-    def marks(self) -> tuple[str, ...]:
+    def markers(self) -> tuple[str, ...]:
         """Control tokens that stand within completions: around thoughts, and around calls as the template shows
         them.
         """
@@ -95,8 +95,8 @@ class Template:
         return apart, [text for text in risky if text not in apart]
 
     @property
-    def hidden_marks(self) -> Sequence[str]:
-        """Marks that the template looks for in vain: in content they could be parts of control tokens."""
+    def hidden_markers(self) -> Sequence[str]:
+        """Markers that the template looks for in vain: in content they could be parts of control tokens."""
         return self._sought[1]
 
     def opening(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> IntArray:
@@ -113,7 +113,7 @@ class Template:
         """The control tokens that these spell, as often as they do; all are read as text."""
         texts = [text for tool in tools for text in (tool.name, tool.description, tool.parameters)]
         for each in messages:
-            texts += [self._without_marks(each.content) if each.is_completion else each.content]
+            texts += [self._without_markers(each.content) if each.is_completion else each.content]
             texts += [text for call in each.tool_calls for text in (call.name, call.arguments)]
         return [token for text in texts for token in self.control.spelled(text)]
 
@@ -133,21 +133,21 @@ class Template:
         return np.array(self.control.encode_content(text), dtype=np.int64)
 
     def encode_completion(self, text: str) -> IntArray:
-        """Tokens of text that stands where the policy writes: the marks of thoughts and calls are tokens there: [P]."""
-        return np.array(self.control.encode_content(text, self.marks), dtype=np.int64)
+        """Tokens of text in the place of a completion, where markers of thoughts and calls are tokens: [P]."""
+        return np.array(self.control.encode_content(text, self.markers), dtype=np.int64)
 
     def _tokens(self, rendered: str) -> IntArray:
         return np.array(self.control.encode(rendered), dtype=np.int64)
 
-    def _without_marks(self, text: str) -> str:
-        for mark in self.marks:
-            text = text.replace(mark, " ")
+    def _without_markers(self, text: str) -> str:
+        for marker in self.markers:
+            text = text.replace(marker, " ")
         return text
 
     def _covered(self, messages: Sequence[Message]) -> list[Message]:
-        """Messages in which nothing spells a control token, but marks of thoughts and calls in completions."""
+        """Messages in which nothing spells a control token, but markers of thoughts and calls in completions."""
         twins, seen = self.control.twins, self._sought[0]
-        return [_covered(each, twins, [*seen, *self.marks] if each.is_completion else seen) for each in messages]
+        return [_covered(each, twins, [*seen, *self.markers] if each.is_completion else seen) for each in messages]
 
     def decode(self, tokens: IntArray) -> str:
         """Text of tokens, special ones included: environments see everything the policy wrote."""
@@ -198,8 +198,8 @@ def _covered(message: Message, twins: Twins, allowed: Sequence[str]) -> Message:
         for call in message.tool_calls
     ]
     content = twins.cover(message.content)
-    for mark in allowed:
-        content = content.replace(twins.cover(mark), mark)
+    for marker in allowed:
+        content = content.replace(twins.cover(marker), marker)
     return Message(twins.cover(message.role), content, tuple(calls))
 
 

@@ -17,11 +17,11 @@ def sought(template: str) -> set[str]:
     return {(found["behind"] or found["before"])[1:-1] for found in _SOUGHT.finditer(template)}
 
 
-def is_apart(mark: str, tokens: Iterable[str]) -> bool:
-    """Whether no text around a mark can make one of these tokens with a part of it."""
+def is_apart(marker: str, tokens: Iterable[str]) -> bool:
+    """Whether no text around a marker can make one of these tokens with a part of it."""
     return not any(
-        mark in token
-        or token in mark
-        or any(token.startswith(mark[at:]) or token.endswith(mark[:-at]) for at in range(1, len(mark)))
+        marker in token
+        or token in marker
+        or any(token.startswith(marker[at:]) or token.endswith(marker[:-at]) for at in range(1, len(marker)))
         for token in tokens
     )

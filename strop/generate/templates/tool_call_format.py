@@ -17,11 +17,11 @@ from strop.types import IntArray, Message, Tool, ToolCall
 
 _NAME, _KEY, _VALUE = "stand0in0tool", "stand0in0key", "stand0in0value"
 _ARGUMENTS = json.dumps({_KEY: _VALUE})
-_MARK = r"(<[^<>]{1,40}>|\[[A-Z_]{1,40}\])"
+_MARKER = r"(<[^<>]{1,40}>|\[[A-Z_]{1,40}\])"
 _AS_JSON = re.compile(
-    rf'{_MARK}\s*\{{\s*"name":\s*"{_NAME}",\s*"(?:arguments|parameters)":.*?\}}\s*\}}\s*{_MARK}?', re.DOTALL
+    rf'{_MARKER}\s*\{{\s*"name":\s*"{_NAME}",\s*"(?:arguments|parameters)":.*?\}}\s*\}}\s*{_MARKER}?', re.DOTALL
 )
-_AS_WORDS = re.compile(rf"{_MARK}{_NAME} .*?{_KEY}.*?{_MARK}", re.DOTALL)
+_AS_WORDS = re.compile(rf"{_MARKER}{_NAME} .*?{_KEY}.*?{_MARKER}", re.DOTALL)
 _BARE = re.compile(rf'\{{\s*"name":\s*"{_NAME}",\s*"(?:arguments|parameters)"', re.DOTALL)
 _THOUGHT = ("<think>", "</think>")
 
@@ -80,30 +80,32 @@ class CallFormat:
             return Parts(thought, "".join(rest))
         if not self.opens:
             return self._bare(thought, "".join(rest), tools)
-        return self._marked(thought, rest, tools)
+        return self._between_markers(thought, rest, tools)
 
     def _pieces(self, tokens: IntArray) -> list[str]:
-        """The completion's text, cut before and behind every mark."""
-        marks, cut = self._marks
+        """The completion's text, cut before and behind every marker."""
+        markers, cut = self._markers
         pieces, begin = list[str](), 0
         for at, token in enumerate(tokens.tolist()):
-            if token in marks:
-                pieces += [self.template.text(tokens[begin:at]), marks[token]]
+            if token in markers:
+                pieces += [self.template.text(tokens[begin:at]), markers[token]]
                 begin = at + 1
         pieces.append(self.template.text(tokens[begin:]))
         if cut is None:
             return pieces
-        return [part for piece in pieces for part in (cut.split(piece) if piece not in marks.values() else [piece])]
+        return [part for piece in pieces for part in (cut.split(piece) if piece not in markers.values() else [piece])]
 
     @cached_property
-    def _marks(self) -> tuple[dict[int, str], re.Pattern[str] | None]:
-        """Marks that are tokens, and what finds the others in text."""
-        ids = {mark: self.template.encode_completion(mark) for mark in (self.opens, self.closes, *_THOUGHT) if mark}
-        loose = [re.escape(mark) for mark, tokens in ids.items() if len(tokens) != 1]
-        known = {int(tokens[0]): mark for mark, tokens in ids.items() if len(tokens) == 1}
+    def _markers(self) -> tuple[dict[int, str], re.Pattern[str] | None]:
+        """Markers that are tokens, and what finds the others in text."""
+        ids = {
+            marker: self.template.encode_completion(marker) for marker in (self.opens, self.closes, *_THOUGHT) if marker
+        }
+        loose = [re.escape(marker) for marker, tokens in ids.items() if len(tokens) != 1]
+        known = {int(tokens[0]): marker for marker, tokens in ids.items() if len(tokens) == 1}
         return known, re.compile(f"({'|'.join(loose)})") if loose else None
 
-    def _marked(self, thought: str, pieces: Sequence[str], tools: Sequence[Tool]) -> Parts:
+    def _between_markers(self, thought: str, pieces: Sequence[str], tools: Sequence[Tool]) -> Parts:
         text, calls, is_ill, at = "", list[ToolCall](), False, 0
         while at < len(pieces):
             if pieces[at] != self.opens:

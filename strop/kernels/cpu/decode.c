@@ -91,7 +91,7 @@ typedef struct {
     const int64_t *rows, *positions; /* [T] */
     float *heads;                    /* [T, H + 2K, D] */
     float *keys, *values;
-    const int64_t *lenders, *lent; /* [T]: the first `lent` keys of a token's row are those of row `lender` too; or NULL */
+    const int64_t *lenders, *shared; /* [T]: the first `shared` keys of a token's row are those of row `lender` too; or NULL */
 } Step;
 
 static float *place(const Step *step, float *memory, int64_t row, int64_t head, int64_t position) {
@@ -190,17 +190,17 @@ INLINE lanes scores_of(const float *query, const float *keys, int64_t count, int
 /* Keys or values of one row and head. The first ones may be read where another row has them: siblings then read the
    same memory one after the other, and find it in the cache. */
 typedef struct {
-    const float *lent, *own;
-    int64_t near; /* this many are lent, a multiple of LANES */
+    const float *shared, *own;
+    int64_t near; /* this many are shared, a multiple of LANES */
 } Span;
 
 static inline const float *at(Span span, int64_t j, int64_t size) {
-    return (j < span.near ? span.lent : span.own) + j * size;
+    return (j < span.near ? span.shared : span.own) + j * size;
 }
 
 static inline Span span_of(const Step *step, const float *memory, int64_t t, int64_t head, int64_t first) {
     int64_t row = step->rows[t], lender = step->lenders ? step->lenders[t] : row;
-    int64_t near = step->lenders && step->lent[t] > first ? (step->lent[t] - first) / LANES * LANES : 0;
+    int64_t near = step->lenders && step->shared[t] > first ? (step->shared[t] - first) / LANES * LANES : 0;
     float *from = (float *)memory;
     return (Span){place(step, from, lender, head, first), place(step, from, row, head, first), near};
 }
@@ -244,7 +244,7 @@ INLINE void weighted_part(int vectors, const float *weights, Span values, int64_
 }
 
 INLINE void weighted(const float *weights, Span values, int64_t count, int64_t size, float *restrict out, Span next) {
-    for (int64_t i = 0; i < size; i += 2 * LANES, values.lent += 2 * LANES, values.own += 2 * LANES) {
+    for (int64_t i = 0; i < size; i += 2 * LANES, values.shared += 2 * LANES, values.own += 2 * LANES) {
         int64_t fetched = i == 0 ? 4 * size : 0; /* once is enough */
         if (size - i > LANES) weighted_part(2, weights, values, count, size, out + i, next, fetched);
         else weighted_part(1, weights, values, count, size, out + i, next, fetched);

@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
     int64_t count;
-    const int64_t *tokens, *rows, *positions, *lenders, *lent; /* [T] */
+    const int64_t *tokens, *rows, *positions, *lenders, *shared; /* [T] */
     int64_t num_shares;
     const int64_t *shares; /* [.., 3]: source, destination, length */
 } Work;
@@ -113,7 +113,7 @@ void forward(const Model *model, const Work *work, float *out, float *scratch) {
         memcpy(residual + t * hidden, model->embedding + work->tokens[t] * hidden, hidden * sizeof(float));
     for (const Layer *layer = model->layer; layer < model->layer + model->layers; layer++) {
         Step step = {count, model->query_heads, model->key_heads, model->size, model->capacity, work->rows,
-                     work->positions, heads, layer->keys, layer->values, work->lenders, work->lent};
+                     work->positions, heads, layer->keys, layer->values, work->lenders, work->shared};
 #pragma omp parallel for num_threads(model->threads) if (block < count)
         for (int64_t t = 0; t < count; t += block)
             before_attention(model, layer, &step, t, count - t < block ? count - t : block, residual,
@@ -141,9 +141,9 @@ static double uniform(uint64_t key, int64_t position) {
     return (double)(mixed(mixed(key + golden) + ((uint64_t)position + 1) * golden) >> 11) * 0x1p-53;
 }
 
-/* The first token whose cumulated probability exceeds `chance`; at temperature 0 the likeliest. `weights` [count] is
+/* The first token whose cumulated probability exceeds `point`; at temperature 0 the likeliest. `weights` [count] is
    scratch. Sums are of float64: with 150,000 tokens float32 loses the rare ones. */
-static int64_t drawn(const float *scores, int64_t count, float temperature, double chance, float *restrict weights,
+static int64_t drawn(const float *scores, int64_t count, float temperature, double point, float *restrict weights,
                      float *logprob) {
     float most = -INFINITY, divisor = temperature == 0 ? 1 : temperature;
     for (int64_t i = 0; i < count; i++) weights[i] = scores[i] / divisor;
@@ -160,7 +160,7 @@ static int64_t drawn(const float *scores, int64_t count, float temperature, doub
         *logprob = isfinite(total) ? 0 : NAN;
         return token;
     }
-    target = chance * (1 - 0x1p-52) * total; /* below the total, so that some token exceeds it */
+    target = point * (1 - 0x1p-52) * total; /* below the total, so that some token exceeds it */
     for (; token + 1 < count; token++)
         if ((before += weights[token]) > target) break;
     *logprob = (float)((double)(scores[token] / divisor - most) - log(total));
@@ -194,9 +194,9 @@ int64_t append(const Model *model, const Table *table, int64_t count, const int6
     PART(PRODUCTS, multiply(count, model->hidden, vocabulary, hidden, model->head, 0, scores));
     for (int64_t i = 0; i < count; i++) {
         int64_t row = rows[i], length = table->length[row], place = row * table->capacity + length;
-        double chance = uniform(table->key[row], length);
+        double point = uniform(table->key[row], length);
         table->tokens[place] =
-            drawn(scores + i * vocabulary, vocabulary, table->temperature[row], chance, weights, table->logprobs + place);
+            drawn(scores + i * vocabulary, vocabulary, table->temperature[row], point, weights, table->logprobs + place);
         table->versions[place] = table->version;
         lost += !isfinite(table->logprobs[place]);
         table->length[row] = length + 1;

@@ -12,9 +12,9 @@ static inline void gated_back(int64_t width, const float *gate_up, const float *
     float *restrict d_gate = d_gate_up, *restrict d_up = d_gate_up + width;
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
-        float chance = 1 / (1 + exponential(-gate[i])), opened = gate[i] * chance;
+        float sigmoid = 1 / (1 + exponential(-gate[i])), opened = gate[i] * sigmoid;
         product[i] = opened * up[i];
         d_up[i] = pull[i] * opened;
-        d_gate[i] = pull[i] * up[i] * (chance + opened * (1 - chance));
+        d_gate[i] = pull[i] * up[i] * (sigmoid + opened * (1 - sigmoid));
     }
 }

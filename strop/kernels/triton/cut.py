@@ -19,10 +19,10 @@ _ROOM = 8192  # scores of a row that are gathered; with more of them all are loo
 _TOGETHER = 2048  # scores that are looked at together in the end
 
 
-def cut(scores: Tensor, how: Draws, figures: Tensor, block: int) -> tuple[Tensor, Tensor]:
+def cut(scores: Tensor, how: Draws, partials: Tensor, block: int) -> tuple[Tensor, Tensor]:
     """The distance of the last token that is kept, and the last such token [T]; blocks are weighed anew."""
     rows, size = scores.shape
-    blocks = figures.shape[2]
+    blocks = partials.shape[2]
     limits = (how.temperature, how.top_k, how.top_p)
     counts = scores.new_empty(rows, blocks, _WAYS, dtype=torch.int32)
     masses = scores.new_empty(rows, blocks, _WAYS)
@@ -35,18 +35,18 @@ def cut(scores: Tensor, how: Draws, figures: Tensor, block: int) -> tuple[Tensor
     for look in range(_LOOKS):
         ways = {"IS_FIRST": look == 0, "WAYS": _WAYS}
         _look[(rows, blocks)](
-            scores, *limits, figures, bounds, counts, masses, size, blocks, BLOCK=block, **wide, **ways, num_warps=8
+            scores, *limits, partials, bounds, counts, masses, size, blocks, BLOCK=block, **wide, **ways, num_warps=8
         )
         _narrow[(rows,)](*limits, bounds, counts, masses, base, starts, blocks, **wide, **ways, num_warps=4)
     _gather[(rows, blocks)](
-        scores, *limits, figures, bounds, starts, room, ids, size, blocks, BLOCK=block, **wide, ROOM=_ROOM, num_warps=8
+        scores, *limits, partials, bounds, starts, room, ids, size, blocks, BLOCK=block, **wide, ROOM=_ROOM, num_warps=8
     )
     _choose[(rows,)](
-        scores, *limits, figures, bounds, base, room, ids, cuts, lasts, size, blocks,
+        scores, *limits, partials, bounds, base, room, ids, cuts, lasts, size, blocks,
         **wide, ROOM=_ROOM, TOGETHER=_TOGETHER, num_warps=8,
     )  # fmt: skip
     _reweigh[(rows, blocks)](
-        scores, *limits, figures, cuts, lasts, size, blocks, rows * blocks, BLOCK=block, **wide, num_warps=8
+        scores, *limits, partials, cuts, lasts, size, blocks, rows * blocks, BLOCK=block, **wide, num_warps=8
     )
     return cuts, lasts
 
@@ -65,15 +65,15 @@ def _is_cut(temperature, top_k, top_p, row):
 
 
 @triton.jit
-def _top(figures, row, blocks, BLOCKS: tl.constexpr):
+def _top(partials, row, blocks, BLOCKS: tl.constexpr):
     number = tl.arange(0, BLOCKS)
-    return tl.max(tl.load(figures + row * blocks + number, mask=number < blocks, other=float("-inf")), 0)
+    return tl.max(tl.load(partials + row * blocks + number, mask=number < blocks, other=float("-inf")), 0)
 
 
 @triton.jit
-def _scores_of(scores, temperature, figures, row, size, blocks, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
+def _scores_of(scores, temperature, partials, row, size, blocks, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
     """The row's highest score; tokens of a program's block, and their scores over the temperature."""
-    top = _top(figures, row, blocks, BLOCKS)
+    top = _top(partials, row, blocks, BLOCKS)
     index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     return top, index, divided(scores + row * size, index, size, tl.load(temperature + row))
 
@@ -98,13 +98,13 @@ def _ends(bounds, row, IS_FIRST: tl.constexpr, WAYS: tl.constexpr):
 
 @triton.jit
 def _look(
-    scores, temperature, top_k, top_p, figures, bounds, counts, masses, size, blocks,
+    scores, temperature, top_k, top_p, partials, bounds, counts, masses, size, blocks,
     BLOCK: tl.constexpr, BLOCKS: tl.constexpr, IS_FIRST: tl.constexpr, WAYS: tl.constexpr,
 ):  # fmt: skip
     """Of one block of a row: tokens within each distance, and what they weigh."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if _is_cut(temperature, top_k, top_p, row):
-        top, index, score = _scores_of(scores, temperature, figures, row, size, blocks, BLOCK, BLOCKS)
+        top, index, score = _scores_of(scores, temperature, partials, row, size, blocks, BLOCK, BLOCKS)
         bits, ends = _bits(score, top), _ends(bounds, row, IS_FIRST, WAYS)
         is_within = (bits[None, :] <= ends[:, None]) & (index < size)[None, :]
         target = (row * blocks + block) * WAYS + tl.arange(0, WAYS)
@@ -158,13 +158,13 @@ def _narrow(
 
 @triton.jit
 def _gather(
-    scores, temperature, top_k, top_p, figures, bounds, starts, room, ids, size, blocks,
+    scores, temperature, top_k, top_p, partials, bounds, starts, room, ids, size, blocks,
     BLOCK: tl.constexpr, BLOCKS: tl.constexpr, ROOM: tl.constexpr,
 ):  # fmt: skip
     """The scores of one block that lie between the bounds, in order, where all of their row have room."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if _is_cut(temperature, top_k, top_p, row) & (tl.load(bounds + row * 3 + 2) <= ROOM):
-        top, index, heated = _scores_of(scores, temperature, figures, row, size, blocks, BLOCK, BLOCKS)
+        top, index, heated = _scores_of(scores, temperature, partials, row, size, blocks, BLOCK, BLOCKS)
         score = tl.load(scores + row * size + index, mask=index < size, other=float("-inf"))
         bits = _bits(heated, top)
         is_between = (bits > tl.load(bounds + row * 3)) & (bits <= tl.load(bounds + row * 3 + 1)) & (index < size)
@@ -175,7 +175,7 @@ def _gather(
 
 @triton.jit
 def _choose(
-    scores, temperature, top_k, top_p, figures, bounds, base, room, ids, cuts, lasts, size, blocks,
+    scores, temperature, top_k, top_p, partials, bounds, base, room, ids, cuts, lasts, size, blocks,
     BLOCKS: tl.constexpr, ROOM: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
     """The distance of the last token that is kept, and the last of those at that distance."""
@@ -183,7 +183,7 @@ def _choose(
     tl.store(cuts + row, float("inf"))
     tl.store(lasts + row, size)
     if _is_cut(temperature, top_k, top_p, row):
-        heat, top = tl.load(temperature + row), _top(figures, row, blocks, BLOCKS)
+        heat, top = tl.load(temperature + row), _top(partials, row, blocks, BLOCKS)
         most, share = tl.load(top_k + row), tl.load(top_p + row)
         low, high = tl.load(bounds + row * 3), tl.load(bounds + row * 3 + 1)
         found = tl.load(bounds + row * 3 + 2)
@@ -270,14 +270,14 @@ def is_dropped(score, index, top, distance, last):
 
 @triton.jit
 def _reweigh(
-    scores, temperature, top_k, top_p, figures, cuts, lasts, size, blocks, count,
+    scores, temperature, top_k, top_p, partials, cuts, lasts, size, blocks, count,
     BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     """One block as `_weigh` does, of what is kept alone."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if _is_cut(temperature, top_k, top_p, row):
-        top, index, score = _scores_of(scores, temperature, figures, row, size, blocks, BLOCK, BLOCKS)
+        top, index, score = _scores_of(scores, temperature, partials, row, size, blocks, BLOCK, BLOCKS)
         score = tl.where(is_dropped(score, index, top, tl.load(cuts + row), tl.load(lasts + row)), float("-inf"), score)
-        highest = tl.load(figures + row * blocks + block)  # of all: others read it meanwhile, so it stays
+        highest = tl.load(partials + row * blocks + block)  # of all: others read it meanwhile, so it stays
         safe = tl.where(highest == float("-inf"), 0.0, highest)
-        tl.store(figures + count + row * blocks + block, tl.sum(tl.exp(score - safe), 0))
+        tl.store(partials + count + row * blocks + block, tl.sum(tl.exp(score - safe), 0))

@@ -20,43 +20,43 @@ def draw(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> t
     """Tokens and their logprobs [T]."""
     rows, size = scores.shape
     blocks = triton.cdiv(size, VOCABULARY)
-    figures = scores.new_empty(2, rows, blocks)
+    partials = scores.new_empty(2, rows, blocks)
     likeliest = scores.new_empty(rows, blocks, dtype=torch.int32)
     tokens, logprobs = scores.new_empty(rows, dtype=torch.int64), scores.new_empty(rows)
     count = rows * blocks
-    weigh(scores, how, figures, likeliest)
-    cuts, lasts = cut(scores, how, figures, VOCABULARY) if is_truncated else (logprobs, tokens)  # or never read
+    weigh(scores, how, partials, likeliest)
+    cuts, lasts = cut(scores, how, partials, VOCABULARY) if is_truncated else (logprobs, tokens)  # or never read
     _draw[(rows,)](
-        scores, how.temperature, how.keys, positions, figures, likeliest, cuts, lasts, tokens, logprobs, size, blocks,
+        scores, how.temperature, how.keys, positions, partials, likeliest, cuts, lasts, tokens, logprobs, size, blocks,
         count, IS_CUT=is_truncated, BLOCK=VOCABULARY, BLOCKS=triton.next_power_of_2(blocks), num_warps=4,
     )  # fmt: skip
     return tokens, logprobs
 
 
-def weigh(scores: Tensor, how: Draws, figures: Tensor, likeliest: Tensor) -> None:
-    """Blocks of rows, into figures [2, T, blocks] and likeliest [T, blocks]."""
-    (rows, size), blocks = scores.shape, figures.shape[2]
+def weigh(scores: Tensor, how: Draws, partials: Tensor, likeliest: Tensor) -> None:
+    """Blocks of rows, into partials [2, T, blocks] and likeliest [T, blocks]."""
+    (rows, size), blocks = scores.shape, partials.shape[2]
     _weigh[(rows, blocks)](
-        scores, how.temperature, figures, likeliest, size, rows * blocks, BLOCK=VOCABULARY, num_warps=4
+        scores, how.temperature, partials, likeliest, size, rows * blocks, BLOCK=VOCABULARY, num_warps=4
     )
 
 
 @triton.jit
-def _weigh(scores, temperature, figures, likeliest, size, count, BLOCK: tl.constexpr):
+def _weigh(scores, temperature, partials, likeliest, size, count, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     index = block * BLOCK + tl.arange(0, BLOCK)
     score = divided(scores + row * size, index, size, tl.load(temperature + row))
-    weighed_block(score, figures, likeliest, row * tl.num_programs(1) + block, count, block * BLOCK)
+    weighed_block(score, partials, likeliest, row * tl.num_programs(1) + block, count, block * BLOCK)
 
 
 @triton.jit
-def weighed_block(score, figures, likeliest, target, count, first):
+def weighed_block(score, partials, likeliest, target, count, first):
     """Of one block of a row: its highest score, what the others weigh relative to it, and where it stands."""
     highest, place = tl.max(score, 0, return_indices=True)
     safe = tl.where(highest == float("-inf"), 0.0, highest)
-    tl.store(figures + target, highest)
-    tl.store(figures + count + target, tl.sum(tl.exp(score - safe), 0))
+    tl.store(partials + target, highest)
+    tl.store(partials + count + target, tl.sum(tl.exp(score - safe), 0))
     tl.store(likeliest + target, place + first)
 
 
@@ -76,15 +76,15 @@ def _mix(bits):
 
 @triton.jit
 def _draw(
-    scores, temperature, keys, positions, figures, likeliest, cuts, lasts, tokens, logprobs, size, blocks, count,
+    scores, temperature, keys, positions, partials, likeliest, cuts, lasts, tokens, logprobs, size, blocks, count,
     IS_CUT: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     heat = tl.load(temperature + row)
     number = tl.arange(0, BLOCKS)
     exists = number < blocks
-    highest = tl.load(figures + row * blocks + number, mask=exists, other=float("-inf"))
-    weight = tl.load(figures + count + row * blocks + number, mask=exists, other=0.0)
+    highest = tl.load(partials + row * blocks + number, mask=exists, other=float("-inf"))
+    weight = tl.load(partials + count + row * blocks + number, mask=exists, other=0.0)
     top, best = tl.max(highest, 0, return_indices=True)
     mass = (weight * tl.exp(highest - top)).to(tl.float64)
     mass = tl.where(exists, mass, 0.0)

@@ -113,7 +113,7 @@ def _attend_short(
     group = tl.program_id(1)
     own, is_row, table, end = _asker(slots, positions, tables, width, HEADS, KEYS, ROWS)
     asked = _rows_at(query, own, is_row, SIZE)
-    figures = parts + tl.num_programs(0).to(tl.int64) * HEADS * chunks * SIZE
+    partials = parts + tl.num_programs(0).to(tl.int64) * HEADS * chunks * SIZE
     done = nothing(ROWS, SIZE)
     first = _first_chunk(end, CHUNK, WINDOW) + tl.program_id(2)
     if first * CHUNK >= end:
@@ -128,8 +128,8 @@ def _attend_short(
         if IS_SPLIT:
             at = own * chunks + chunk
             tl.store(parts + at[:, None] * SIZE + tl.arange(0, SIZE)[None, :], sums[2], mask=is_row[:, None])
-            tl.store(figures + at * 2, sums[0], mask=is_row)
-            tl.store(figures + at * 2 + 1, sums[1], mask=is_row)
+            tl.store(partials + at * 2, sums[0], mask=is_row)
+            tl.store(partials + at * 2 + 1, sums[1], mask=is_row)
         elif chunk > first:
             done = merged(done, sums)
         else:
@@ -147,7 +147,7 @@ def _merge(
     token = tl.program_id(0).to(tl.int64)
     end = tl.load(positions + token) + 1
     head = token * tl.num_programs(1) + tl.program_id(1)
-    figures = parts + tl.num_programs(0).to(tl.int64) * tl.num_programs(1) * chunks * SIZE
+    partials = parts + tl.num_programs(0).to(tl.int64) * tl.num_programs(1) * chunks * SIZE
     column, count = tl.arange(0, SIZE)[None, :], tl.cdiv(end, CHUNK)
     done = nothing(1, SIZE)
     for start in range(_first_chunk(end, CHUNK, WINDOW), count, TOGETHER):
@@ -155,8 +155,8 @@ def _merge(
             chunk = start + number + tl.arange(0, 1)
             at, is_there = head * chunks + chunk, chunk < count
             other = tl.load(parts + at[:, None] * SIZE + column, mask=is_there[:, None], other=0.0)
-            height = tl.load(figures + at * 2, mask=is_there, other=-1e38)
-            weight = tl.load(figures + at * 2 + 1, mask=is_there, other=0.0)
+            height = tl.load(partials + at * 2, mask=is_there, other=-1e38)
+            weight = tl.load(partials + at * 2 + 1, mask=is_there, other=0.0)
             done = merged(done, (height, weight, other))
     tl.store(output + head * SIZE + column, (done[2] / done[1][:, None]).to(output.dtype.element_ty))
 

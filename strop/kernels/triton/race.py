@@ -19,20 +19,20 @@ def race(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> t
     """Tokens and their logprobs [T]."""
     rows, size = scores.shape
     blocks = triton.cdiv(size, VOCABULARY)
-    figures, firsts = scores.new_empty(2, rows, blocks), scores.new_empty(2, rows, blocks)
+    partials, firsts = scores.new_empty(2, rows, blocks), scores.new_empty(2, rows, blocks)
     likeliest, places = (scores.new_empty(rows, blocks, dtype=torch.int32) for _ in "ab")
     tokens, logprobs = scores.new_empty(rows, dtype=torch.int64), scores.new_empty(rows)
     cuts, lasts = logprobs, tokens  # or never read
     if is_truncated:
-        weigh(scores, how, figures, likeliest)
-        cuts, lasts = cut(scores, how, figures, VOCABULARY)
+        weigh(scores, how, partials, likeliest)
+        cuts, lasts = cut(scores, how, partials, VOCABULARY)
     shape = {"BLOCK": VOCABULARY, "BLOCKS": triton.next_power_of_2(blocks), "num_warps": 4}
     _run[(rows, blocks)](
-        scores, how.temperature, how.keys, positions, cuts, lasts, figures, likeliest, firsts, places, size,
+        scores, how.temperature, how.keys, positions, cuts, lasts, partials, likeliest, firsts, places, size,
         rows * blocks, IS_CUT=is_truncated, **shape,
     )  # fmt: skip
     _finish[(rows,)](
-        how.temperature, figures, likeliest, firsts, places, tokens, logprobs, size, blocks, rows * blocks,
+        how.temperature, partials, likeliest, firsts, places, tokens, logprobs, size, blocks, rows * blocks,
         BLOCKS=shape["BLOCKS"], num_warps=1,
     )  # fmt: skip
     return tokens, logprobs
@@ -59,7 +59,7 @@ def _time(bits):
 
 @triton.jit
 def _run(
-    scores, temperature, keys, positions, cuts, lasts, figures, likeliest, firsts, places, size, count,
+    scores, temperature, keys, positions, cuts, lasts, partials, likeliest, firsts, places, size, count,
     IS_CUT: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     """Of one block of a row: who is first, when, and with which score."""
@@ -72,11 +72,11 @@ def _run(
     if IS_CUT:
         number = tl.arange(0, BLOCKS)
         exists = number < tl.num_programs(1)
-        top = tl.max(tl.load(figures + row * tl.num_programs(1) + number, mask=exists, other=float("-inf")), 0)
+        top = tl.max(tl.load(partials + row * tl.num_programs(1) + number, mask=exists, other=float("-inf")), 0)
         is_gone = is_dropped(score, index, top, tl.load(cuts + row), tl.load(lasts + row))
         kept = tl.where(is_gone, float("-inf"), score)
     else:
-        weighed_block(score, figures, likeliest, target, count, block * BLOCK)
+        weighed_block(score, partials, likeliest, target, count, block * BLOCK)
     stream = stream_of(keys, positions, row)
     bits = _stirred(_stirred(index.to(tl.uint32) + stream.to(tl.uint32)) ^ (stream >> 32).to(tl.uint32))
     lead, place = tl.max(kept - tl.log(_time(bits)), 0, return_indices=True)
@@ -87,12 +87,12 @@ def _run(
 
 @triton.jit
 def _finish(
-    temperature, figures, likeliest, firsts, places, tokens, logprobs, size, blocks, count, BLOCKS: tl.constexpr
+    temperature, partials, likeliest, firsts, places, tokens, logprobs, size, blocks, count, BLOCKS: tl.constexpr
 ):
     row, number = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCKS)
     exists, at = number < blocks, row * blocks + number
-    highest = tl.load(figures + at, mask=exists, other=float("-inf"))
-    weight = tl.load(figures + count + at, mask=exists, other=0.0)
+    highest = tl.load(partials + at, mask=exists, other=float("-inf"))
+    weight = tl.load(partials + count + at, mask=exists, other=0.0)
     top, best = tl.max(highest, 0, return_indices=True)
     total = tl.sum(tl.where(exists, (weight * tl.exp(highest - top)).to(tl.float64), 0.0), 0)
     _, first = tl.max(tl.load(firsts + at, mask=exists, other=float("-inf")), 0, return_indices=True)

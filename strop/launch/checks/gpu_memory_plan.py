@@ -182,7 +182,7 @@ def sharing_of(run: Run, total: int = 0) -> Sharing | None:
     if not total and device_problem(trainer.device):  # told by whoever looks for devices
         return None
     try:
-        model = outline(model_folder(run.model), trainer.products)
+        model = outline(model_folder(run.model), trainer.matmul_precision)
     except (ModelError, ValueError):  # told by whoever reads the folder
         return None
     found = Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context, _others(run))

@@ -17,10 +17,10 @@ def problems(run: Run) -> list[str]:
     without = sorted({type(each).__name__ for each in (*engines, *trainers) if not isinstance(each, Multiplies)})
     return [
         f"the engine's products are {' and '.join(kinds[0])}, the trainer's {' and '.join(kinds[1])}: what is trained "
-        "would not be what was sampled; set engine.products and trainer.products alike"
+        "would not be what was sampled; set engine.matmul_precision and trainer.matmul_precision alike"
         + (f" ({' and '.join(without)} can only multiply plain numbers)" if without else "")
     ]
 
 
 def _multiplied(part: Engine | Trainer) -> str:
-    return part.products if isinstance(part, Multiplies) else "plain"
+    return part.matmul_precision if isinstance(part, Multiplies) else "plain"

@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
 from strop.launch.checks.diffusion_checks import problems as problems_of_filling
 from strop.launch.checks.gpu_memory_plan import problems as problems_of_room
-from strop.launch.checks.matmul_precision import problems as problems_of_products
+from strop.launch.checks.matmul_precision import problems as problems_of_precision
 from strop.launch.checks.task_supply import shortage
 from strop.models.loading.check_folder import check_model_folder, same_weights
 from strop.models.loading.model_names import model_folder
@@ -197,11 +197,13 @@ def _room(run: Run) -> list[str]:
     ]
 
 
-def _draws(run: Run) -> list[str]:
-    """A batch that no draw can fill would be waited for in vain."""
+def _batch_sizes(run: Run) -> list[str]:
+    """A batch that can never be filled would be waited for in vain."""
     capacity, problems = run.buffer.capacity, []
     if capacity is not None and capacity < run.groups_per_step:
-        problems.append(f"{type(run.buffer).__name__} holds {capacity} groups, and a step draws {run.groups_per_step}")
+        problems.append(
+            f"{type(run.buffer).__name__} holds {capacity} groups, and a step samples {run.groups_per_step}"
+        )
     contrast = [type(gate).__name__ for gate in run.gates if gate.min_group > 1]
     if contrast and run.rewards and all(isinstance(reward, Flat) for reward in run.rewards):
         problems.append(f"every reward is Flat, and {', '.join(contrast)} drops groups without contrast: all of them")
@@ -272,7 +274,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     problems_of_room,
     _group_size,
     _streaming,
-    problems_of_products,
+    problems_of_precision,
     problems_of_filling,
     _sampling,
     _corrections,
@@ -280,7 +282,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _teachers,
     _greedy,
     _room,
-    _draws,
+    _batch_sizes,
     _again,
     _clocks,
     _values,

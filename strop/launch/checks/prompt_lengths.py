@@ -12,7 +12,7 @@ from strop.generate.templates.chat_template import Template
 from strop.run import Run
 from strop.types import Message, Task
 
-_MARKS = 64  # tokens that a template puts around one message, at most: then short texts need not be tokenized
+_MARKERS = 64  # tokens that a template puts around one message, at most: then short texts need not be tokenized
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _long(table: Table, context: int, template: Template) -> LeftOut:
 
 
 def _most_tokens(task: Task) -> int:
-    return sum(_MARKS + len(message.content.encode()) for message in task.messages)
+    return sum(_MARKERS + len(message.content.encode()) for message in task.messages)
 
 
 def tasks_of(table: Table) -> Iterator[Task]:

@@ -20,7 +20,7 @@ from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.diffusion_views import Corrupted
 
 
-def advice(run: Run) -> list[str]:
+def warnings_of(run: Run) -> list[str]:
     """Every warning, as a sentence."""
     return [warning for question in _QUESTIONS for warning in question(run)]
 
@@ -129,8 +129,8 @@ def _uncounted(run: Run) -> list[str]:
     ]
 
 
-def _weaker_wall(run: Run) -> list[str]:
-    """Programs are held by another wall than the one that lends them files."""
+def _weaker_isolation(run: Run) -> list[str]:
+    """Programs run with the weaker isolation, which opens no files."""
     parts: list[Trials | Cells] = [*inside(run, Trials), *inside(run, Cells)]
     told = weakness() if any(part.isolation == "sandbox" for part in parts) else ""
     return [told] if told else []
@@ -147,5 +147,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _adapters,
     said,
     _slow_path,
-    _weaker_wall,
+    _weaker_isolation,
 )

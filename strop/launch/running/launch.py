@@ -24,7 +24,7 @@ from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
 from strop.launch.checks.gpu_memory_plan import expect
 from strop.launch.checks.preflight_all import fit, make_ready
-from strop.launch.checks.warnings import advice
+from strop.launch.checks.warnings import warnings_of
 from strop.launch.running.agreement import check_agreement
 from strop.launch.running.gc_pause import heap_at_rest
 from strop.launch.running.probing import probe_rewards
@@ -47,7 +47,7 @@ from strop.run_state import Flow, Progress, Watcher, is_spent
 from strop.storage import checkpoint
 from strop.storage.ledger.file_presence import Presence
 from strop.storage.ledger.ledger import Ledger
-from strop.storage.llm_answers import AdviceBook
+from strop.storage.llm_answers import AnswerCache
 from strop.storage.run_folder import RunFolder, fresh_folder
 from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics
@@ -74,7 +74,7 @@ class Watchers:
 def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     """Start a new run and train it to the end; returns its summary."""
     left_out = make_ready(run)
-    for warning in [*advice(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
+    for warning in [*warnings_of(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
         print(f"warning: {warning}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
     with _owned(folder), _gone_if_refused(folder):
@@ -227,7 +227,7 @@ def _scorers(run: Run, folder: RunFolder, policy: Policy) -> tuple[Scorer, Score
     scorer = Scorer(run.rewards, run.reward_seconds, run.reward_workers)
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
     scorer.places = judge.places = policy.template.places
-    book = AdviceBook(folder.path / "overruns.db")
+    book = AnswerCache(folder.path / "overruns.db")
     scorer.overruns, judge.overruns = Overruns(book), Overruns(book, "heldout")
     return scorer, judge
 

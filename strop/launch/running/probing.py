@@ -54,7 +54,7 @@ def _probe(run: Run, env: Environment, seconds: float) -> Probed:
     if asking:
         return Probed(name, problem=f"{type(asking[0]).__name__} asks a model, which costs and is not there yet")
     rewards, env = _copies(run.rewards, env)
-    with _same_probability():
+    with _same_random_state():
         asked = AskedRewards(rewards, env, min(run.reward_seconds, _SECONDS), is_apart=False)
         return asyncio.run(_closed_after(asked, seconds))
 
@@ -80,8 +80,8 @@ def _copies(rewards: tuple[Reward, ...], env: Environment) -> tuple[tuple[Reward
 
 
 @contextmanager
-def _same_probability() -> Iterator[None]:
-    """What is drawn within changes no draw after it."""
+def _same_random_state() -> Iterator[None]:
+    """Random numbers used within change none after it."""
     kept = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         yield

@@ -34,7 +34,7 @@ def _told(name: str, tasks: Sequence[Task], template: Template) -> str:
     for task in tasks:
         tokens = template.spelled(task.messages, task.tools)
         told = [message.content for message in task.messages if not message.is_completion]
-        tokens += [mark for text in told for mark in template.hidden_marks if mark in text]
+        tokens += [marker for text in told for marker in template.hidden_markers if marker in text]
         prompts += bool(tokens)
         found.update(tokens)
     if not found:

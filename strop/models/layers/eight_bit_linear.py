@@ -28,7 +28,7 @@ from strop.kernels.eight_bits import (
 from strop.models.model import load_model
 from strop.models.tokens.mask_token import refuse_masks
 
-PRODUCTS = ("plain", "fp8")  # how engine and trainer may multiply
+MATMUL_PRECISIONS = ("plain", "fp8")  # how engine and trainer may multiply
 _LAYER, _WEIGHT, _CODES, _SCALES = "layers.", ".weight", ".codes", ".scales"  # in names
 
 
@@ -88,10 +88,12 @@ class HeldLinear(nn.Module):
         return self._wide[1]
 
 
-def check_products(owner: str, products: str) -> None:
+def check_matmul_precision(owner: str, matmul_precision: str) -> None:
     """Refuse those that there are none of."""
-    if products not in PRODUCTS:
-        raise ConfigurationError(f"{owner} has no products={products!r}: {nearest(products, PRODUCTS)}")
+    if matmul_precision not in MATMUL_PRECISIONS:
+        raise ConfigurationError(
+            f"{owner} has no matmul_precision={matmul_precision!r}: {nearest(matmul_precision, MATMUL_PRECISIONS)}"
+        )
 
 
 def held_of(weight: Tensor) -> Eights:
@@ -108,7 +110,7 @@ def in_eight_bits(model: Any) -> None:
 
 
 @contextmanager
-def plain_products(model: Any) -> Iterator[None]:
+def plain_matmuls(model: Any) -> Iterator[None]:
     """Within it the layers of `in_eight_bits` multiply what they learn."""
     linears: list[nn.Module] = [each for each in model.modules() if isinstance(each, EightBitLinear)]
     for module in linears:
@@ -121,12 +123,12 @@ def plain_products(model: Any) -> Iterator[None]:
 
 
 @torch.no_grad()
-def load_held(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:
+def load_held(folder: Path, dtype: torch.dtype, device: str, matmul_precision: str) -> Any:
     """As an engine holds it: in eight bits there is nothing else of its layers' weights, let go one after the other."""
-    check_products("an engine", products)
+    check_matmul_precision("an engine", matmul_precision)
     refuse_masks(folder)
     model = load_model(folder, dtype, device)
-    found = _linear(model) if products == "fp8" else []
+    found = _linear(model) if matmul_precision == "fp8" else []
     while found:
         name, module = found.pop()
         owner, _, last = name.rpartition(".")
@@ -186,7 +188,7 @@ def _linear(model: Any) -> list[tuple[str, nn.Linear]]:
     if strange := sorted({type(module).__name__ for _, module in named if _multiplies_otherwise(module)}):
         raise ConfigurationError(
             f"products of 8-bit numbers are those of torch.nn.Linear; {type(model).__name__} multiplies in "
-            f'{", ".join(strange)}, too: set products="plain" for engine and trainer'
+            f'{", ".join(strange)}, too: set matmul_precision="plain" for engine and trainer'
         )
     return [(name, module) for name, module in named if type(module) is nn.Linear and _LAYER in name]
 

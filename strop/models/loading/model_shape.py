@@ -11,12 +11,12 @@ from strop.models.layers.eight_bit_linear import in_eight_bits
 from strop.models.loading.check_folder import read_config
 
 
-def outline(folder: Path, products: str = "plain") -> Any:
+def outline(folder: Path, matmul_precision: str = "plain") -> Any:
     """The model that this folder describes, of which no number is in memory."""
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(read_config(folder), dtype=torch.float32)
-    if products == "fp8":
+    if matmul_precision == "fp8":
         in_eight_bits(model)
     return model

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from strop.errors import CheckpointError, NumericsError
 from strop.models.optimizers.adamw import Optimizer, read_counts
-from strop.models.optimizers.low_precision import EightBits, Halved, Numbers, Split, Whole, probability_of, split
+from strop.models.optimizers.low_precision import EightBits, Halved, Numbers, Split, Whole, rng_of, split
 
 _PIECE = 1 << 24  # numbers that are float32 at once
 _EPSILON = 1e-8  # as torch.optim.AdamW has it
@@ -142,10 +142,10 @@ class FrugalOptimizer(Optimizer):
         if (total := parameter.grad) is None:
             return gradient
         self._added[name] += 1
-        probability = probability_of(total.device, self._seed, self.num_steps, name, self._added[name])
+        rng = rng_of(total.device, self._seed, self.num_steps, name, self._added[name])
         sums, more = Halved(total), gradient.reshape(-1)
         for piece in _pieces(len(more)):
-            sums.write(piece, sums.read(piece).add_(more[piece]), probability)
+            sums.write(piece, sums.read(piece).add_(more[piece]), rng)
         parameter.grad = None
         return total
 
@@ -201,7 +201,7 @@ class FrugalOptimizer(Optimizer):
     def _move(self, name: str, gradients: Tensor, scale: float, rate: float) -> None:
         of, (slow, slower) = self._moved[name], self._betas
         of.steps += 1
-        probability = probability_of(gradients.device, self._seed, self.num_steps, name)
+        rng = rng_of(gradients.device, self._seed, self.num_steps, name)
         by, root_by = rate / (1 - slow**of.steps), math.sqrt(1 - slower**of.steps)
         for piece in _pieces(len(gradients)):
             gradient = gradients[piece].float() * scale
@@ -209,9 +209,9 @@ class FrugalOptimizer(Optimizer):
             root = of.root.read(piece).square_().mul_(slower).addcmul_(gradient, gradient, value=1 - slower).sqrt_()
             weight = of.weight.read(piece).mul_(1 - rate * self._weight_decay)
             weight.addcdiv_(first, (root / root_by).add_(_EPSILON), value=-by)
-            of.weight.write(piece, weight, probability)
-            of.first.write(piece, first, probability)
-            of.root.write(piece, root, probability)
+            of.weight.write(piece, weight, rng)
+            of.first.write(piece, first, rng)
+            of.root.write(piece, root, rng)
 
 
 def _summed(optimizer: weakref.ref[FrugalOptimizer], name: str, gradient: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ class Numbers(Protocol):
         """Float32, for the caller to change."""
         ...
 
-    def write(self, piece: slice, values: Tensor, probability: Generator) -> None: ...
+    def write(self, piece: slice, values: Tensor, rng: Generator) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Whole(Numbers):
     def read(self, piece: slice) -> Tensor:
         return self.held.detach().view(-1)[piece].clone()
 
-    def write(self, piece: slice, values: Tensor, probability: Generator) -> None:
+    def write(self, piece: slice, values: Tensor, rng: Generator) -> None:
         self.held.detach().view(-1)[piece] = values
 
 
@@ -64,8 +64,8 @@ class Halved(Numbers):
     def read(self, piece: slice) -> Tensor:
         return self.held.detach().view(-1)[piece].float()
 
-    def write(self, piece: slice, values: Tensor, probability: Generator) -> None:
-        self.held.detach().view(-1)[piece] = by_chance(values, probability)
+    def write(self, piece: slice, values: Tensor, rng: Generator) -> None:
+        self.held.detach().view(-1)[piece] = rounded_at_random(values, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Split(Numbers):
     def read(self, piece: slice) -> Tensor:
         return joined(self.held.detach().view(-1)[piece], self.rest[piece])
 
-    def write(self, piece: slice, values: Tensor, probability: Generator) -> None:
+    def write(self, piece: slice, values: Tensor, rng: Generator) -> None:
         self.held.detach().view(-1)[piece], self.rest[piece] = split(values)
 
 
@@ -115,13 +115,13 @@ class EightBits(Numbers):
             values = torch.where(codes > self._most, -values, values)
         return values * self.scales[self._blocks(piece)].repeat_interleave(BLOCK)[: len(values)]
 
-    def write(self, piece: slice, values: Tensor, probability: Generator) -> None:
+    def write(self, piece: slice, values: Tensor, rng: Generator) -> None:
         """`piece` begins with a block."""
         short = -len(values) % BLOCK
         sizes = F.pad(values.abs(), (0, short)).view(-1, BLOCK)
         largest = sizes.amax(1, keepdim=True)
         sizes = (sizes / torch.where(largest > 0, largest, 1.0)).view(-1)[: len(values)]
-        codes = (_raised(sizes, self._cut, probability) >> self._cut) - self._least
+        codes = (_raised(sizes, self._cut, rng) >> self._cut) - self._least
         codes = codes.clamp_(0, self._most)
         if self.is_signed:
             codes += (values < 0).to(torch.int32) * (self._most + 1)
@@ -147,9 +147,9 @@ class EightBits(Numbers):
         return slice(piece.start // BLOCK, -(-min(piece.stop, len(self.codes)) // BLOCK))
 
 
-def by_chance(values: Tensor, probability: Generator) -> Tensor:
+def rounded_at_random(values: Tensor, rng: Generator) -> Tensor:
     """Float32 -> bfloat16, one of its two neighbours, the nearer one more often; what fits stays as it is."""
-    return (_raised(values, 16, probability) >> 16).to(torch.int16).view(torch.bfloat16)
+    return (_raised(values, 16, rng) >> 16).to(torch.int16).view(torch.bfloat16)
 
 
 def split(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -164,13 +164,13 @@ def joined(high: Tensor, rest: Tensor) -> Tensor:
     return ((high.contiguous().view(torch.int16).to(torch.int32) << 16) + rest).view(torch.float32)
 
 
-def probability_of(device: torch.device, *of: object) -> Generator:
+def rng_of(device: torch.device, *of: object) -> Generator:
     """Random numbers of their own for these things, the same whenever they are asked for."""
     digest = hashlib.blake2b("|".join(map(str, of)).encode(), digest_size=7).digest()
     return Generator(device).manual_seed(int.from_bytes(digest))
 
 
-def _raised(values: Tensor, cut: int, probability: Generator) -> Tensor:
+def _raised(values: Tensor, cut: int, rng: Generator) -> Tensor:
     """Bits of float32 numbers after a random number below 2^cut was added to each."""
     bits = values.contiguous().view(torch.int32)
-    return torch.empty_like(bits).random_(0, 1 << cut, generator=probability) + bits
+    return torch.empty_like(bits).random_(0, 1 << cut, generator=rng) + bits

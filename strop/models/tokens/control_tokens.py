@@ -128,8 +128,8 @@ def _is_control(token: AddedToken, written: str) -> bool:
     text = token.content.strip()
     if not text or token.special:
         return bool(text)
-    is_mark = _IN_BRACKETS.fullmatch(text) and not _HTML.fullmatch(text)
-    return bool(is_mark) or (not text.isalnum() and text in written)
+    is_marker = _IN_BRACKETS.fullmatch(text) and not _HTML.fullmatch(text)
+    return bool(is_marker) or (not text.isalnum() and text in written)
 
 
 def _copied(

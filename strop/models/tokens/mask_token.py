@@ -63,7 +63,7 @@ def canvas_places(folder: Path) -> int | None:
     return found if type(found) is int and found > 0 else None
 
 
-def mark(model: Any, mask: int, places: int = 0) -> None:
+def set_mask_token(model: Any, mask: int, places: int = 0) -> None:
     """Whoever reads the model's folder later will know that it fills masks, and canvases of which size it knows."""
     known = max(places, model.config.to_dict().get(_PLACES) or 0)
     model.config.update({_FIELD: mask} | ({_PLACES: known} if known else {}))

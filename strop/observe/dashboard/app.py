@@ -25,7 +25,7 @@ from strop.observe.dashboard.page_model import PageQuery, Pages
 from strop.observe.dashboard.pass_rates_page import curriculum
 from strop.observe.dashboard.rollout_detail_page import rollout
 from strop.observe.dashboard.rollouts_list import rollouts
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.dashboard.runs_page import runs
 from strop.observe.dashboard.summary_page import summary
 from strop.observe.report.layout import SCRIPT
@@ -59,7 +59,7 @@ PAGES: Pages = {
 class WatchApp:
     """Pages over the runs of a folder."""
 
-    shelf: Shelf
+    run_index: RunIndex
     token: str
 
     def starlette(self) -> Starlette:
@@ -108,7 +108,7 @@ class WatchApp:
         for key, value in request.query_params.multi_items():
             asked.setdefault(key, []).append(value)
         try:
-            page = PAGES[name](self.shelf, asked)
+            page = PAGES[name](self.run_index, asked)
             if request.headers.get("if-none-match") == page.tag:
                 return Response(status_code=304)
             body = page.body()
@@ -116,7 +116,7 @@ class WatchApp:
             return PlainTextResponse(str(error), 404)
         except sqlite3.Error as error:
             return PlainTextResponse(f"the ledger cannot be read now: {error}", 503)
-        text = body if "x-part" in request.headers else framed(self.shelf, page, name, body)
+        text = body if "x-part" in request.headers else framed(self.run_index, page, name, body)
         return HTMLResponse(text.encode(errors="replace"), headers={"ETag": page.tag})
 
 

@@ -10,7 +10,7 @@ from strop.observe.dashboard.arms import arms_of
 from strop.observe.dashboard.curves_page import overlaid
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.report.multi_run_chart import Row, table
 from strop.observe.report.templates import compiled
 from strop.stats.intervals import Difference, over_seeds, paired, share_over_seeds
@@ -51,9 +51,9 @@ _TEMPLATE = """\
 """
 
 
-def compare(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    known = shelf.runs()
-    chosen = [shelf.run(name) for name in asked.get("run", list(known)[-2:])]
+def compare(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    known = run_index.runs()
+    chosen = [run_index.run(name) for name in asked.get("run", list(known)[-2:])]
     cursor = "|".join(f"{run.name}={run.look().rsplit(':', 2)[0]}" for run in chosen)
 
     def body() -> Markup:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from strop.observe.dashboard.arms import arms_of
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.metrics.tokens_to_target import Curve
 from strop.observe.report.compare_runs import mean_line
 from strop.observe.report.default_charts import CURVES, choose
@@ -43,15 +43,15 @@ _MORE = """\
 """
 
 
-def curves(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    known = shelf.runs()
-    chosen = [shelf.run(name) for name in asked.get("run", [""])]
+def curves(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    known = run_index.runs()
+    chosen = [run_index.run(name) for name in asked.get("run", [""])]
     cursor = "|".join(f"{run.name}={run.look()}" for run in chosen)
     along = asked.one("along") if asked.one("along") in _ALONGS else "step"
 
     def body() -> Markup:
         is_one = len(chosen) == 1 and along == "step"
-        shown = _of_one(shelf, chosen[0], bool(asked.one("all"))) if is_one else overlaid(arms_of(chosen), along)
+        shown = _of_one(run_index, chosen[0], bool(asked.one("all"))) if is_one else overlaid(arms_of(chosen), along)
         words = "By optimizer step. Where a curve is noisy, the strong line is its moving average."
         if not is_one:
             words = f"Along {along}s." if along == "step" else f"Along {along}."
@@ -62,14 +62,14 @@ def curves(shelf: Shelf, asked: PageQuery) -> WatchPage:
             "chosen": names,
             "alongs": list(_ALONGS),
             "along": along,
-            "is_live": shelf.kept is None,
+            "is_live": run_index.kept is None,
         }
         return Markup(compiled(_TEMPLATE).render(words=words, body=shown, **given))
 
     return WatchPage("curves", cursor, body, chosen[0].name, _EVERY)
 
 
-def _of_one(shelf: Shelf, run: LiveRun, with_others: bool) -> Markup:
+def _of_one(run_index: RunIndex, run: LiveRun, with_others: bool) -> Markup:
     chosen = choose(run.columns.by_name, run.columns.points)
     steps = (float(run.columns.first), float(run.columns.last))
     text = compiled(_MORE).render(
@@ -77,7 +77,7 @@ def _of_one(shelf: Shelf, run: LiveRun, with_others: bool) -> Markup:
         envs=cards(chosen.envs, steps) if chosen.envs else "",
         others=cards(chosen.others, steps) if with_others and chosen.others else "",
         count=len(chosen.others),
-        more=shelf.href("curves", run=run.name, all=1),
+        more=run_index.href("curves", run=run.name, all=1),
     )
     return Markup(text)
 

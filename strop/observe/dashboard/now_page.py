@@ -13,7 +13,7 @@ from strop.errors import StropError
 from strop.observe.dashboard.gain_card import gain_card
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.examine import examine
 from strop.observe.live.explain_stall import blocked_on, lines, sentence
 from strop.observe.live.progress_bar import clock
@@ -81,9 +81,9 @@ _TEMPLATE = """\
 """
 
 
-def now(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    run = shelf.run(asked.one("run"))
-    return WatchPage(run.name, run.look(), lambda: _body(run, shelf.kept is None), run.name, _EVERY)
+def now(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    run = run_index.run(asked.one("run"))
+    return WatchPage(run.name, run.look(), lambda: _body(run, run_index.kept is None), run.name, _EVERY)
 
 
 def _body(run: LiveRun, is_live: bool) -> Markup:

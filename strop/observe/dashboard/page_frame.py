@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from strop.observe.dashboard.page_model import WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.report.group_page import STYLE as STYLE_OF_GROUPS
 from strop.observe.report.layout import SCRIPT, STYLE
 from strop.observe.report.multi_run_chart import STYLE_OF_LINES
@@ -81,10 +81,10 @@ def style() -> str:
     return "".join(parts) + (STATIC / "watch.css").read_text()
 
 
-def framed(shelf: Shelf, page: WatchPage, here: str, body: Markup) -> str:
+def framed(run_index: RunIndex, page: WatchPage, here: str, body: Markup) -> str:
     """A whole page of a server."""
     pages = (*OF_RUN, "compare")
-    return compiled(_HEAD + _LIVE).render(page=page, here=here, body=body, pages=pages, href=shelf.href)
+    return compiled(_HEAD + _LIVE).render(page=page, here=here, body=body, pages=pages, href=run_index.href)
 
 
 def written(name: str, bodies: Mapping[str, Markup], words: Markup) -> str:

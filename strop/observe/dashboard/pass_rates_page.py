@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.report.multi_run_chart import cards
 from strop.storage.ledger.browser import LedgerBrowser
 
@@ -14,8 +14,8 @@ _EVERY, _BEHIND = 10.0, 1.0  # seconds, and while a long history is being read
 _WORDS = Markup('<h1>Curriculum</h1><p class="lead">By optimizer step.{}</p>')
 
 
-def curriculum(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    run = shelf.run(asked.one("run"))
+def curriculum(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    run = run_index.run(asked.one("run"))
     run.look()
     if not run.folder.ledger.is_file():
         return WatchPage("curriculum", "", lambda: _WORDS.format(" Nothing was tried yet."), run.name, _EVERY)

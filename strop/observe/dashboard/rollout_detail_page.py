@@ -12,7 +12,7 @@ from markupsafe import Markup
 from strop.errors import ConfigurationError
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.metrics.group_tree import shown_group
 from strop.observe.report.group_page import trees
 from strop.observe.report.rollout_page import conversations, readable
@@ -50,13 +50,13 @@ with which
 """
 
 
-def rollout(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    run = shelf.run(asked.one("run"))
+def rollout(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    run = run_index.run(asked.one("run"))
     name = asked.one("id")
-    return WatchPage(f"rollout {name}", "", lambda: _body(shelf, run, name, asked.one("beside")), run.name)
+    return WatchPage(f"rollout {name}", "", lambda: _body(run_index, run, name, asked.one("beside")), run.name)
 
 
-def _body(shelf: Shelf, run: LiveRun, name: str, beside: str) -> Markup:
+def _body(run_index: RunIndex, run: LiveRun, name: str, beside: str) -> Markup:
     number, fates = _found(run, name)
     with closing(Ledger(run.folder.ledger, read_only=True)) as ledger:
         group = ledger.whole(number)
@@ -65,11 +65,11 @@ def _body(shelf: Shelf, run: LiveRun, name: str, beside: str) -> Markup:
         other = _beside(one, siblings, beside)
         # with the advantage that they had when they were trained last
         shown = [ledger.rollout(each.id) for each in (one, other) if each is not None]
-    rules, href = rules_of(run.folder), shelf.to_rollouts(run)
+    rules, href = rules_of(run.folder), run_index.to_rollouts(run)
     columns = [(f"{each.id}, {fates.get(each.id, '')}", [readable(each, run.reader, rules)]) for each in shown]
     text = compiled(_TEMPLATE).render(
         run=run,
-        is_live=shelf.kept is None,
+        is_live=run_index.kept is None,
         group=group,
         rollout=one,
         told=visible(_told(one, fates)),
@@ -79,7 +79,7 @@ def _body(shelf: Shelf, run: LiveRun, name: str, beside: str) -> Markup:
         conversations=conversations(columns, href),
         tree=trees([shown_group(group, fates)], href),
         rescored=_rescored(run),
-        href=shelf.href,
+        href=run_index.href,
     )
     return Markup(text)
 

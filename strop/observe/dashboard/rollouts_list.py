@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage, address
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.report.svg_charts import format_number
 from strop.observe.report.templates import compiled, visible
 from strop.storage.ledger.browser import ORDERS, Between, LedgerBrowser, Listed, RowPlace, Wanted
@@ -72,26 +72,26 @@ _TEMPLATE = """\
 """
 
 
-def rollouts(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    run = shelf.run(asked.one("run"))
-    return WatchPage("rollouts", "", lambda: _body(shelf, run, asked), run.name)
+def rollouts(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    run = run_index.run(asked.one("run"))
+    return WatchPage("rollouts", "", lambda: _body(run_index, run, asked), run.name)
 
 
-def _body(shelf: Shelf, run: LiveRun, asked: PageQuery) -> Markup:
+def _body(run_index: RunIndex, run: LiveRun, asked: PageQuery) -> Markup:
     if not run.folder.ledger.is_file():
         return Markup('<h1>Rollouts</h1><p class="lead">Nothing was tried yet.</p>')
     order = asked.one("sort") if asked.one("sort") in ORDERS else "newest"
     with LedgerBrowser(run.folder.ledger) as ledger:
         kinds = run.kinds.look(ledger)
-        if shelf.kept is None:
+        if run_index.kept is None:
             wanted = _wanted(asked, kinds)
             found = ledger.page(wanted, order, bool(asked.one("rising")), _after(asked), _COUNT + 1)
         else:
-            found = ledger.named(shelf.kept.ids)
+            found = ledger.named(run_index.kept.ids)
     here = {name: values for name, values in asked.items() if name != "after"}
     text = compiled(_TEMPLATE).render(
         run=run,
-        kept=shelf.kept,
+        kept=run_index.kept,
         asked=asked,
         kinds=list(kinds),
         choices=_CHOICES,
@@ -101,7 +101,7 @@ def _body(shelf: Shelf, run: LiveRun, asked: PageQuery) -> Markup:
         count=_COUNT,
         next=_next(found, here),
         first=address("rollouts", **here) if asked.one("after") else "",
-        **{"href": shelf.href, "format_number": format_number, "visible": visible},
+        **{"href": run_index.href, "format_number": format_number, "visible": visible},
     )
     return Markup(text)
 

@@ -17,7 +17,7 @@ from strop.storage.run_folder import RunFolder
 
 
 @dataclass
-class Shelf:
+class RunIndex:
     """Runs by name. `root` is a run folder or a folder of such; `kept` is the content of a static file."""
 
     root: Path

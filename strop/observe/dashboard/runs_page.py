@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.report.svg_charts import format_number
 from strop.observe.report.templates import compiled
 
@@ -35,14 +35,14 @@ _TEMPLATE = """\
 """
 
 
-def runs(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    found = list(shelf.runs().values())
+def runs(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    found = list(run_index.runs().values())
     cursors = "|".join(f"{run.name}={run.look()}" for run in found)
-    title = shelf.root.resolve().name
+    title = run_index.root.resolve().name
     text = compiled(_TEMPLATE)
 
     def body() -> Markup:
-        return Markup(text.render(title=title, runs=found[::-1], href=shelf.href, shown=_shown))
+        return Markup(text.render(title=title, runs=found[::-1], href=run_index.href, shown=_shown))
 
     return WatchPage(title, cursors, body, every=_EVERY)
 

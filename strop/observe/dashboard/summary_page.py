@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from strop.observe.dashboard.page_model import PageQuery, WatchPage
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.metrics.curriculum import curriculum_of
 from strop.observe.metrics.group_tree import groups_of
 from strop.observe.metrics.selection_bias import selection_of
@@ -90,9 +90,9 @@ _TEMPLATE = """\
 """
 
 
-def summary(shelf: Shelf, asked: PageQuery) -> WatchPage:
-    run = shelf.run(asked.one("run"))
-    return WatchPage("summary", "", lambda: _body(run.folder, shelf.to_rollouts(run)), run.name)
+def summary(run_index: RunIndex, asked: PageQuery) -> WatchPage:
+    run = run_index.run(asked.one("run"))
+    return WatchPage("summary", "", lambda: _body(run.folder, run_index.to_rollouts(run)), run.name)
 
 
 def _body(folder: RunFolder, href: Callable[[str], Markup]) -> Markup:

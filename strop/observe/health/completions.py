@@ -45,7 +45,7 @@ def _holds(rollout: Rollout) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(answer)}(?![\w])", rollout.completion) is not None
 
 
-# Completions that do not look like completions of this model's template: other roles' marks in them, or nothing at all.
+# Completions that do not look like those of this model's template: other roles' markers in them, or nothing at all.
 
 _CHAT_TEMPLATE_MANY = 0.3  # of the rollouts that are read
 _CHAT_TEMPLATE_LEAST = 8  # rollouts
@@ -64,18 +64,18 @@ class TemplateWarning(HealthRule):
         read = [rollout for rollout in history.rollouts if rollout.turns and rollout.num_sampled]
         if len(read) < _CHAT_TEMPLATE_LEAST:
             return None
-        marks, limit, told = dict(history.specials), _CHAT_TEMPLATE_MANY * len(read), list[str]()
-        inside = [token for rollout in read if (token := _mark_within(rollout, marks)) is not None]
+        markers, limit, told = dict(history.specials), _CHAT_TEMPLATE_MANY * len(read), list[str]()
+        inside = [token for rollout in read if (token := _marker_within(rollout, markers)) is not None]
         empty = sum(_is_empty(rollout) for rollout in read)
-        twice = [rollout.turns[0].prompt[0] for rollout in read if _begins_twice(rollout, marks)]
+        twice = [rollout.turns[0].prompt[0] for rollout in read if _begins_twice(rollout, markers)]
         if len(inside) >= limit:
             told.append(
-                f"{len(inside)} of {len(read)} completions hold marks of the template such as {marks[inside[0]]!r}"
+                f"{len(inside)} of {len(read)} completions hold markers of the template such as {markers[inside[0]]!r}"
             )
         if empty >= limit:
             told.append(f"{empty} of {len(read)} completions are empty")
         if twice:
-            told.append(f"prompts begin with {marks[int(twice[0])]!r} twice")
+            told.append(f"prompts begin with {markers[int(twice[0])]!r} twice")
         never = min(history.early("truncated_share"), history.late("truncated_share")) >= _CUT
         if never and not any(history.is_ended(turn) for rollout in read for turn in rollout.turns):
             told.append("from the first step to the last nearly no completion came to an end")
@@ -84,11 +84,11 @@ class TemplateWarning(HealthRule):
         )
 
 
-def _mark_within(rollout: Rollout, marks: dict[int, str]) -> int | None:
+def _marker_within(rollout: Rollout, markers: dict[int, str]) -> int | None:
     """A special token of the prompt that the policy wrote itself, before the end of a completion, which may be
     repeated.
     """
-    known = marks.keys() & set(rollout.turns[0].prompt.tolist())
+    known = markers.keys() & set(rollout.turns[0].prompt.tolist())
     inner = (turn.tokens[: len(turn.tokens) - _repeated(turn.tokens)] for turn in rollout.turns)
     return next((token for tokens in inner for token in tokens.tolist() if token in known), None)
 
@@ -104,9 +104,9 @@ def _is_empty(rollout: Rollout) -> bool:
     return not last.content.strip() and not last.tool_calls
 
 
-def _begins_twice(rollout: Rollout, marks: dict[int, str]) -> bool:
+def _begins_twice(rollout: Rollout, markers: dict[int, str]) -> bool:
     first = rollout.turns[0].prompt[:2].tolist()
-    return len(first) == 2 and first[0] == first[1] and first[0] in marks
+    return len(first) == 2 and first[0] == first[1] and first[0] in markers
 
 
 # Completions grow and grow, and nothing comes of it.

@@ -49,9 +49,9 @@ class Fallen(HealthRule):
             return None
         best, end = max(measured, key=lambda row: float(row["heldout"])), measured[-1]
         down, up = best["heldout"] - best["heldout_low"], end["heldout_high"] - end["heldout"]
-        probability = (best["heldout_high"] - best["heldout_low"]) / (2 * _SIGMAS) * expected_highest(len(measured))
+        bias = (best["heldout_high"] - best["heldout_low"]) / (2 * _SIGMAS) * expected_highest(len(measured))
         fall = best["heldout"] - end["heldout"]
-        if fall <= math.hypot(down, up) + probability:
+        if fall <= math.hypot(down, up) + bias:
             return None
         evidence = (
             f"held-out accuracy was {best['heldout']:.0%} at step {best['step']} and is {end['heldout']:.0%} at step "

@@ -145,8 +145,7 @@ class NoContrast(HealthRule):
         )
         remedy = (
             "easier tasks, more rollouts of each (group_size), a sampler that looks for tasks of middling "
-            "probability, or "
-            "longer completions; if completions look right, see how their answers are read (`answer=`)"
+            "pass rate, or longer completions; if completions look right, see how their answers are read (`answer=`)"
         )
         return HealthFinding("groups without contrast", evidence, remedy, is_grave=alike >= _NOTHING)
 

@@ -18,9 +18,9 @@ _NOTHING = 1e-12  # of a sum of squares
 
 
 def advantage_metrics(groups: Sequence[Group]) -> Metrics:
-    """`advantage` is |A| of a token, `credit_mean` A of a rollout, `credit_within` the spread of A along a rollout.
+    """`advantage` is |A| of a token, `advantage_mean` A of a rollout, `advantage_within` the spread of A along one.
 
-    `credit_beside_rewards` is the share of the variance among siblings' advantage that no line over their rewards
+    `advantage_beside_rewards` is the share of the variance among siblings' advantage that no line over their rewards
     explains.
     """
     comparison_groups = [comparison_group for group in groups for comparison_group in _comparison_groups(group)]
@@ -31,9 +31,9 @@ def advantage_metrics(groups: Sequence[Group]) -> Metrics:
     means = [_mean(advantage) for advantage in given]
     return {
         "advantage": float(np.abs(np.concatenate(given)).mean()),
-        "credit_mean": float(np.mean(means)),
-        "credit_within": float(np.mean([_spread(advantage) for advantage in given])),
-        "credit_beside_rewards": _beside_rewards(comparison_groups, means),
+        "advantage_mean": float(np.mean(means)),
+        "advantage_within": float(np.mean([_spread(advantage) for advantage in given])),
+        "advantage_beside_rewards": _beside_rewards(comparison_groups, means),
     }
 
 

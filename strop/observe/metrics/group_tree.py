@@ -37,7 +37,7 @@ class Made:
     written: int
     sampled: int
     tone: str  # right, partly, wrong; pruned, failed
-    mark: str  # its reward, where it has one
+    reward: str  # its reward, where it has one
     why: str  # what became of it
     completion: str
 
@@ -113,7 +113,7 @@ def _order(rollout: Rollout) -> tuple[int, str]:
 
 
 def _row(rollout: Rollout, depth: int, fates: Mapping[str, str]) -> Made:
-    is_marked = rollout.is_scored
+    is_scored = rollout.is_scored
     return Made(
         rollout.id,
         depth,
@@ -123,7 +123,7 @@ def _row(rollout: Rollout, depth: int, fates: Mapping[str, str]) -> Made:
         rollout.num_tokens,
         rollout.num_sampled,
         tone_of(rollout),
-        f"{rollout.reward:.3g}" if is_marked else "–",
+        f"{rollout.reward:.3g}" if is_scored else "–",
         _why(rollout, fates.get(rollout.id, "")),
         rollout.completion[-_LETTERS:],
     )

@@ -89,22 +89,19 @@ def distance(offered: Mapping[str, int], trained: Mapping[str, int]) -> float:
 
 
 def _of_kinds(what: str, offered: Counter[str], trained: Counter[str]) -> str:
-    """A warning when the distance is large and a chi-square test of trained against left out says it is no
-    probability.
-    """
+    """A warning when the distance is large and a chi-square test of trained against left out rules out chance."""
     far = distance(offered, trained)
-    if far <= _LARGE or not is_no_probability(offered, trained):
+    if far <= _LARGE or not is_beyond_chance(offered, trained):
         return ""
     name = max(offered, key=lambda name: abs(_part(offered, name) - _part(trained, name)))
     return (
-        f"trained tasks differ from offered ones by {what}: {far:.0%} of them (more than {_LARGE:.0%}, and no "
-        f"probability "
-        f"at 1%); {name} is {_part(offered, name):.0%} of what was offered and {_part(trained, name):.0%} of what was "
-        "trained"
+        f"trained tasks differ from offered ones by {what}: {far:.0%} of them (more than {_LARGE:.0%}, and not by "
+        f"chance at 1%); {name} is {_part(offered, name):.0%} of what was offered and "
+        f"{_part(trained, name):.0%} of what was trained"
     )
 
 
-def is_no_probability(offered: Counter[str], trained: Counter[str]) -> bool:
+def is_beyond_chance(offered: Counter[str], trained: Counter[str]) -> bool:
     """Chi-square of kinds against trained or not, by Wilson and Hilferty's cube root: 2.326 sigma are 1%."""
     total, chosen = offered.total(), trained.total()
     freedom = len(offered) - 1

@@ -28,15 +28,15 @@ class Tally:
     _told: int = 0  # by LLM clients, since they were opened
     _offers: Counter[str] = field(default_factory=Counter)  # of written tasks, by why they were refused
 
-    def finished(self, group: Group, verdict: GateResult, unused: Sequence[Rollout] = ()) -> None:
+    def finished(self, group: Group, result: GateResult, unused: Sequence[Rollout] = ()) -> None:
         """A group was scored and kept or dropped; tokens count where they were sampled, whatever became of them."""
         tokens = sum(t.num_sampled for t in (*group.rollouts, *unused))
         self.tokens_generated += tokens
         self.tokens_since += tokens
         self.rollouts += len(group.rollouts) + len(unused)
-        self._since.append((group, verdict.group))
+        self._since.append((group, result.group))
 
-    def advised(self, total: int) -> None:
+    def llm_client_tokens(self, total: int) -> None:
         """LLM clients have sampled so many tokens since they were opened."""
         self.tokens_advised += total - self._told
         self._told = total

@@ -41,12 +41,12 @@ class BusyClock:
 # The time of a step: how long training waited, for whom, and how long it trained.
 
 
-class _Mark(NamedTuple):
+class _TimePoint(NamedTuple):
     at: float
     busy: float  # seconds in which engines had something to do
 
-    def since(self, other: _Mark) -> _Mark:
-        return _Mark(self.at - other.at, self.busy - other.busy)
+    def since(self, other: _TimePoint) -> _TimePoint:
+        return _TimePoint(self.at - other.at, self.busy - other.busy)
 
 
 @dataclass
@@ -54,15 +54,15 @@ class Laps:
     """Phases recorded by the training loop; nothing here reaches metrics: all of it depends on the wall clock."""
 
     clock: BusyClock
-    _begun: _Mark = field(init=False, repr=False)
-    _drawn: _Mark = field(init=False, repr=False)
-    _trained: _Mark = field(init=False, repr=False)
+    _begun: _TimePoint = field(init=False, repr=False)
+    _drawn: _TimePoint = field(init=False, repr=False)
+    _trained: _TimePoint = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._begun = self._now()
 
-    def _now(self) -> _Mark:
-        return _Mark(self.clock.now(), self.clock.seconds)
+    def _now(self) -> _TimePoint:
+        return _TimePoint(self.clock.now(), self.clock.seconds)
 
     def batch_ready(self) -> None:
         """The groups of a step are there."""

@@ -25,7 +25,7 @@ _TEMPLATE = """\
     <a{{ href(row.name) }}>{{ row.name }}</a></b>
   <span class="cost"><i class="shared" style="width:{{ share(row.shared, group) }}%"></i>
     <i class="{{ row.tone }}" style="width:{{ share(row.written, group) }}%"></i></span>
-  <span class="mark {{ row.tone }}">{{ row.mark }}</span>
+  <span class="reward {{ row.tone }}">{{ row.reward }}</span>
   <span class="why">{{ visible(row.words) }}{% if row.completion %} <code>{{ visible(row.completion) }}</code>{% endif
   %}</span>
 </div>
@@ -48,10 +48,10 @@ STYLE = """\
 .kin .cost .wrong { background: var(--bad); }
 .kin .cost .partly { background: var(--accent); }
 .kin .cost .pruned, .kin .cost .failed { background: var(--soft); opacity: 0.45; }
-.kin .mark { text-align: right; font-weight: 600; }
-.kin .mark.right { color: var(--good); }
-.kin .mark.wrong { color: var(--bad); }
-.kin .mark.partly { color: var(--accent); }
+.kin .reward { text-align: right; font-weight: 600; }
+.kin .reward.right { color: var(--good); }
+.kin .reward.wrong { color: var(--bad); }
+.kin .reward.partly { color: var(--accent); }
 .kin .why { color: var(--soft); overflow-wrap: anywhere; }
 .kin code { color: var(--ink); font-size: 12px; white-space: pre-wrap; }
 @media (max-width: 640px) {

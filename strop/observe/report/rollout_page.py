@@ -179,8 +179,8 @@ def _piece(token: Token, largest: float, is_thought: bool) -> str:
         style += f";--r:{60 * min(abs(math.log2(max(token.ratio, 0.5))), 1.0):.0f}%"  # most at half or twice as likely
     told = "not trained" if token.advantage is None else f"advantage {advantage:+.3g}"
     told += "" if token.ratio is None else f", ratio {token.ratio:.3g}"
-    writer = f"version {token.version}" if token.version >= 0 else "written by no weights"
-    title = f"{told}, probability {token.probability:.3g}, {writer}"
+    label = f"version {token.version}" if token.version >= 0 else "written by no weights"
+    title = f"{told}, probability {token.probability:.3g}, {label}"
     shown = " ".join([*kinds, *(["think"] if is_thought else [])])
     return f'<i class="{shown}" style="{style}" title="{title}">{escape(visible(token.text[:_MOST]))}</i>'
 

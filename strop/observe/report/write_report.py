@@ -18,7 +18,7 @@ from strop.observe.dashboard.pass_rates_page import curriculum
 from strop.observe.dashboard.report_selection import keep
 from strop.observe.dashboard.rollout_detail_page import rollout
 from strop.observe.dashboard.rollouts_list import rollouts
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.dashboard.summary_page import summary
 from strop.storage.ledger.browser import LedgerBrowser
 from strop.storage.run_folder import RunFolder
@@ -36,10 +36,10 @@ def write_report(folder: RunFolder) -> Path:
 
 def render(folder: RunFolder) -> str:
     """The file as text; everything a model or a task wrote is escaped."""
-    shelf = Shelf(folder.path, keep(folder))
-    run = shelf.run("")
+    run_index = RunIndex(folder.path, keep(folder))
+    run = run_index.run("")
     _catch_up(run)
-    return written(run.name, dict(_bodies(shelf)), _WORDS.format(_version(), path=folder.path))
+    return written(run.name, dict(_bodies(run_index)), _WORDS.format(_version(), path=folder.path))
 
 
 def _catch_up(run: LiveRun) -> None:
@@ -54,16 +54,16 @@ def _catch_up(run: LiveRun) -> None:
                 run.lessons.look(ledger)
 
 
-def _bodies(shelf: Shelf) -> Iterator[tuple[str, Markup]]:
+def _bodies(run_index: RunIndex) -> Iterator[tuple[str, Markup]]:
     """By their place in the file."""
-    assert shelf.kept is not None
-    yield "now", now(shelf, PageQuery()).body()
-    yield "curves", curves(shelf, PageQuery({"all": ["1"]})).body()
-    yield "rollouts", rollouts(shelf, PageQuery()).body()
-    yield "curriculum", curriculum(shelf, PageQuery()).body()
-    yield "summary", summary(shelf, PageQuery()).body()
-    for name in shelf.kept.ids:
-        yield f"rollout/{quote(name)}", rollout(shelf, PageQuery({"id": [name]})).body()
+    assert run_index.kept is not None
+    yield "now", now(run_index, PageQuery()).body()
+    yield "curves", curves(run_index, PageQuery({"all": ["1"]})).body()
+    yield "rollouts", rollouts(run_index, PageQuery()).body()
+    yield "curriculum", curriculum(run_index, PageQuery()).body()
+    yield "summary", summary(run_index, PageQuery()).body()
+    for name in run_index.kept.ids:
+        yield f"rollout/{quote(name)}", rollout(run_index, PageQuery({"id": [name]})).body()
 
 
 def _version() -> str:

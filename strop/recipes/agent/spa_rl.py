@@ -6,7 +6,7 @@ Claim: Success rises by 2.5 % and grounding by 1.9 % on average over three agent
 Reading: The paper's equations, not the released scripts, which overwrite the contributions. The estimator's
     least-squares problem is solved exactly, where the release uses gradient descent. The environment's own rewards are
     for evaluation only. The weight of the KL penalty was not found.
-Acts: credit_within > 0 and value_grad_norm > 0
+Acts: advantage_within > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Reading: Step rewards and returns are the release's. The expert is the environme
     its step rewards and each rollout counts once; the release averages over rows of steps. Groups of equal scores are
     replaced. Tokens of the expert are context without loss.
 Left out: Screens; chains of thought that another model writes for patches: the environment's demonstration has one.
-Acts: steps_mended > 0 and credit_within > 0
+Acts: steps_mended > 0 and advantage_within > 0
 """
 
 from __future__ import annotations

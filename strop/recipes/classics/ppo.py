@@ -3,7 +3,7 @@
 Title: Proximal Policy Optimization Algorithms
 Paper: arXiv 1707.06347 (2017)
 Claim: Better than other online policy gradients, with a good balance of sample efficiency, simplicity and wall time.
-Acts: clipped_share > 0 and credit_within > 0
+Acts: clipped_share > 0 and advantage_within > 0
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from strop.concurrency import together
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.llm_agent import Advised
+from strop.generate.agents.llm_agent import LLMAgent
 from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
 from strop.recipes.llm_clients import parse_llm_client
@@ -164,6 +164,6 @@ def ampo(
 
 def _teachers(text: str) -> tuple[Agent, ...]:
     if text == "rules":
-        return (Demonstrate(), *(Advised(Procedural(style)) for style in (backward, largest_first, brief)))
+        return (Demonstrate(), *(LLMAgent(Procedural(style)) for style in (backward, largest_first, brief)))
     asked = [parse_llm_client(each.strip()) for each in text.split(",")]
-    return tuple(Advised(llm_client) for llm_client in asked if llm_client is not None)
+    return tuple(LLMAgent(llm_client) for llm_client in asked if llm_client is not None)

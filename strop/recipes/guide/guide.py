@@ -5,7 +5,7 @@ Paper: arXiv 2506.13923 (2025)
 Claim: Up to 4 % better on average than GRPO at 7B and 32B, over mathematics benchmarks.
 Reading: Hinted rollouts are sampled with the hinted prompt and trained with the plain one; their importance ratio is
     the new policy without the hint over the old one with it, shaped instead of clipped. Hints are the first steps of
-    the environment's worked solution, in place of a larger model's advice. Two optimizer steps per batch and the mean
+    the environment's worked solution, in place of a larger model's hints. Two optimizer steps per batch and the mean
     over rollouts are the release's (64 of 128 tasks each, one rollout per micro-batch); its second clip range is set
     there and not used. A task whose rollouts were all truncated at the token limit gets no hint: truncation says
     nothing about difficulty.

@@ -5,7 +5,7 @@ Paper: arXiv 2505.14264 (2025)
 Claim: Groups whose advantage is near 0 train, too, and mathematics benchmarks rise above GRPO's.
 Reading: The paper's momentum is not a moving average: it is the lead over one sample of the reference policy. Policy
     and reference rollouts are paired by their order.
-Acts: share/teacher > 0 and credit_beside_rewards > 0
+Acts: share/teacher > 0 and advantage_beside_rewards > 0
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Claim: Half of the tokens at little loss; the tokens saved on easy tasks are spe
 Reading: The penalty is on the rollout's own length. Other readings of the paper use the group's longest, which leaves
     no signal within a group. The paper's beta of 1e-7 is for completions a thousand times as long as the pocket
     model's.
-Acts: credit_beside_rewards > 0
+Acts: advantage_beside_rewards > 0
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Title: Conditional Advantage Estimation for Reinforcement Learning in Large Reas
 Paper: arXiv 2509.23962 (2025)
 Claim: By entropy it reasons better, by length it saves tokens, with no direction set in advance.
 Reading: A group with a single scored rollout gets advantage 0; the release gives it the plain reward.
-Acts: credit_beside_rewards > 0
+Acts: advantage_beside_rewards > 0
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Claim: Answers become 37 to 59 % shorter at nearly the same accuracy, from 8 tas
 Reading: There is no length term. With a GAE lambda below 1, shorter is better for right answers and longer is better
     for wrong ones. A task counts as solvable from its first success on; until then its groups are dropped. Start this
     recipe from the model of a first phase.
-Acts: dropped_groups > 0 and credit_within > 0 with env=arithmetic:5
+Acts: dropped_groups > 0 and advantage_within > 0 with env=arithmetic:5
 """
 
 from __future__ import annotations

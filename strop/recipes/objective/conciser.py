@@ -5,7 +5,7 @@ Paper: arXiv 2505.21178 (2025)
 Claim: Shorter answers than comparable models at equal or better accuracy.
 Reading: The paper's length reward was not found; 1 - tokens / max_tokens is added. With GRPO's normalization any
     linearly falling reward gives the same advantage. Start stage 2 from the model of stage 1.
-Acts: credit_beside_rewards > 0 with group_size=2, groups_per_step=16
+Acts: advantage_beside_rewards > 0 with group_size=2, groups_per_step=16
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Paper: arXiv 2509.23808 (2025)
 Claim: Up to 21.4 points more on Gaokao 2024.
 Reading: The bonus is per rollout and on all its tokens; the release's script adds it to the last token. The paper's
     stride of 40 tokens is for long completions; the pocket model's have about 25 tokens.
-Acts: credit_mean > 0
+Acts: advantage_mean > 0
 """
 
 from __future__ import annotations

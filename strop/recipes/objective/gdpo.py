@@ -4,7 +4,7 @@ Title: GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-
 Paper: arXiv 2601.05242 (2026)
 Claim: Better than GRPO on several rewards at once: tool calls, mathematics and code.
 Reading: The final normalization is over rollouts, not tokens, and is applied to a single reward as well.
-Acts: credit_beside_rewards > 0 with group_size=8
+Acts: advantage_beside_rewards > 0 with group_size=8
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Paper: arXiv 2601.22582 (2026)
 Claim: Groups of 2 come within 1 % of groups of 8.
 Reading: The paper divides by the median absolute deviation. It is 0 in most groups of 0/1 rewards and gives the one
     deviating rollout an advantage of 1000. `scale=none` does not divide.
-Acts: kept_share < 1 and credit_mean != 0
+Acts: kept_share < 1 and advantage_mean != 0
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Reading: The entropy is that of the full distribution, as the paper means it. Th
     in the KL. Tasks are sampled repeatedly, because the baseline needs earlier rollouts. A task's first outcome in
     training is its first estimate; the release estimates it with rollouts of the initial policy before training.
 Left out: Images.
-Acts: known_share > 0 and credit_within > 0 with tasks=32
+Acts: known_share > 0 and advantage_within > 0 with tasks=32
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Claim: Better out-of-distribution reasoning and fewer hallucinations at 3B.
 Reading: The paper adds noise to images; here prompt tokens are replaced. As in the paper, nothing corrects for sampling
     under noise, so sampled tokens are not re-scored for verification. In multi-turn episodes the policy's own earlier
     completions are noisy as well.
-Acts: fact/noise > 0 and credit_beside_rewards > 0
+Acts: fact/noise > 0 and advantage_beside_rewards > 0
 """
 
 from __future__ import annotations

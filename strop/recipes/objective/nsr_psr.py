@@ -4,7 +4,7 @@ Title: The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning
 Paper: arXiv 2506.01347 (2025)
 Claim: Learning from wrong rollouts alone keeps or raises pass@k up to k = 256, often to PPO's and GRPO's level.
 Reading: `sides=both` is W-REINFORCE, with a weight of 0.1 on right rollouts; `negative` is NSR, `positive` is PSR.
-Acts: credit_mean != 0
+Acts: advantage_mean != 0
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Reading: One forward pass per unmasking step, as in the paper for block attentio
     critic the advantage is the reward normalized within the group.
 Left out: Block attention with a KV cache, blocks larger than the model's initial ones, and the rule that completions
     within five tokens of their limit are wrong.
-Acts: credit_within > 0 and value_grad_norm > 0 and proximal_kl != 0 and warmup/nll > 0 with shown=150
+Acts: advantage_within > 0 and value_grad_norm > 0 and proximal_kl != 0 and warmup/nll > 0 with shown=150
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError
-from strop.filter.gates.support.success_cache import Lending, lent
+from strop.filter.gates.support.success_cache import Lending, as_borrowed
 from strop.filter.rewards.format import Formatted
 from strop.recipes.setting import Setting
 from strop.roles import Gate
@@ -70,7 +70,7 @@ class BorrowedSuccess(Gate):
         if not known or not _is_lost(group.scored):
             return GateResult(group)
         index = int(np.random.default_rng([self.seed, group.number]).integers(len(known)))
-        borrowed = lent(known[index], group)
+        borrowed = as_borrowed(known[index], group)
         borrowed.turns = tuple(map(_unsampled, borrowed.turns))
         return GateResult(replace(group, rollouts=[borrowed, *group.scored[1:]]), "borrowed a success")
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.control.samplers.support.bandit_metrics import preference
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn
 from strop.environments.data.heldout_split import prompt_of
@@ -60,7 +60,7 @@ class FailureWeighted(Sampler):
     tasks: int = 5  # of each environment
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _seen: dict[int, tuple[float, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     repeats: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class FailureWeighted(Sampler):
         self._pool = Pool(self.envs, self.tasks)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
-        return self._pool.task(self._hand.next(step, lambda number: self._ordered(number)))
+        return self._pool.task(self._pending.next(step, lambda number: self._ordered(number)))
 
     def observe(self, group: Group) -> None:
         if (place := self._pool.place(group.task)) is not None:
@@ -92,10 +92,13 @@ class FailureWeighted(Sampler):
         return drawn(self.weights(), len(self._pool), (self.seed, number))
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._hand.state(), "seen": [[place, *seen] for place, seen in sorted(self._seen.items())]}
+        return {
+            "pending": self._pending.state(),
+            "seen": [[place, *seen] for place, seen in sorted(self._seen.items())],
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._hand.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._seen = {int(place): (float(failures), int(count)) for place, failures, count in state["seen"]}
         self._pool.tasks(range(len(self._pool)))  # so that groups in flight are recognized when they arrive
 
@@ -199,12 +202,12 @@ class RecallOnly(Strategy):
     """Rollouts that read the `shown` lessons of one category that are most similar to the task and most useful."""
 
     library: Library
-    shelf: str  # category of lessons
+    category: str  # category of lessons
     shown: int = 2  # lessons before a task
     longest: int = 200  # characters of lessons before a task
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        lessons = useful(self.library.predicted(), group.task, self.shelf, self.shown)
+        lessons = useful(self.library.predicted(), group.task, self.category, self.shown)
         texts = fitting([lesson.text for lesson in lessons], self.longest)
         return await together(play(with_help(start, group.task, texts)) for start in starts)
 

@@ -11,7 +11,7 @@ Reading: group_size skills are sampled from one episode and each is tried on the
     group of its own. The paper uses 8 skills and 4 tasks, this recipe 4 and 2. The bundled model writes no prose: its
     skills are whatever it answers.
 Left out: The embedding model (word overlap instead), and skills kept from step to step.
-Acts: credit_of/extractor > 0 and entropy_of/extractor > 0
+Acts: advantage_of/extractor > 0 and entropy_of/extractor > 0
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class ComparisonGroupWeighted(Advantage):
         ]
         given = [np.abs(rollout.advantages) for rollout in own if rollout.advantages is not None]
         tokens = np.concatenate([np.zeros(0, np.float32), *given])
-        return {f"credit_of/{self.comparison_group}": float(tokens.mean()) if len(tokens) else 0.0}
+        return {f"advantage_of/{self.comparison_group}": float(tokens.mean()) if len(tokens) else 0.0}
 
 
 # Entropy penalty for one role (Evolving-RL, 2605.10663: the extractor).

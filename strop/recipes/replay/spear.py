@@ -10,7 +10,7 @@ Reading: GRPO without division by the standard deviation; clip 0.2/0.28 on the r
     each of a batch's two optimizer steps (64 of 128 tasks). The release takes separate optimizer steps for it, where
     Adam would undo most of the weight.
 Left out: The release's own ratio clip for long completions, and its filter of truncated completions.
-Acts: replayed_share > 0 and replay_weight > 0 and credit_within > 0 and reward/tool_calls > 0
+Acts: replayed_share > 0 and replay_weight > 0 and advantage_within > 0 and reward/tool_calls > 0
     with size=4, rise=3, covariance=0.2
 """
 

@@ -29,7 +29,7 @@ from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
 from strop.generate.rollout_limits import REFERENCE
-from strop.generate.strategies.support.forced_completion import Saying
+from strop.generate.strategies.support.forced_completion import ForcedCompletion
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
@@ -113,7 +113,7 @@ class ProgramPairs(Strategy):
             for place, word in zip(pair, (GOOD, BAD), strict=True)
         ]
         forced = [
-            (play.another(comparison_group=name), Saying(word, float(word == GOOD), completion))
+            (play.another(comparison_group=name), ForcedCompletion(word, float(word == GOOD), completion))
             for completion, word, name in labelled
         ]
         verdicts = await together(play(start, agent) for start, agent in forced)

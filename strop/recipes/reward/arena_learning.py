@@ -27,7 +27,7 @@ from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.pairwise_criteria import compared
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.llm_agent import Advised
+from strop.generate.agents.llm_agent import LLMAgent
 from strop.recipes.environment_specs import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
@@ -215,7 +215,7 @@ def arena_learning(
     def stage(sizes: Setting, loss: Loss, winner_only: bool) -> Run:
         gates = (LostFights(winner_only),)
         against: Agent = (
-            Demonstrate() if rival == "demonstrations" else Advised(parse_judge(rival, compared_by_criteria))
+            Demonstrate() if rival == "demonstrations" else LLMAgent(parse_judge(rival, compared_by_criteria))
         )
         strategy = Arena((against,))
         parts = {"gates": gates, "strategy": strategy, "reduction": SequenceMean()}

@@ -8,7 +8,7 @@ Reading: The clipping threshold is the mean score of the group's steps. The weig
     PPO's hyperparameters were not found: those here are ours. A rule that checks calculations stands in for the process
     reward model. form also takes clip, delta and raw on their own.
 Left out: Reward models of outcomes, and process reward models that are trained.
-Acts: reward/clip_delta != 0 and credit_within > 0
+Acts: reward/clip_delta != 0 and advantage_within > 0
 """
 
 from __future__ import annotations

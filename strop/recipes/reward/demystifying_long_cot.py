@@ -9,7 +9,7 @@ Reading: Values of the release's first experiments: right answers 2 to 1, wrong 
     added to the whitened advantage. The release's repeated runs of 40 tokens fit completions of thousands of tokens:
     here 4. Clip range and optimizer steps per batch were not found: 0.2 and one.
 Left out: Solutions found on the web as noisy answers, and the supervised stage on long chains of thought.
-Acts: repeated_share > 0 and reward/cosine_length != 0 and credit_within > 0
+Acts: repeated_share > 0 and reward/cosine_length != 0 and advantage_within > 0
 """
 
 from __future__ import annotations

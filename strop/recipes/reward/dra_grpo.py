@@ -5,7 +5,7 @@ Paper: arXiv 2505.09655 (2025)
 Claim: 58.2 % on average over five mathematics benchmarks from 7,000 examples, for about 55 dollars.
 Reading: Similarity is of token n-grams, so that no second model is needed; the paper compares sentence embeddings. It
     is summed over the group, not over one device.
-Acts: credit_beside_rewards > 0
+Acts: advantage_beside_rewards > 0
 """
 
 from __future__ import annotations

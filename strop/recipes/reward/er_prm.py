@@ -29,7 +29,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy import Policy
 from strop.generate.rollout_limits import REFERENCE
-from strop.generate.strategies.support.forced_completion import Saying
+from strop.generate.strategies.support.forced_completion import ForcedCompletion
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.roles import Loss, Player, Strategy
@@ -93,7 +93,7 @@ class PrefixSuccess(Strategy):
         return [entropic_mean([success(scored) for scored in part if scored is not None], self.eta) for part in parts]
 
     async def _verdict(self, whole: Rollout, text: str, label: float, play: Player) -> Rollout:
-        return await play(play.another(parent=whole.id), Saying(GOOD if label >= 0.5 else BAD, label, text))
+        return await play(play.another(parent=whole.id), ForcedCompletion(GOOD if label >= 0.5 else BAD, label, text))
 
 
 def _is_whole(rollout: Rollout) -> bool:

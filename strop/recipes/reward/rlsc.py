@@ -7,7 +7,7 @@ Reading: This is the sampled loss: the log-likelihood of the policy's own rollou
     whole completions at sampling time. The sum over all completions that the paper prints has no gradient at the
     initial policy. 16 rollouts, temperature 0.5, the floor of 0.1 and 20 steps are the paper's; its learning rate of
     1e-5 is for 7B. The environment's own reward is logged with weight 0.
-Acts: confidence > 0 and credit_beside_rewards > 0
+Acts: confidence > 0 and advantage_beside_rewards > 0
 """
 
 from __future__ import annotations

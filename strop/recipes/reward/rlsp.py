@@ -10,7 +10,7 @@ Reading: As released: 1 for a right answer, 0 for a wrong one, -0.5 for none. fo
     that counts different calculations stands in for the model, and a failed judge gives no reward where the release
     gives 0.5. The KL penalty of 0.05 is a loss here; trace 0.95. Demonstrations are the environments' own worked
     solutions with backtracking and checks inserted between the steps.
-Acts: reward/search_effort < 0 and credit_within > 0 and warmup/nll > 0 with warmup_steps=2
+Acts: reward/search_effort < 0 and advantage_within > 0 and warmup/nll > 0 with warmup_steps=2
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Reading: Tokens of the line with the error get -0.3, all tokens if the error is 
     program, so a short supervised warm-up comes first, as the paper's model was fine-tuned first. lag=1 lets generation
     run concurrently with training, as the paper's does; at 0 the batch is the buffer.
 Left out: The buffer of 6400 programs, from which each batch samples some again.
-Acts: fact/feedback < 1 and credit_within > 0 and teacher/nll > 0 with warmup_steps=0, model=CODER
+Acts: fact/feedback < 1 and advantage_within > 0 and teacher/nll > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ _PASSED = 0.5  # least score that meets a veto criterion
 class RubricAnchors(Reward):
     """0 if a veto is not met, else sum(w * g(r)) / sum(w), g(r) = (1 - e^(-c r)) / (1 - e^(-c)), r from 0 to 1."""
 
-    task_generator: LLMClient  # the rubric bank, or a writer of rubrics
+    task_generator: LLMClient  # the rubric bank, or an LLM that writes rubrics
     judge: LLMClient  # scores a completion in all dimensions
     saturation: float = 2.0  # c: larger values reward high scores less
     weight: float = 1.0

@@ -8,7 +8,7 @@ Reading: Returns are divided by 100 and clipped to [-1, 1], as released, with it
     with weight 0.
 Left out: A behaviour policy kept for 5000 updates, with importance weights: each batch is sampled by the current
     weights.
-Acts: teacher_regret < 0 and credit_within > 0 with teacher=MODEL
+Acts: teacher_regret < 0 and advantage_within > 0 with teacher=MODEL
 """
 
 from __future__ import annotations

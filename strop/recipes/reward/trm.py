@@ -11,7 +11,7 @@ Reading: Only reviews of the paper were read. A sentence earns 1 if it is judged
     `trains=judge` is the judge's own training: 1/2 each for right verdicts of faithfulness and of correctness, and a
     bonus of ours for an error caught, on tasks of a file whose answers are true verdicts (`env=FILE.jsonl`).
 Left out: Search results as what has to be kept to: the bundled environments give the task alone.
-Acts: reward/sentence_verdicts > 0 and fact/faithful > 0 and credit_within > 0
+Acts: reward/sentence_verdicts > 0 and fact/faithful > 0 and advantage_within > 0
 """
 
 from __future__ import annotations

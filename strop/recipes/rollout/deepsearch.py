@@ -9,7 +9,7 @@ Reading: As released, plus the uncertainty bonus that the paper has and the rele
     in no pass rate. A token that several rollouts share gets an advantage once for each.
 Left out: Training in rounds: filtering tasks by earlier rollouts, and replaying right rollouts of hard tasks instead of
     a search in the next round. The length penalty.
-Acts: fact/expansions > 1 and credit_within > 0 and clipped_share > 0
+Acts: fact/expansions > 1 and advantage_within > 0 and clipped_share > 0
 """
 
 from __future__ import annotations

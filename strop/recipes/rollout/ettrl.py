@@ -8,7 +8,7 @@ Reading: No release was found. `group_size` counts the roots, of which the paper
     whole: tokens that several share get the sum of their advantages. Optimizer steps per batch are not known: one.
     Tasks are the environment's train tasks; their outcome is measured (`reward/outcome`) but not trained on.
 Left out: The clipped advantage, the paper's alternative to the reshaped one.
-Acts: share/branched > 0 and credit_within > 0
+Acts: share/branched > 0 and advantage_within > 0
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import advice
+from strop.control.task_generators.support.prompts import ask_llm
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
@@ -69,7 +69,7 @@ class Reworded(TaskGenerator):
         if is_written(group.task) or not count or right > self.medium * count:
             return []
         wanted = "simpler" if right <= self.hard * count else "reworded"
-        written = await advice(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
+        written = await ask_llm(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
         return [child(group.task, written.get("task", ""), group.task.answer)]
 
 

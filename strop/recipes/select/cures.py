@@ -22,7 +22,7 @@ import numpy as np
 from strop.control.budgets.support.resource_price import Price
 from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.support.bandit_metrics import preference
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
@@ -104,7 +104,7 @@ class VarianceWeighted(Sampler):
     temperature: float = 0.1  # the lower, the more the most uncertain tasks are preferred
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _preference: float = field(default=0.0, init=False, repr=False, compare=False)  # at the last choice
 
     def __post_init__(self) -> None:
@@ -130,10 +130,10 @@ class VarianceWeighted(Sampler):
         return {"preference": self._preference}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._pending.state(), "preference": self._preference}
+        return {"pending": self._pending.state(), "preference": self._preference}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._pending.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._preference = float(state["preference"])
 
 

@@ -27,7 +27,7 @@ from strop.control.estimators.support.calibration import prediction
 from strop.control.estimators.support.nearest_tasks import ByTried
 from strop.control.estimators.support.prompt_embeddings import PromptStates, standardized
 from strop.control.estimators.support.recent_outcomes import Support
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import drawn, softmax
 from strop.errors import ConfigurationError
@@ -130,7 +130,7 @@ class NearTarget(Sampler):
     seed: int = 0  # of the choice
 
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     # mean distances from the target, of the chosen tasks and of the pool
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
 
@@ -157,10 +157,10 @@ class NearTarget(Sampler):
         return {"chosen_distance": chosen, "nearer_by": pool - chosen}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._pending.state(), "distances": list(self._distances)}
+        return {"pending": self._pending.state(), "distances": list(self._distances)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._pending.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._distances = (float(state["distances"][0]), float(state["distances"][1]))
 
     def _choose(self, step: int, estimator: PassRateEstimator, choice: int) -> list[int]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from strop.control.samplers.support.bandit_metrics import contrasts
-from strop.control.samplers.support.pending_choices import Filed, Hand
+from strop.control.samplers.support.pending_choices import Filed, PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
@@ -56,7 +56,7 @@ class Dynamics(Sampler):
     keep: float = 0.7  # share of the counts that is left one version later
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _counts: Doubles = field(init=False, repr=False, compare=False)  # [N, 3, 3]
     _now: Doubles = field(init=False, repr=False, compare=False)  # [N, 3], at the version in `_versions`
@@ -123,7 +123,7 @@ class Dynamics(Sampler):
 
     def state(self) -> dict[str, Any]:
         return {
-            "hand": self._pending.state(),
+            "pending": self._pending.state(),
             "filed": self._filed.state(),
             "counts": self._counts.tolist(),
             "now": self._now.tolist(),
@@ -132,7 +132,7 @@ class Dynamics(Sampler):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._pending.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._filed.restore(state["filed"])
         self._counts, self._now = np.array(state["counts"]), np.array(state["now"])
         self._versions = [int(version) for version in state["versions"]]

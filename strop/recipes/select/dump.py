@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.bandit_metrics import arm_metrics, contrasts
 from strop.control.samplers.support.pending_choices import Filed
 from strop.control.seeded_choice import Doubles, drawn, softmax
@@ -51,7 +51,7 @@ class UpperConfidence(Sampler):
     window: int = 300  # rollouts of each arm, not groups
     temperature: float = 0.1  # the lower, the more the best arm is preferred
     seed: int = 0
-    _arms: Shelves = field(init=False, repr=False, compare=False)
+    _arms: BanditArms = field(init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _latest: list[list[list[float]]] = field(default_factory=list, init=False, repr=False, compare=False)
     _counts: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -63,7 +63,7 @@ class UpperConfidence(Sampler):
             raise ConfigurationError(
                 f"UpperConfidence needs window >= 1 and temperature > 0, got {self.window} and {self.temperature}"
             )
-        self._arms = Shelves(self.envs)
+        self._arms = BanditArms(self.envs)
         self._latest, self._counts = [[] for _ in self.envs], [0] * len(self.envs)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
@@ -101,7 +101,7 @@ class UpperConfidence(Sampler):
 
     def state(self) -> dict[str, Any]:
         return {
-            "shelves": self._arms.state(),
+            "arms": self._arms.state(),
             "filed": self._filed.state(),
             "latest": [[list(row) for row in latest] for latest in self._latest],
             "counts": list(self._counts),
@@ -110,7 +110,7 @@ class UpperConfidence(Sampler):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._arms.restore(state["shelves"])
+        self._arms.restore(state["arms"])
         self._filed.restore(state["filed"])
         self._latest = [[list(row) for row in latest] for latest in state["latest"]]
         self._counts = [int(count) for count in state["counts"]]

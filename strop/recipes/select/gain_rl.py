@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from strop.control.samplers.support.pending_choices import Filed, Hand
+from strop.control.samplers.support.pending_choices import Filed, PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
@@ -96,7 +96,7 @@ class AngleRanked(Sampler):
     most: float = 32.0  # largest step of the Gaussian, in tasks
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # positions by rank
     _middle: float = field(default=0.0, init=False, repr=False, compare=False)
@@ -176,14 +176,14 @@ class AngleRanked(Sampler):
 
     def state(self) -> dict[str, Any]:
         return {
-            "hand": self._pending.state(),
+            "pending": self._pending.state(),
             "filed": self._filed.state(),
             "order": list(self._order),
             "middle": self._middle,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._pending.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._filed.restore(state["filed"])
         self._order = [int(place) for place in state["order"]]
         self._middle = float(state["middle"])

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.bandit_metrics import shares
 from strop.environments.bundled.passages import Passages, cited
 from strop.environments.format.think_tags import CLOSE, final_number
@@ -55,12 +55,12 @@ class Scheduled(Sampler):
     shape: Shape = "min-max"
     is_shuffled: bool = False
     seed: int = 0  # of the shuffled order
-    _arms: Shelves = field(init=False, repr=False, compare=False)
+    _arms: BanditArms = field(init=False, repr=False, compare=False)
     _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
     _num_sampled: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._arms = Shelves(self.envs)
+        self._arms = BanditArms(self.envs)
         if self.length < 1 or self.shape not in ("max", "linear", "min-max"):
             raise ConfigurationError(
                 f"Scheduled needs length >= 1 and shape max, linear or min-max, got {self.length} and {self.shape!r}"
@@ -85,11 +85,11 @@ class Scheduled(Sampler):
         return shares(self.envs, groups)
 
     def state(self) -> dict[str, Any]:
-        return {"num_drawn": self._num_sampled, "shelves": self._arms.state()}
+        return {"num_drawn": self._num_sampled, "arms": self._arms.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._num_sampled = int(state["num_drawn"])
-        self._arms.restore(state["shelves"])
+        self._arms.restore(state["arms"])
 
 
 # RAG-RL's citation reward (2503.12759): the share of gold passages quoted, less a price for each other one.

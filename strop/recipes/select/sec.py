@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.bandit_metrics import arm_metrics, contrasts
 from strop.control.samplers.support.pending_choices import Filed
 from strop.control.seeded_choice import Doubles, drawn, softmax
@@ -52,7 +52,7 @@ class LevelBandit(Sampler):
     temperature: float = 1.0  # the lower, the more the best arm is preferred
     fades: bool = False  # whether an arm that was not sampled loses the share `rate` of its value per version
     seed: int = 0
-    _arms: Shelves = field(init=False, repr=False, compare=False)
+    _arms: BanditArms = field(init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # Q of each arm
     _step: int = field(default=0, init=False, repr=False, compare=False)  # version up to which groups were applied
@@ -63,7 +63,7 @@ class LevelBandit(Sampler):
             raise ConfigurationError(
                 f"LevelBandit needs 0 < rate <= 1 and temperature > 0, got {self.rate} and {self.temperature}"
             )
-        self._arms = Shelves(self.envs)
+        self._arms = BanditArms(self.envs)
         self._values = [0.0] * len(self.envs)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
@@ -98,7 +98,7 @@ class LevelBandit(Sampler):
 
     def state(self) -> dict[str, Any]:
         return {
-            "shelves": self._arms.state(),
+            "arms": self._arms.state(),
             "filed": self._filed.state(),
             "values": list(self._values),
             "step": self._step,
@@ -106,7 +106,7 @@ class LevelBandit(Sampler):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._arms.restore(state["shelves"])
+        self._arms.restore(state["arms"])
         self._filed.restore(state["filed"])
         self._values = [float(value) for value in state["values"]]
         self._step, self._num_sampled = int(state["step"]), int(state["draws"])

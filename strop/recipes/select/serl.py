@@ -23,7 +23,7 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import advice
+from strop.control.task_generators.support.prompts import ask_llm
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
@@ -79,7 +79,7 @@ class SelfInstruct(TaskGenerator):
         asked, others = prompt_of(group.task), list(self._texts)
         stream = np.random.default_rng(play.another().key)
         shown = [others[place] for place in stream.permutation(len(others))[: _SHOWN - 1]]
-        answer = await advice(self.llm_client, "similar", play, task=asked, other="\n".join(shown))
+        answer = await ask_llm(self.llm_client, "similar", play, task=asked, other="\n".join(shown))
         text = answer.get("task", "")
         self._written += 1
         if not self.is_fit(text):

@@ -26,7 +26,7 @@ from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.seeded_choice import softmax
 from strop.control.task_generators.support.probing import probed
-from strop.control.task_generators.support.prompts import advice, asked_for, rewritten
+from strop.control.task_generators.support.prompts import ask_llm, asked_for, rewritten
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.reward_band import RewardBand
@@ -147,7 +147,7 @@ class Weaknesses(TaskGenerator):
         return made
 
     async def _accepted(self, problem: Task, play: Player) -> list[Task]:
-        answers = [await advice(self.llm_client, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
+        answers = [await ask_llm(self.llm_client, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
         label, count = Counter(answer.get("answer", "") for answer in answers).most_common(1)[0]
         if not label or 2 * count <= self.votes:
             return []

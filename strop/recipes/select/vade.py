@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from strop.control.estimators.pass_rate_counts import TaskCounts
-from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.pending_choices import PendingChoices
 from strop.control.samplers.support.task_pool import Pool
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
@@ -53,7 +53,7 @@ class Thompson(Sampler):
     power: float = 2.0  # of the failure rate 1 - d
     seed: int = 0
     _pool: Pool = field(init=False, repr=False, compare=False)
-    _pending: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _pool_score: float = field(default=0.0, init=False, repr=False, compare=False)  # expected score of the whole pool
 
     def __post_init__(self) -> None:
@@ -80,10 +80,10 @@ class Thompson(Sampler):
         return {"score_gain": float(self._score(means).mean()) - self._pool_score if len(means) else 0.0}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._pending.state(), "usual": self._pool_score}
+        return {"pending": self._pending.state(), "usual": self._pool_score}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._pending.restore(state["hand"])
+        self._pending.restore(state["pending"])
         self._pool_score = float(state["usual"])
 
 

@@ -1,6 +1,6 @@
 """GRPO with a baseline per role, where one policy plays solver and examiner in a debate.
 
-Acts: credit_mean != 0
+Acts: advantage_mean != 0
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GRPO with turn-level advantages: each turn's return against the sibling rollouts' same turn.
 
-Acts: credit_within > 0
+Acts: advantage_within > 0
 """
 
 from __future__ import annotations

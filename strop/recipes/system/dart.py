@@ -9,7 +9,7 @@ Reading: Of the turn limit only the idea is published: the length of the longest
     task's rollouts over versions, and may give an easy task a single one. The number of optimizer steps per batch was
     not found: four.
 Left out: Screens: the environments here are the package's own. Engines replaced one at a time.
-Acts: correction < 1 and credit_beside_rewards > 0 and clipped_share > 0
+Acts: correction < 1 and advantage_beside_rewards > 0 and clipped_share > 0
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError
-from strop.filter.gates.support.success_cache import Lending, lent
+from strop.filter.gates.support.success_cache import Lending, as_borrowed
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget, Gate
 from strop.run import Run
@@ -134,7 +134,7 @@ class SuccessPool(Gate):
             return GateResult(None, "never solved")
         members = group.scored
         members.remove(min(members, key=lambda rollout: rollout.oldest_version))
-        return GateResult(replace(group, rollouts=[*members, lent(known[-1], group)]), "borrowed a success")
+        return GateResult(replace(group, rollouts=[*members, as_borrowed(known[-1], group)]), "borrowed a success")
 
     def state(self) -> dict[str, Any]:
         return {"newest": self._lending.state()}

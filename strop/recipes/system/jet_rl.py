@@ -30,6 +30,6 @@ from strop.training.trainers.torch import TorchTrainer
 def jet_rl(setting: Setting = Setting()) -> Run:
     """GRPO with FP8 matrix products in engine and trainer."""
     kind = PagedEngine if setting.device.startswith("cuda") else TorchEngine
-    engine = kind(device=setting.device, products="fp8")
-    trainer = TorchTrainer(setting.learning_rate, device=setting.device, products="fp8")
+    engine = kind(device=setting.device, matmul_precision="fp8")
+    trainer = TorchTrainer(setting.learning_rate, device=setting.device, matmul_precision="fp8")
     return setting.run("jet_rl", GroupStandard(), (Clip(),), engine=engine, trainer=trainer)

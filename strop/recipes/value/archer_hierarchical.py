@@ -6,7 +6,7 @@ Claim: About 100 times fewer samples than on-policy methods in multi-turn tasks.
 Reading: The target of V uses the turns of the rollouts instead of freshly sampled ones, which on-policy is the same in
     expectation.
 Left out: Replay of earlier turns, actions sampled anew for the actor, and initial steps that train the critic alone.
-Acts: credit_within > 0 and value_grad_norm > 0
+Acts: advantage_within > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

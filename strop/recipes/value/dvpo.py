@@ -9,7 +9,7 @@ Reading: Values are whitened first, and the KL penalty is a per-token reward, as
     frozen, then with critic=RUN/checkpoints/step-N/values.
 Left out: An adaptive KL coefficient with a target of 6 nats; a value model that reads earlier trajectories of the
     policy.
-Acts: credit_within > 0 and value_grad_norm > 0
+Acts: advantage_within > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Title: Stop Regressing: Training Value Functions via Classification for Scalable
 Paper: arXiv 2403.03950 (2024)
 Claim: Values learned by cross-entropy scale better than by regression, from Atari to a language agent.
 Reading: The target is HL-Gauss with the paper's width of 0.75 bins; the range has a margin around rewards from 0 to 1.
-Acts: value_cross_entropy > 0 and credit_within > 0
+Acts: value_cross_entropy > 0 and advantage_within > 0
 """
 
 from __future__ import annotations

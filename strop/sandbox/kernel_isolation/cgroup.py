@@ -60,7 +60,7 @@ class Cgroup:
 def made(wanted: Mapping[str, str]) -> Cgroup | None:
     """A group with these limits; None, where there is none to be had."""
     for parent in _parents():
-        if not {name.split(".")[0] for name in wanted} <= _lent(parent):
+        if not {name.split(".")[0] for name in wanted} <= _delegated(parent):
             continue
         place = parent / f"strop-{os.getpid()}-{next(_COUNT)}"
         try:
@@ -78,7 +78,7 @@ def made(wanted: Mapping[str, str]) -> Cgroup | None:
     return None
 
 
-def _lent(parent: Path) -> set[str]:
+def _delegated(parent: Path) -> set[str]:
     """What is limited in groups of this one."""
     with suppress(OSError):
         return {"cgroup", *told(f"{parent}/cgroup.subtree_control").split()}

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from strop.sandbox.kernel_isolation import landlock, seccomp
 from strop.sandbox.kernel_isolation.libc import checked, libc
-from strop.sandbox.kernel_isolation.unprivileged_user import become, stranger
+from strop.sandbox.kernel_isolation.unprivileged_user import become, unused_user
 from strop.sandbox.layout import HOME
 from strop.sandbox.python import visible_files
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.writable_folder import WritableFolder
 from strop.workers.keeper import tie_to_parent
 
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
@@ -25,7 +25,7 @@ _MOST_FILES = 32
 _BOUNDS_TRUNCATION = 3  # the version of Landlock; before, a file that may be read can be emptied by whoever owns it
 
 
-class Wall(enum.Enum):
+class KernelIsolation(enum.Enum):
     """Mechanism that bounds file access; seccomp is part of both."""
 
     # a view of its own, and Landlock: the standard library may be read, and a folder of its own written
@@ -33,16 +33,16 @@ class Wall(enum.Enum):
     NO_FILES = "no files"  # no call that takes the name of a file, so that all modules must be there already
 
 
-def best_wall() -> Wall | None:
+def best_isolation() -> KernelIsolation | None:
     """The one that this machine can raise; None: none."""
     if sys.platform != "linux" or not seccomp.is_known() or not Path("/proc/sys/kernel/seccomp").is_dir():
         return None
-    return wall_with(landlock.version(), visible_files.problem())
+    return isolation_with(landlock.version(), visible_files.problem())
 
 
 def weakness() -> str:
-    """What of the better wall this machine lacks, and what the other one means; nothing, where it is not the other."""
-    if best_wall() is not Wall.NO_FILES:
+    """What the better isolation lacks on this machine, and what the weaker one means; empty with the better one."""
+    if best_isolation() is not KernelIsolation.NO_FILES:
         return ""
     version = landlock.version()
     lacks = (
@@ -52,41 +52,43 @@ def weakness() -> str:
     )
     return (
         f"programs of the model run behind seccomp alone ({lacks}): they open no file, so that they import only "
-        "modules that are loaded already, and cannot be lent a folder"
+        "modules that are loaded already, and no folder can be writable for them"
     )
 
 
-def wall_told() -> Wall | None:
+def isolation_with_warning() -> KernelIsolation | None:
     """The best one; where that is the weaker, it is said."""
     if told := weakness():
         warnings.warn(told, stacklevel=2)
-    return best_wall()
+    return best_isolation()
 
 
-def wall_with(version: int, problem: str = "") -> Wall:
-    """The wall for a kernel whose Landlock is of this version, and on which a view of its own has this problem."""
-    return Wall.FILES if version >= _BOUNDS_TRUNCATION and not problem else Wall.NO_FILES
+def isolation_with(version: int, problem: str = "") -> KernelIsolation:
+    """The isolation for a kernel whose Landlock is of this version, and on which a view of its own has this problem."""
+    return KernelIsolation.FILES if version >= _BOUNDS_TRUNCATION and not problem else KernelIsolation.NO_FILES
 
 
-def confine(wall: Wall, seconds: float, memory: int, readable: tuple[str, ...], lent: LentFolder | None) -> None:
-    """From here on. `memory` is beyond what is taken now; what is lent may be written in."""
-    _limit(seconds, memory, files=lent is not None)
-    user, parent = stranger(), os.getppid()
-    if user is not None and lent is not None:
-        lent.give(user)
-    if wall is Wall.FILES:
-        visible_files.enter(lent)
+def confine(
+    isolation: KernelIsolation, seconds: float, memory: int, readable: tuple[str, ...], writable: WritableFolder | None
+) -> None:
+    """From here on. `memory` is beyond what is taken now; what is writable may be written in."""
+    _limit(seconds, memory, files=writable is not None)
+    user, parent = unused_user(), os.getppid()
+    if user is not None and writable is not None:
+        writable.give(user)
+    if isolation is KernelIsolation.FILES:
+        visible_files.enter(writable)
     if user is not None:
         become(user)
         tie(parent)  # which was forgotten with who it was
     _drop_capabilities()
     # nobody of the same user looks into its memory; what it holds open of a folder must be counted
-    libc().prctl(_PR_SET_DUMPABLE, int(lent is not None), 0, 0, 0)
+    libc().prctl(_PR_SET_DUMPABLE, int(writable is not None), 0, 0, 0)
     checked(libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-    if wall is Wall.FILES:
-        landlock.restrict(readable, () if lent is None else (HOME,))
-    may_read = wall is Wall.FILES
-    seccomp.restrict(seccomp.computing(may_read, may_write=may_read and lent is not None))
+    if isolation is KernelIsolation.FILES:
+        landlock.restrict(readable, () if writable is None else (HOME,))
+    may_read = isolation is KernelIsolation.FILES
+    seccomp.restrict(seccomp.computing(may_read, may_write=may_read and writable is not None))
 
 
 def tie(parent: int) -> None:

@@ -21,7 +21,7 @@ COMPUTING = {
     **{"clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "pselect6": 270, "ppoll": 271},
     **{"getrandom": 318, "rseq": 334},
 }
-# files by name, which another wall must bound
+# files by name, which another mechanism must bound
 READING = {
     **{"open": 2, "stat": 4, "lstat": 6, "access": 21, "getcwd": 79, "readlink": 89, "getdents64": 217, "openat": 257},
     **{"newfstatat": 262, "readlinkat": 267, "faccessat": 269, "statx": 332, "faccessat2": 439},

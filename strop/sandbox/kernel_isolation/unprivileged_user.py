@@ -15,18 +15,18 @@ _LAST, _SPAN = (1 << 31) - 2, 1 << 22  # of users that systemd leaves unused; as
 _KEYCTL, _JOIN_SESSION_KEYRING = 250, 1
 
 
-def stranger() -> int | None:
+def unused_user() -> int | None:
     """The user for this process; None, where it is not root's and stays who it is."""
-    return stranger_of(strangers())
+    return unused_user_of(unused_users())
 
 
-def stranger_of(users: range) -> int | None:
+def unused_user_of(users: range) -> int | None:
     """That of this process among them."""
     return users[-1 - os.getpid() % len(users)] if users else None
 
 
-def strangers() -> range:
-    """All users that strangers may be; none, where this process is not root's."""
+def unused_users() -> range:
+    """All users that no process has; none, where this process is not root's."""
     if os.geteuid() != 0:
         return range(0)
     users = [[int(word) for word in line.split()] for line in told("/proc/self/uid_map").splitlines()]

@@ -12,12 +12,12 @@ from typing import Any
 
 from strop.errors import ConfigurationError
 from strop.sandbox.execution import USUAL, Allowance, Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall, wall_told, weakness
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, isolation_with_warning, weakness
 from strop.sandbox.kill_tree import ended
 from strop.sandbox.python import visible_files
 from strop.sandbox.python.warm_interpreter import HEAD
 
-_START_SECONDS, _GRACE = 60.0, 30.0  # the second for raising walls and for answers
+_START_SECONDS, _GRACE = 60.0, 30.0  # the second for setting up isolation and for answers
 _ROOT = Path(__file__).parents[3]
 _BEGIN = """
 import json, sys
@@ -35,7 +35,7 @@ class PythonSandbox:
     Results are untrusted: compare the output with values that the sandbox never received.
     """
 
-    wall: Wall | None = field(default_factory=wall_told)  # None: the best there is here
+    isolation: KernelIsolation | None = field(default_factory=isolation_with_warning)  # None: the best there is here
     at_once: int = 1
     _idle: list[Process] = field(default_factory=list, init=False, repr=False)
     _free: asyncio.Semaphore = field(init=False, repr=False)
@@ -47,14 +47,12 @@ class PythonSandbox:
 
     async def run(self, program: str, stdin: str = "", allowance: Allowance = USUAL, folder: str = "") -> Ran:
         """What comes of it; `folder`, where there is one, may be written in."""
-        if self.wall is None:
+        if self.isolation is None:
             raise ConfigurationError(
-                "this machine has no wall that a program cannot leave: it needs Linux on x86-64 with seccomp filters"
+                "no isolation here that a program cannot leave: it needs Linux on x86-64 with seccomp filters"
             )
-        if folder and self.wall is Wall.NO_FILES:
-            raise ConfigurationError(
-                f"the folder {folder} cannot be lent: {weakness() or 'this wall lets no program open a file'}"
-            )
+        if folder and self.isolation is KernelIsolation.NO_FILES:
+            raise ConfigurationError(f"the folder {folder} cannot be written to: {weakness() or 'it may open no file'}")
         async with self._free:
             warm = self._idle.pop() if self._idle else await self._started()
             try:
@@ -74,11 +72,11 @@ class PythonSandbox:
             await ended(self._idle.pop())
 
     async def _asked(self, warm: Process, program: str, stdin: str, allowance: Allowance, folder: str) -> Ran:
-        assert warm.stdin is not None and self.wall is not None
+        assert warm.stdin is not None and self.isolation is not None
         texts = [each.encode("utf-8", errors="surrogatepass") for each in (program, stdin)]
         sizes = {"program": len(texts[0]), "stdin": len(texts[1])}
         places = {
-            "wall": self.wall.value,
+            "isolation": self.isolation.value,
             "folder": folder,
             "path": visible_files.paths(),
             "readable": visible_files.standard().readable,
@@ -92,7 +90,7 @@ class PythonSandbox:
         return Ran(Ending(found["ending"]), said, complained, found["code"], found["seconds"], found["memory"])
 
     async def _started(self) -> Process:
-        seen = asdict(visible_files.standard()) if self.wall is Wall.FILES else {}
+        seen = asdict(visible_files.standard()) if self.isolation is KernelIsolation.FILES else {}
         warm = await asyncio.create_subprocess_exec(
             *(sys.executable, "-s", "-S", "-P", "-B", "-c", _BEGIN, str(_ROOT), json.dumps(seen)),
             stdin=PIPE,

@@ -17,7 +17,7 @@ from pathlib import Path
 from strop.sandbox.kernel_isolation.mounts import close_to_writing, copy_mounts, mount_memory, opened, own_mounts, show
 from strop.sandbox.kernel_isolation.unprivileged_user import forget_keys
 from strop.sandbox.layout import HOME, PLACE
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.writable_folder import WritableFolder
 
 _SIZE = 1 << 20  # bytes, for the folders that lead to what is shown
 _LIBRARIES = (*("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),)
@@ -55,15 +55,15 @@ class PythonView:
         forget_keys()
 
 
-def enter(lent: LentFolder | None) -> None:
-    """See nothing else from here on; what is lent is home. Whoever may call `chroot` may leave again."""
-    if lent is not None:
+def enter(writable: WritableFolder | None) -> None:
+    """See nothing else from here on; what is writable is home. Whoever may call `chroot` may leave again."""
+    if writable is not None:
         copy_mounts()
-        handle = opened(lent.path)
+        handle = opened(writable.path)
         show(handle, PLACE + HOME)
         os.close(handle)
     os.chroot(PLACE)
-    os.chdir(HOME if lent is not None else "/")
+    os.chdir(HOME if writable is not None else "/")
 
 
 @cache

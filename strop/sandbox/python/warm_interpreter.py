@@ -20,10 +20,10 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from strop.sandbox.kernel_isolation.confine import Wall, confine, tie
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, confine, tie
 from strop.sandbox.python.visible_files import PythonView
 from strop.sandbox.resource_totals import Process, fills
-from strop.sandbox.writable_folder import LentFolder
+from strop.sandbox.writable_folder import WritableFolder
 from strop.workers.keeper import tie_to_parent
 
 MODULES = (
@@ -48,7 +48,7 @@ NO_MEMORY = 77  # exit code of a program that asked for too much
 _CHUNK = 1 << 16
 _NOT_RUN = {"ending": "setup", "code": 0, "memory": 0, "seconds": 0.0}
 _LOOK_SECONDS, _FOREVER = 0.02, 1e6
-_SETUP_SECONDS = 20.0  # in which walls must stand; a machine may be busy
+_SETUP_SECONDS = 20.0  # in which the isolation must stand; a machine may be busy
 
 
 def main(view: PythonView | None) -> None:
@@ -88,32 +88,34 @@ def _answer(reading: int, writing: int) -> None:
     os.pwrite(given, stdin, 0)
     (out, told), (err, complained), (ready, is_ready) = os.pipe(), os.pipe(), os.pipe()
     try:
-        lent = LentFolder(question["folder"]) if question["folder"] else None
+        writable = WritableFolder(question["folder"]) if question["folder"] else None
     except OSError as error:
-        return _say(writing, _NOT_RUN, b"", f"the folder cannot be lent: {error}".encode())
+        return _say(writing, _NOT_RUN, b"", f"the folder cannot be written to: {error}".encode())
     own, child = os.getpid(), os.fork()
     if not child:
         tie(own)  # before it leaves the session, in which all are killed at once
-        _become(question, program, (given, told, complained, is_ready), lent)
+        _become(question, program, (given, told, complained, is_ready), writable)
     for theirs in (given, told, complained, is_ready):
         os.close(theirs)
-    watch = _Watch(child, (out, err, ready), question, lent)
+    watch = _Watch(child, (out, err, ready), question, writable)
     watch.until_the_end()
-    if lent is not None and os.geteuid() == 0:
-        lent.take_back()
-    _say(writing, watch.figures, bytes(watch.said[out]), bytes(watch.said[err]))
+    if writable is not None and os.geteuid() == 0:
+        writable.take_back()
+    _say(writing, watch.usage, bytes(watch.said[out]), bytes(watch.said[err]))
 
 
 class _Watch:
     """Reads what a program says, until it ends or passes what it may take; then nothing of it is left."""
 
-    def __init__(self, child: int, pipes: tuple[int, int, int], may: dict[str, Any], lent: LentFolder | None) -> None:
-        self._child, self._ready, self._lent = child, pipes[-1], lent
+    def __init__(
+        self, child: int, pipes: tuple[int, int, int], may: dict[str, Any], writable: WritableFolder | None
+    ) -> None:
+        self._child, self._ready, self._writable = child, pipes[-1], writable
         self._seconds, self._most, self._disk = may["seconds"], may["output"], may["memory"]
         self._begun, self._until = time.monotonic(), time.monotonic() + _SETUP_SECONDS
         self._next_look = 0.0
         self.said = {pipe: bytearray() for pipe in pipes}
-        self.figures: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}
 
     def until_the_end(self) -> None:
         ending = self._listened()
@@ -123,7 +125,7 @@ class _Watch:
         code = os.waitstatus_to_exitcode(status)
         ending = (ending or _named(code)) if self.said[self._ready] else "setup"
         seconds = time.monotonic() - self._begun
-        self.figures = {"ending": ending, "code": code, "memory": used.ru_maxrss * 1024, "seconds": seconds}
+        self.usage = {"ending": ending, "code": code, "memory": used.ru_maxrss * 1024, "seconds": seconds}
 
     def _listened(self) -> str:
         """Why it must be ended; nothing, where it ended by itself."""
@@ -140,7 +142,7 @@ class _Watch:
                 self.said[each] += heard
                 if not heard:
                     open_.discard(each)
-                elif each == self._ready:  # its walls stand: from now on it is on the clock
+                elif each == self._ready:  # its isolation stands: from now on it is on the clock
                     self._begun = time.monotonic()
                     self._until = self._begun + self._seconds
                 if len(self.said[each]) > self._most:
@@ -161,14 +163,14 @@ class _Watch:
 
     def _pause(self) -> float:
         """Until the folder is looked at again."""
-        return _LOOK_SECONDS if self._lent is not None else _FOREVER
+        return _LOOK_SECONDS if self._writable is not None else _FOREVER
 
     def _fills(self) -> bool:
         """Whether it adds more to its folder than it may."""
         begun = time.monotonic()
-        if self._lent is None or begun < self._next_look:
+        if self._writable is None or begun < self._next_look:
             return False
-        is_full = fills(self._lent, self._disk, Process(f"/proc/{self._child}").holds())
+        is_full = fills(self._writable, self._disk, Process(f"/proc/{self._child}").holds())
         self._next_look = time.monotonic() + max(_LOOK_SECONDS, 4 * (time.monotonic() - begun))
         return is_full
 
@@ -181,7 +183,7 @@ def _named(code: int) -> str:
 
 
 def _become(
-    question: dict[str, Any], program: bytes, pipes: tuple[int, int, int, int], lent: LentFolder | None
+    question: dict[str, Any], program: bytes, pipes: tuple[int, int, int, int], writable: WritableFolder | None
 ) -> None:
     """In the process that runs the program; never returns."""
     try:
@@ -196,7 +198,7 @@ def _become(
         sys.argv, sys.path[:] = ["program"], question["path"]
         random.seed(0)
         readable = tuple(question["readable"])
-        confine(Wall(question["wall"]), question["seconds"], question["memory"], readable, lent)
+        confine(KernelIsolation(question["isolation"]), question["seconds"], question["memory"], readable, writable)
         for name in [name for name in sys.modules if name.partition(".")[0] == "strop"]:
             del sys.modules[name]
         os.write(is_ready, b"1")

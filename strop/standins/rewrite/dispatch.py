@@ -62,8 +62,8 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
 _ENVS: tuple[Rules, ...] = (Sums(), Compositions(), Targets(), Lookups())
 
 
-def advised(text: str, key: int) -> str:
-    """The answer to one of the requests; probability hangs on the key, and what no rule can do raises ValueError."""
+def rule_answer(text: str, key: int) -> str:
+    """The answer to one of the requests; randomness depends on the key, and what no rule can do raises ValueError."""
     parts = parts_of(text)
     wanted, task, answer = parts["wanted"], parts["task"], parts.get("answer", "")
     rules = next((each for each in _ENVS if each.knows(task)), None)
@@ -96,6 +96,6 @@ class Rewriting(LLMClient):
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         try:
-            return advised(messages[-1].content, key)
+            return rule_answer(messages[-1].content, key)
         except ValueError as error:
             raise LLMClientError(str(error)) from error

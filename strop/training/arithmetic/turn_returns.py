@@ -46,11 +46,11 @@ def token_payments(rollout: Rollout) -> NDArray[np.float64]:
 
 def ends_of(rollout: Rollout) -> list[int]:
     """The completion tokens at which a sentence ends, as recorded by rewards."""
-    marked = [
+    recorded = [
         turn.aux[_ENDS][len(turn.prompt) :] if _ENDS in turn.aux else np.zeros(len(turn.tokens))
         for turn in rollout.turns
     ]
-    return np.flatnonzero(np.concatenate(marked)).tolist() if marked else []
+    return np.flatnonzero(np.concatenate(recorded)).tolist() if recorded else []
 
 
 def on_written(rollout: Rollout, paid: Sequence[float]) -> list[float]:

@@ -34,7 +34,7 @@ class Forward:
     is_checkpointed: bool = False  # layers are computed again going backward, instead of kept
     reading: Reading | None = None  # of a model that fills masks; None: from left to right
     _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
-    _quick: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
+    _fast: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
 
     def loss(self, model: Any, batch: Batch, objective: Objective) -> tuple[Tensor, Metrics]:
         """What a batch adds to the step's loss and metrics."""
@@ -92,15 +92,15 @@ class Forward:
         return torch.device(self.device).type == "cuda"
 
     def fast_path(self, model: Any) -> LlamaForward | None:
-        """The model's quick forward, if it is wanted and there is one."""
+        """The model's fast forward, if it is wanted and there is one."""
         if not self.wants_fast:
             return None
-        if isinstance(model, Unadapted) and model not in self._quick:
+        if isinstance(model, Unadapted) and model not in self._fast:
             adapted = self.fast_path(model.model)
-            self._quick[model] = None if adapted is None else adapted.without_adapters()
-        if model not in self._quick:
-            self._quick[model] = llama_forward(model, self.computes_in, says_why_not=self._is_gpu or self.fused == "on")
-        found = self._quick[model]
+            self._fast[model] = None if adapted is None else adapted.without_adapters()
+        if model not in self._fast:
+            self._fast[model] = llama_forward(model, self.computes_in, says_why_not=self._is_gpu or self.fused == "on")
+        found = self._fast[model]
         if found is not None:
             found.is_checkpointed = self.is_checkpointed
         return found

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer
 
 
-def open_whole(folder: Path, holding: Holding, forward: Forward, products: str) -> tuple[Any, dict[str, Tensor]]:
+def open_whole(
+    folder: Path, holding: Holding, forward: Forward, matmul_precision: str
+) -> tuple[Any, dict[str, Tensor]]:
     """A model as it is held, and what was cut off from its weights."""
     model = load_model(folder, device=forward.device)
-    if products == "fp8":
+    if matmul_precision == "fp8":
         in_eight_bits(model)
     if not holding.is_narrow:
         return model, {}
@@ -46,7 +48,7 @@ def holding_of(trainer: TorchTrainer, folder: Path, room: Room) -> Holding:
     """How weights that learn are held: as the trainer says, or in as many bytes as there is room for."""
     if trainer.bytes_per_weight or not trainer.device.startswith("cuda"):
         return HOLDINGS[trainer.bytes_per_weight or FLOAT32]
-    return choose(outline(folder, trainer.products), free_bytes(trainer.device) - room.taken, trainer, room)
+    return choose(outline(folder, trainer.matmul_precision), free_bytes(trainer.device) - room.taken, trainer, room)
 
 
 def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:

@@ -32,7 +32,7 @@ from strop.models.layers.block import (
     watched_gates,
     why_undescribed,
 )
-from strop.models.layers.eight_bit_linear import EightBitLinear, eight_bit_weights, plain_products
+from strop.models.layers.eight_bit_linear import EightBitLinear, eight_bit_weights, plain_matmuls
 from strop.models.layers.four_bit_linear import FourBitLinear
 from strop.models.layers.fused_linear import fuse
 from strop.models.model import hidden_states, probe
@@ -142,14 +142,14 @@ class _LastNorm(torch.autograd.Function):
 
 
 def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaForward | None:
-    """The quick forward for this model; None where its family is another, or, with a warning, where the proof fails."""
+    """The fast forward for this model; None where its family is another, or, with a warning, where the proof fails."""
     name = type(model).__name__
     if reason := _why_slow(model, dtype):
         if says_why_not:
             warnings.warn(f"{name} trains on the slow path: {reason}", stacklevel=2)
         return None
     try:
-        with plain_products(model):  # by 8-bit numbers two right ways differ by 0.3 of the largest state
+        with plain_matmuls(model):  # by 8-bit numbers two right ways differ by 0.3 of the largest state
             forward = _built(model, dtype)
             difference = _difference(forward, model)
     except (ImportError, RuntimeError) as error:
@@ -158,7 +158,7 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
     most = _TOLERANCE[_compared(model, dtype)]
     if not difference <= most:
         warnings.warn(
-            f"{name} trains on the slow path: the quick one differs by {difference:.3g} of the largest state, "
+            f"{name} trains on the slow path: the fast one differs by {difference:.3g} of the largest state, "
             f"at most {most} may be rounding",
             stacklevel=2,
         )
@@ -167,12 +167,12 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
 
 
 def has_fast_path(model: Any, dtype: torch.dtype) -> bool:
-    """Whether there is a quick forward for a model of this shape; whether it is right is proved on its weights."""
+    """Whether there is a fast forward for a model of this shape; whether it is right is proved on its weights."""
     return not _why_slow(model, dtype)
 
 
 def _why_slow(model: Any, dtype: torch.dtype) -> str:
-    """What stands against a quick forward; empty where there is one."""
+    """What stands against a fast forward; empty where there is one."""
     if reason := why_undescribed(model):
         return reason
     products = [product for block in described(model).blocks for product in block.products]

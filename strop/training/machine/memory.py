@@ -86,11 +86,11 @@ def _refusal(free: int, least: dict[str, int], checkpointing: str) -> str:
     parts = ", ".join(f"{name} {count / _GIB:.1f}" for name, count in least.items())
     rest = sum(count for name, count in least.items() if name != "activations")
     share = max(0.0, (SPARE * free - rest) / max(least["activations"], 1))
-    advice = f"max_tokens of at most {share:.2f} times what it is" if share > 0 else "a smaller model, or lora > 0"
-    advice = f'checkpointing="on", or {advice}' if checkpointing == "off" else advice
+    remedy = f"max_tokens of at most {share:.2f} times what it is" if share > 0 else "a smaller model, or lora > 0"
+    remedy = f'checkpointing="on", or {remedy}' if checkpointing == "off" else remedy
     return (
         f"training needs {sum(least.values()) / _GIB:.1f} GiB more on the GPU ({parts}) and {SPARE * free / _GIB:.1f} "
-        f"can be used: it takes {advice}, or an engine that keeps less"
+        f"can be used: it takes {remedy}, or an engine that keeps less"
     )
 
 

@@ -37,14 +37,14 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
     holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
     if not trainer.lora:
         holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)
-        model, rests = open_whole(folder, holding, forward, trainer.products)
+        model, rests = open_whole(folder, holding, forward, trainer.matmul_precision)
     else:
         borrowed = trainer.borrowed.another() if trainer.borrowed is not None else None
         model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)
         if folder != source:
             load_adapters(model, folder)
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
-    load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
+    load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.matmul_precision)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)
     at_once = AtOnce(not holding.is_narrow and _may_at_once(trainer, model, forward))  # narrow ones are added in turn
     return Opened(model, forward, earlier, optimizer, Path(source), seed, holding, at_once)
@@ -59,9 +59,9 @@ def _may_at_once(trainer: TorchTrainer, model: Any, forward: Forward) -> bool:
     return is_plain and is_small and forward.fast_path(model) is not None
 
 
-def load_frozen(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:
+def load_frozen(folder: Path, dtype: torch.dtype, device: str, matmul_precision: str) -> Any:
     """A model that does not learn; the reference and earlier weights multiply as the ones that do."""
     model = load_model(folder, dtype, device).requires_grad_(False)
-    if products == "fp8":
+    if matmul_precision == "fp8":
         in_eight_bits(model)
     return model

@@ -81,7 +81,7 @@ class Sequences:
         return self.computed(model).index_select(0, self.places)
 
     def computed(self, model: Any, fast_path: LlamaForward | None = None) -> Tensor:
-        """[U, hidden], each state once, by the model or its quick forward; `places` says which is whose."""
+        """[U, hidden], each state once, by the model or its fast forward; `places` says which is whose."""
         if fast_path is None:
             return hidden_states(model, self._tokens, self._positions, self._plan)
         plan = self._varlen if fast_path.takes_varlen(int(self._read.max(initial=0))) else self._plan

@@ -22,7 +22,7 @@ from strop.errors import CheckpointError, ModelError, StropError
 from strop.models import torch_setup
 from strop.models.model import load_model
 from strop.models.optimizers.adamw import Optimizer, read_state, write_state
-from strop.models.tokens.mask_token import mark
+from strop.models.tokens.mask_token import set_mask_token
 from strop.training.batch import Batch
 from strop.training.machine.batch_transfer import read_batches
 from strop.training.machine.forward import Forward
@@ -99,7 +99,7 @@ class Rank:
         if self.rank == 0:
             model = self.policy.model
             if self.forward.reading is not None:
-                mark(model, self.forward.reading.mask, self.forward.reading.places)
+                set_mask_token(model, self.forward.reading.mask, self.forward.reading.places)
             model.save_pretrained(folder, state_dict=_state(model, weights))
             copy_tokenizer(self.source, Path(folder))
             write_state(Path(folder), "trainer", moments, {**self.optimizer.counts, "seed": self.seed})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from strop.errors import ConfigurationError, nearest
-from strop.models.layers.eight_bit_linear import check_products
+from strop.models.layers.eight_bit_linear import check_matmul_precision
 from strop.models.optimizers.low_memory_adamw import HOLDINGS
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def check(trainer: TorchTrainer) -> None:
         raise ConfigurationError(
             f'base="{trainer.base}" holds weights that do not learn: set lora, for example lora=32'
         )
-    check_products("TorchTrainer", trainer.products)
-    if trainer.products != "plain" and trainer.lora:
+    check_matmul_precision("TorchTrainer", trainer.matmul_precision)
+    if trainer.matmul_precision != "plain" and trainer.lora:
         raise ConfigurationError("products of 8-bit numbers are for weights that learn: set lora=0")
     if (held := trainer.bytes_per_weight) and held not in HOLDINGS:
         known = "; ".join(f"{count}: {holding.words}" for count, holding in HOLDINGS.items())

@@ -68,9 +68,9 @@ class Ranks(Trainer):
             )
         if self.inner.lora:
             raise ConfigurationError(f"Ranks trains full weights: set lora=0, got {self.inner.lora}")
-        if self.inner.products != "plain":
+        if self.inner.matmul_precision != "plain":
             raise ConfigurationError(
-                f'Ranks computes matrix products in full precision: set products="plain", got {self.inner.products!r}'
+                f'Ranks multiplies in full precision: set matmul_precision="plain", got {self.inner.matmul_precision!r}'
             )
         if self.inner.bytes_per_weight not in (0, FLOAT32):
             raise ConfigurationError(

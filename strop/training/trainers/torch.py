@@ -18,7 +18,7 @@ from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.models.layers.adapters import Unadapted
 from strop.models.layers.eight_bit_linear import rounding
 from strop.models.model import head_of, logits, parameters
-from strop.models.tokens.mask_token import mark
+from strop.models.tokens.mask_token import set_mask_token
 from strop.roles import Loss, StepScale, Trainer, View
 from strop.training.batch import Batch
 from strop.training.machine.lora import RATE, save_adapters
@@ -61,7 +61,9 @@ class TorchTrainer(Trainer):
     checkpointing: str = "auto"  # gradient checkpointing: on, off, or auto (where memory requires it)
     lora: int = 0  # rank of LoRA adapters, trained at 10 times the learning rate; 0: full weights
     base: str = "plain"  # base weights under adapters: plain, or nf4 (4 bits)
-    products: str = "plain"  # matmul precision of layers: plain, or fp8 (forward and backward, as in the engine)
+    matmul_precision: str = (
+        "plain"  # matmul precision of layers: plain, or fp8 (forward and backward, as in the engine)
+    )
     view: View | None = None  # reading order of a masked diffusion model; None: left to right
     bytes_per_weight: int = 0  # per trained weight without adapters: 18 (all float32), 10 or 6; 0: the most that fit
 
@@ -180,7 +182,7 @@ class TorchTrainer(Trainer):
             opened.optimizer.step(learning_rate, height)
         opened.optimizer.zero_grad()  # frees the gradients' memory until the next step
         opened.earlier.observe(metrics)
-        if self.products == "fp8":
+        if self.matmul_precision == "fp8":
             metrics["fp8/rounding"] = rounding(opened.model)
         return {**metrics, "loss": sum(values), "grad_norm": height, "learning_rate": learning_rate}
 
@@ -203,7 +205,7 @@ class TorchTrainer(Trainer):
         """Write a Hugging Face model folder with the state needed to resume bit for bit."""
         opened = self._ready()
         if opened.forward.reading is not None:
-            mark(opened.model, opened.forward.reading.mask, opened.forward.reading.places)
+            set_mask_token(opened.model, opened.forward.reading.mask, opened.forward.reading.places)
         if self.lora:
             save_adapters(opened.model, self.lora, opened.source, folder)
         else:
@@ -251,7 +253,7 @@ class TorchTrainer(Trainer):
             folder = Path(name if name != "reference" else self.reference or opened.source)
             if name != "reference":
                 check_same_words(opened.source, folder)
-            products = self.products if name == "reference" else "plain"
+            products = self.matmul_precision if name == "reference" else "plain"
             opened.frozen[name] = load_frozen(folder, opened.holding.frozen, self.device, products)
         return opened.frozen[name]
 

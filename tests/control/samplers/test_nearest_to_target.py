@@ -87,14 +87,14 @@ def test_a_pool_comes_back_and_every_task_of_a_choice_is_another() -> None:
     envs = (Arithmetic(2), Arithmetic(3))
     sampler = Nearest(envs, count=2, candidates=2, pool=3)
     pool = {env.task(index).id for env in envs for index in range(3)}
-    found = Counter(task.id for step in range(40) for task in _hand(sampler, step))
+    found = Counter(task.id for step in range(40) for task in _pending(sampler, step))
     assert found.keys() <= pool and max(found.values()) > 10
     nearest = sorted((env.task(index) for env in envs for index in range(3)), key=lambda t: abs(rate(t) - 0.5))
     assert found.most_common(1)[0][0] in {task.id for task in nearest[:2]}, "what is nearest comes most often"
-    assert all(len({task.id for task in _hand(sampler, step)}) == 2 for step in range(40, 60))
+    assert all(len({task.id for task in _pending(sampler, step)}) == 2 for step in range(40, 60))
 
 
-def _hand(sampler: Nearest, step: int) -> list[Task]:
+def _pending(sampler: Nearest, step: int) -> list[Task]:
     return [sampler.next(step, Knows()) for _ in range(2)]
 
 

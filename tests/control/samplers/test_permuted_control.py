@@ -10,7 +10,7 @@ import pytest
 from strop.capabilities import Observes, inside
 from strop.control.estimators.pass_rate_counts import Counts
 from strop.control.samplers.permuted_control import Permuted, circle
-from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.task_pool import Pool
 from strop.errors import ConfigurationError
 from strop.roles import Environment, Episode, PassRateEstimator, Sampler
@@ -49,7 +49,7 @@ class Always(Sampler):
 
     def __post_init__(self) -> None:
         self.left = list(self.places)
-        self.pool, self.shelves = Pool(self.envs, max(self.tasks, 1)), Shelves(self.envs)
+        self.pool, self.shelves = Pool(self.envs, max(self.tasks, 1)), BanditArms(self.envs)
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         place = self.left.pop(0)

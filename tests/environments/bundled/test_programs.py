@@ -99,7 +99,7 @@ def run_with(**fields: str) -> Run:
 def test_without_a_wall_a_run_is_refused_unless_it_says_so_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
     check(run_with())
     monkeypatch.setattr("sys.platform", "darwin")  # where there are neither seccomp nor Landlock
-    with pytest.raises(ConfigurationError, match=r"envs.0.trials: this machine has no wall .* isolation=process"):
+    with pytest.raises(ConfigurationError, match=r"envs.0.trials: nothing here isolates .* isolation=process"):
         check(run_with())
     check(run_with(isolation="process"))
     assert [env.trials.isolation for env in parse_envs("programs:1", isolation="process")] == ["process"]  # type: ignore[attr-defined]

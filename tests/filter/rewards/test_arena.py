@@ -11,7 +11,7 @@ import pytest
 from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.llm_agent import Advised
+from strop.generate.agents.llm_agent import LLMAgent
 from strop.pipeline import train
 from strop.recipes.reward.arena_learning import Arena, Fights, LostFights, probability, ratings
 from strop.types import Group, Origin
@@ -78,7 +78,7 @@ def test_bias_for_a_place_is_a_tie_and_nonsense_no_fight() -> None:
 
 
 def test_in_a_run_rivals_fight_and_only_lost_fights_are_trained(tmp_path: Path) -> None:
-    arena = Arena((Demonstrate(), Advised(Counsel([None]))))
+    arena = Arena((Demonstrate(), LLMAgent(Counsel([None]))))
     rewards, gates = (Fights(Tells(longer)),), (LostFights(),)
     run = make_run(steps=2, rewards=rewards, gates=gates, strategy=arena, budget=Fixed(4), max_failed_share=1.0)
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):

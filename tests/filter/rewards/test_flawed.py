@@ -47,7 +47,7 @@ class Saying(LLMClient):
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         self.asked.append(messages[-1].content)
-        assert sampling.temperature == 0, "what a judge finds is not left to probability"
+        assert sampling.temperature == 0, "what a judge finds is not left to chance"
         if not self.answer:
             raise LLMClientError("nobody is there")
         return self.answer

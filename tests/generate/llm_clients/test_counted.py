@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strop.generate.llm_clients.without_model import Canned
-from strop.launch.checks.warnings import advice
+from strop.launch.checks.warnings import warnings_of
 from strop.observe.metrics.step_metrics import Tally
 from strop.pipeline import train
 from strop.roles import LLMClient, Reward
@@ -60,15 +60,15 @@ def test_what_an_llm_client_samples_from_a_model_has_a_metric(
 
 def test_a_run_that_goes_on_adds_to_what_was_spent_before() -> None:
     first, later = Tally(), Tally()
-    first.advised(10)
-    first.advised(25)
+    first.llm_client_tokens(10)
+    first.llm_client_tokens(25)
     later.restore(first.state())
-    later.advised(0)
-    later.advised(7)  # LLM clients begin at 0 again
+    later.llm_client_tokens(0)
+    later.llm_client_tokens(7)  # LLM clients begin at 0 again
     assert (first.tokens_advised, later.tokens_advised) == (25, 32)
 
 
 def test_a_worker_process_counts_for_nobody() -> None:
-    warnings = [advice(make_run(rewards=(Asks(ThreeTokens(), is_inline=inline),))) for inline in (False, True)]
+    warnings = [warnings_of(make_run(rewards=(Asks(ThreeTokens(), is_inline=inline),))) for inline in (False, True)]
     told = [warning for warning in warnings[0] if "Asks asks ThreeTokens in a worker process" in warning]
     assert len(told) == 1 and told[0] not in warnings[1]

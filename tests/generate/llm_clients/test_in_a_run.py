@@ -77,7 +77,7 @@ def test_a_resumed_run_asks_nobody_twice_and_no_secret_is_on_disk(
     assert "JUDGE_KEY" in (folder / "recipe.py").read_text()
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) > 10 and not [path for path in files if SECRET.encode() in path.read_bytes()]
-    kept = sqlite3.connect(folder / "advice.db").execute("SELECT answer FROM advice").fetchall()
+    kept = sqlite3.connect(folder / "llm_answers.db").execute("SELECT answer FROM answers").fetchall()
     assert len(kept) == paid - 2 and all("[key]" in answer for (answer,) in kept)
 
 

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from strop.errors import ConfigurationError, LLMClientError
-from strop.generate.agents.llm_agent import Advised
+from strop.generate.agents.llm_agent import LLMAgent
 from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.roles import LLMClient
 from strop.storage.run_source import to_source
@@ -31,5 +31,5 @@ def test_a_rule_is_a_function_of_a_module() -> None:
         asked(Procedural(json.loads), "{")
     with pytest.raises(ConfigurationError, match="a function of a module"):
         Procedural(lambda text: text)
-    source = to_source(Advised(Procedural(textwrap.dedent)), "an agent")
+    source = to_source(LLMAgent(Procedural(textwrap.dedent)), "an agent")
     assert "from textwrap import dedent" in source and "Procedural(rule=dedent)" in source

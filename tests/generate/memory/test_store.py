@@ -1,4 +1,4 @@
-"""Lessons on shelves: who is admitted, merged, thrown out and found, by hand; and that 20,000 of them stay quick."""
+"""Lessons on categories: who is admitted, merged, thrown out and found, by hand; and that 20,000 of them stay quick."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_full_shelf_takes_only_what_is_better_than_its_worst() -> None:
     told = carried_out(library, *(add(f"text {score}", "", "a", score) for score in scores))
     assert told == ["added", "added", "full", "replaced", "full"]
     assert sorted(lesson.score for lesson in library.on("a")) == [0.5, 0.6]
-    assert carried_out(library, add("text", "", "b", -1.0)) == ["added"], "another shelf has room"
+    assert carried_out(library, add("text", "", "b", -1.0)) == ["added"], "another category has room"
 
 
 def test_the_lowest_score_never_falls_while_a_shelf_is_full() -> None:

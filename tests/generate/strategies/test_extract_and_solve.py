@@ -120,7 +120,7 @@ def test_roles_and_tasks_are_compared_apart(found: Watched) -> None:
                 assert each.advantages is not None
                 assert each.advantages.tolist() == pytest.approx([expected] * each.num_tokens, abs=1e-5)
     metrics = ComparisonGroupWeighted(GroupStandard(), "extractor").learn(found.drawn)
-    assert 0 < metrics["credit_of/extractor"] < 0.5
+    assert 0 < metrics["advantage_of/extractor"] < 0.5
 
 
 def test_equal_skills_have_no_credit_and_a_constant_factor_changes_no_solver() -> None:

@@ -119,7 +119,7 @@ def test_only_what_is_read_is_proved_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_new_one_stands_first_while_it_is_tried_and_takes_a_place_after_uses_are_counted(tmp_path: Path) -> None:
-    """Room for one of six characters, and for one on the shelf: 1 of 2 were right with the old, all with the new."""
+    """Room for one of six characters, and for one on the category: 1 of 2 were right with the old, all with the new."""
     strategy = Insights(Library(most=1), Counsel(["calmly"]), longest=10)
     strategy.library.carry_out(add("slowly", "arithmetic: 12+34=?", INSIGHTS))
     rollouts, _, engine = played(tmp_path, strategy, [True, True], helped=0.25)

@@ -1,4 +1,4 @@
-"""XSkill by hand: counts after adds, merges and modifications, a full shelf, and the document of skills."""
+"""XSkill by hand: counts after adds, merges and modifications, a full category, and the document of skills."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def played(folder: Path, strategy: SkillsAndExperiences, version: int = 0) -> Sp
     return engine
 
 
-def texts(strategy: SkillsAndExperiences, shelf: str = EXPERIENCES) -> list[str]:
-    return [lesson.text for lesson in strategy.library.on(shelf)]
+def texts(strategy: SkillsAndExperiences, category: str = EXPERIENCES) -> list[str]:
+    return [lesson.text for lesson in strategy.library.on(category)]
 
 
 OLD, NEAR, FAR = "add the tens first", "add the tens at first", "look twice at carries"

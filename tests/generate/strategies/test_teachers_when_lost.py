@@ -16,7 +16,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.llm_agent import Advised
+from strop.generate.agents.llm_agent import LLMAgent
 from strop.generate.engines.scripted import Scripted
 from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.pipeline import train
@@ -195,8 +195,8 @@ def completion(prompt: str, key: int) -> str:
 
 
 def test_in_a_run_groups_that_failed_hold_two_traces(tmp_path: Path) -> None:
-    other = Advised(Procedural(backward))
-    strategy = TeachersWhenLost((Demonstrate(), other, Advised(Canned())))
+    other = LLMAgent(Procedural(backward))
+    strategy = TeachersWhenLost((Demonstrate(), other, LLMAgent(Canned())))
     run = make_run(
         steps=2, envs=(ENV,), sampler=Uniform((ENV,)), engine=Scripted(completion), budget=Fixed(4), strategy=strategy
     )

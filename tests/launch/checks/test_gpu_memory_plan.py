@@ -66,7 +66,7 @@ def test_seven_billion_whole_beside_its_engine_on_one_h200(shape: Any) -> None:
 def test_weights_in_eight_bits_are_half_of_the_engine_and_beside_those_that_learn(of_7b: Path) -> None:
     """6.53 billion weights of layers take 1 byte and a scale of 4 for every 128; 1.09 billion others 2 bytes."""
     layers = 28 * (4608 * 3584 + 3584 * 3584 + 37888 * 3584 + 3584 * 18944)
-    found = sharing(outline(of_7b, "fp8"), 139.8, products="fp8")
+    found = sharing(outline(of_7b, "fp8"), 139.8, matmul_precision="fp8")
     held = layers * 132 / 128
     assert found.engine_bytes(lends=False)["weights"] == pytest.approx(held + 2 * (7_615_616_512 - layers), rel=1e-9)
     assert found.chosen.setting == "trainer.bytes_per_weight=10"

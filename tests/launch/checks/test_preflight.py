@@ -23,7 +23,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.controls import Flat
 from strop.generate.agents import external_program
 from strop.launch.checks.preflight import check
-from strop.launch.checks.warnings import advice
+from strop.launch.checks.warnings import warnings_of
 from strop.launch.running.launch import launch
 from strop.recipes import build
 from strop.recipes.classics.distillation import distillation
@@ -84,7 +84,7 @@ def test_a_plain_run_and_every_recipe_pass(tmp_path: Path, monkeypatch: pytest.M
         external_program, "problem", lambda seen: ""
     )  # whether bubblewrap is installed is not the question
     check(make_run())
-    assert advice(make_run()) == []
+    assert warnings_of(make_run()) == []
     folder = save_pocket_like(tmp_path, seed=1)
     solved(folder / "ledger.db")
     for run in every_run(str(folder)).values():
@@ -108,7 +108,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
      r"BestAndWorst compares siblings: need >= 2"),
     ({"gates": (ZeroVariance(),), "budget": Fixed(1), "advantage": BatchStandard()}, r"ZeroVariance compares siblings"),
     ({"gates": (ZeroVariance(),), "rewards": (Flat(),)}, r"is Flat.*ZeroVariance drops.*all of them"),
-    ({"buffer": Bounded()}, r"Bounded holds 4 groups, and a step draws 8"),
+    ({"buffer": Bounded()}, r"Bounded holds 4 groups, and a step samples 8"),
     ({"sampling": Sampling(temperature=0)}, r"temperature=0 makes all siblings equal, and GroupMean"),
     ({"sampling": Sampling(max_tokens=512)}, r"max_tokens=512 never fits into context=512"),
     ({"losses": (Reinforce(),), "epochs": 2}, r"epochs=2 trains the same tokens again, and Reinforce has no ratio"),
@@ -200,13 +200,13 @@ DOUBTED: list[tuple[dict[str, Any], str]] = [
 def test_doubted_and_not_refused(parts: dict[str, Any], warning: str) -> None:
     run = make_run(**parts)
     check(run)
-    (said,) = advice(run)
+    (said,) = warnings_of(run)
     assert said.startswith(warning)
 
 
 def test_what_is_weighed_is_not_doubted() -> None:
     for losses, correction in (((Reinforce(),), Truncated()), ((Clip(),), None), ((Likelihood(),), None)):
-        assert advice(make_run(losses=losses, correction=correction, admission=BoundedLag(2), minibatches=2)) == []
+        assert warnings_of(make_run(losses=losses, correction=correction, admission=BoundedLag(2), minibatches=2)) == []
 
 
 def test_a_small_heldout_set_is_doubted_and_measured_once_each(
@@ -228,26 +228,26 @@ DISTANT = "always 1 at lag 0 with one optimizer step per batch"
 
 def test_a_ratio_that_is_always_1_is_said() -> None:
     for loss in (Cispo(), Gspo(), Nft(), Pacs()):
-        (said,) = advice(make_run(losses=(loss,)))
+        (said,) = warnings_of(make_run(losses=(loss,)))
         assert said.startswith(type(loss).__name__) and DISTANT in said
         for moving in ({"minibatches": 2}, {"epochs": 2}, {"admission": BoundedLag(1)}):
-            assert advice(make_run(losses=(loss,), **moving)) == []
-    assert advice(make_run(losses=(Gspo(),), trainer=TurnByTurn(TorchTrainer()))) == []  # a step for each turn
-    assert advice(make_run(losses=(Clip(),))) == []  # on policy that is GRPO as published
+            assert warnings_of(make_run(losses=(loss,), **moving)) == []
+    assert warnings_of(make_run(losses=(Gspo(),), trainer=TurnByTurn(TorchTrainer()))) == []  # a step for each turn
+    assert warnings_of(make_run(losses=(Clip(),))) == []  # on policy that is GRPO as published
 
 
 def test_adapters_learn_ten_times_as_fast_and_that_is_said() -> None:
-    (said,) = advice(make_run(trainer=TorchTrainer(learning_rate=2e-5, lora=32)))
+    (said,) = warnings_of(make_run(trainer=TorchTrainer(learning_rate=2e-5, lora=32)))
     assert "rank 32 learn with 10 times" in said and "0.0002 in place of 2e-05" in said
     assert "learning_rate=2e-06 makes it 2e-05" in said
 
 
 def test_no_recipe_holds_a_ratio_that_is_always_1() -> None:
-    assert {name for name, run in every_run().items() if any(DISTANT in said for said in advice(run))} == set()
+    assert {name for name, run in every_run().items() if any(DISTANT in said for said in warnings_of(run))} == set()
 
 
 def test_a_critic_that_is_asked_is_no_idle_part() -> None:
-    assert advice(ppo()) == [] and advice(rl4lms()) == []
+    assert warnings_of(ppo()) == [] and warnings_of(rl4lms()) == []
     with pytest.raises(ConfigurationError, match="Gae needs a value model"):
         check(replace(ppo(), values=None))
 

@@ -12,7 +12,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.sandbox.kernel_isolation.confine import best_wall
+from strop.sandbox.kernel_isolation.confine import best_isolation
 from strop.storage.ledger.ledger import Ledger
 from tests.killing import killed_at
 from tests.launch.running import test_resume
@@ -20,7 +20,7 @@ from tests.launch.running.test_resume import _hush
 from tests.tiny_models import save_pocket_like
 
 STEPS = 4
-pytestmark = pytest.mark.skipif(best_wall() is None, reason="wall: there is none to run programs behind")
+pytestmark = pytest.mark.skipif(best_isolation() is None, reason="isolation: there is none to run programs behind")
 
 
 def make_run(model: Path) -> Run:

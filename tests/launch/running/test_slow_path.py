@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import GPT2Config, LlamaConfig, Phi3Config
 
-from strop.launch.checks.warnings import advice
+from strop.launch.checks.warnings import warnings_of
 from strop.models.layers.block import FAMILIES, why_slow
 from strop.recipes.classics.grpo import grpo
 
@@ -31,12 +31,12 @@ def test_each_reason_is_named(tmp_path: Path) -> None:
 def test_an_unknown_family_is_told_before_a_run(tmp_path: Path) -> None:
     run = replace(grpo(), model=str(tmp_path))
     GPT2Config(architectures=["GPT2LMHeadModel"]).save_pretrained(tmp_path)
-    (told,) = [each for each in advice(run) if "slow path" in each]
+    (told,) = [each for each in warnings_of(run) if "slow path" in each]
     assert told == (
         f"{tmp_path} takes the slow path of generation and training: GPT2LMHeadModel is none of {', '.join(FAMILIES)}"
     )
     LlamaConfig(architectures=["LlamaForCausalLM"]).save_pretrained(tmp_path)
-    assert not [each for each in advice(run) if "slow path" in each]
+    assert not [each for each in warnings_of(run) if "slow path" in each]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from strop.models.optimizers.low_precision import BLOCK, EightBits, Halved, by_chance, joined, probability_of, split
+from strop.models.optimizers.low_precision import BLOCK, EightBits, Halved, joined, rng_of, rounded_at_random, split
 
 CPU = torch.device("cpu")
 
@@ -35,19 +35,19 @@ def test_rounding_by_probability_is_right_on_average(sign: float) -> None:
     every = (bits >> 16).to(torch.int16).view(torch.bfloat16)
     assert set(every.tolist()) == {low, high} and every.double().mean() == value.double()
     count = 1 << 18
-    found = by_chance(value.expand(count), probability_of(CPU, "test")).double()
+    found = rounded_at_random(value.expand(count), rng_of(CPU, "test")).double()
     assert set(found.tolist()) == {low, high}
     assert float((found == high).double().mean()) == pytest.approx(share, abs=5 * (share * (1 - share) / count) ** 0.5)
 
 
 def test_what_fits_stays_as_it_is() -> None:
     fits = numbers().to(torch.bfloat16).float()
-    assert torch.equal(by_chance(fits, probability_of(CPU, 1)).float(), fits)
+    assert torch.equal(rounded_at_random(fits, rng_of(CPU, 1)).float(), fits)
 
 
 def test_probability_is_that_of_what_it_is_for() -> None:
     value = torch.full((64,), 1.001)
-    one, same, other = (by_chance(value, probability_of(CPU, 0, step, "weight")) for step in (3, 3, 4))
+    one, same, other = (rounded_at_random(value, rng_of(CPU, 0, step, "weight")) for step in (3, 3, 4))
     assert torch.equal(one, same) and not torch.equal(one, other)
 
 
@@ -56,7 +56,7 @@ def test_small_changes_add_up() -> None:
     held = Halved(torch.ones(4096, dtype=torch.bfloat16))
     nearest = torch.ones(1, dtype=torch.bfloat16)
     for step in range(1000):
-        held.write(slice(0, 4096), held.read(slice(0, 4096)) + 2.0**-7 / 100, probability_of(CPU, step))
+        held.write(slice(0, 4096), held.read(slice(0, 4096)) + 2.0**-7 / 100, rng_of(CPU, step))
         nearest += 2.0**-7 / 100
     assert float(nearest) == 1.0
     assert float(held.read(slice(0, 4096)).mean()) == pytest.approx(1 + 10 * 2.0**-7, rel=1e-3)
@@ -73,13 +73,13 @@ def test_eight_bits_keep_a_share_of_each_number(is_signed: bool, error: float) -
     assert torch.equal(held.read(whole), torch.zeros(count))
     sums = torch.zeros(count, dtype=torch.float64)
     for trial in range(400):
-        held.write(whole, values, probability_of(CPU, trial))
+        held.write(whole, values, rng_of(CPU, trial))
         found = held.read(whole)
         assert bool(((found - values).abs() <= error * values.abs()).all())
         sums += found
     shares = sums / 400 / values
     assert float(shares.mean()) == pytest.approx(1, abs=2e-3) and float((shares - 1).abs().max()) < 5 * error / 2 / 20
-    held.write(whole, found, probability_of(CPU, "again"))
+    held.write(whole, found, rng_of(CPU, "again"))
     torch.testing.assert_close(held.read(whole), found, rtol=1e-6, atol=0)
 
 
@@ -87,7 +87,7 @@ def test_a_piece_leaves_the_others_alone_and_roots_never_vanish() -> None:
     held = EightBits.zeros(2 * BLOCK, CPU, is_signed=False)
     values = torch.full((BLOCK,), 1e-20)
     values[0] = 1.0
-    held.write(slice(BLOCK, 2 * BLOCK), values, probability_of(CPU, 0))
+    held.write(slice(BLOCK, 2 * BLOCK), values, rng_of(CPU, 0))
     assert torch.equal(held.read(slice(0, BLOCK)), torch.zeros(BLOCK))
     found = held.read(slice(BLOCK, 2 * BLOCK))
     assert found[0] == 1 and bool((found[1:] > 2.0**-17).all())  # a root of zero would make a step endless

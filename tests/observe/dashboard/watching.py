@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.testclient import TestClient
 
 from strop.observe.dashboard.app import WatchApp
-from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.run_index import RunIndex
 
 TOKEN = "known to nobody else"
 HOME = "http://127.0.0.1:8100"
@@ -16,7 +16,7 @@ HOME = "http://127.0.0.1:8100"
 
 def visitor(root: Path) -> TestClient:
     """Somebody who has not shown the token."""
-    return TestClient(WatchApp(Shelf(root), TOKEN).starlette(), HOME, follow_redirects=False)
+    return TestClient(WatchApp(RunIndex(root), TOKEN).starlette(), HOME, follow_redirects=False)
 
 
 def guest(root: Path) -> TestClient:

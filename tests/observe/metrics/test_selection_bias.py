@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.observe.metrics.selection_bias import distance, is_no_probability, selection_of
+from strop.observe.metrics.selection_bias import distance, is_beyond_chance, selection_of
 from strop.observe.report.write_report import render
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
@@ -88,8 +88,8 @@ def test_the_chi_square_at_its_limit() -> None:
     for trained, statistic in ((Counter({"x": 59, "y": 41}), 6.48), (Counter({"x": 60, "y": 40}), 8.0)):
         expected = sum((n - 50) ** 2 / 50 for count in trained.values() for n in (count, 100 - count))
         assert expected == pytest.approx(statistic)
-        assert is_no_probability(offered, trained) == (statistic > 6.63)
-    assert not is_no_probability(offered, Counter(offered)) and not is_no_probability(
+        assert is_beyond_chance(offered, trained) == (statistic > 6.63)
+    assert not is_beyond_chance(offered, Counter(offered)) and not is_beyond_chance(
         Counter({"x": 9}), Counter({"x": 4})
     )
     assert distance({"x": 1}, {}) == 0.0

@@ -29,10 +29,10 @@ TASK = Task((Message("user", "sum red blue"),), SECRET, "keyvalue", 2)
 
 
 def libraries(*changes: tuple[str, str, str, float]) -> tuple[Library, Library]:
-    """Lessons (shelf, text, about, score); those of mistakes and patterns in the second."""
+    """Lessons (category, text, about, score); those of mistakes and patterns in the second."""
     good, bad = Library(same=1.1), Library(same=1.1)
-    for shelf, text, about, score in changes:
-        (bad if shelf in ("mistake", "pattern") else good).carry_out(add(text, about, shelf, score))
+    for category, text, about, score in changes:
+        (bad if category in ("mistake", "pattern") else good).carry_out(add(text, about, category, score))
     return good, bad
 
 
@@ -120,7 +120,7 @@ def test_a_version_adds_so_many_from_its_best_and_the_library_opens_late(tmp_pat
     again = ExperienceCollector(Independent(), good, bad, golden=3, warnings=1, top=2, start=2)
     again.restore(json.loads(json.dumps(strategy.state())))
     called(again, 2, tmp_path)
-    assert [each.text for shelf in ("method", "example") for each in good.on(shelf)] == [
+    assert [each.text for category in ("method", "example") for each in good.on(category)] == [
         "first get b",
         "first get c",
         "do get b",

@@ -21,7 +21,7 @@ def test_soft_labels_by_hand() -> None:
     assert metrics == pytest.approx({"label": 0.5, "label_error": 0.25})
 
 
-def test_a_label_that_is_no_probability_is_refused() -> None:
+def test_a_label_that_is_beyond_chance_is_refused() -> None:
     batch, output = verdicts([0.0, 0.0], [0.0, 1.5])
     with pytest.raises(ConfigurationError, match=r"labels from 0 to 1, got 0 to 1.5"):
         StepVerdict()(output, batch)

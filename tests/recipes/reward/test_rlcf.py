@@ -106,7 +106,7 @@ def test_the_judge_is_sampled_and_all_rollouts_have_one_list() -> None:
 
 @dataclass
 class Exactly(LLMClient):
-    """Says this, and is not left to probability."""
+    """Says this, and is not left to chance."""
 
     text: str
 

@@ -50,7 +50,7 @@ def test_no_task_comes_twice_under_the_same_weights_before_all_came_once() -> No
     sampler = VarianceWeighted((ENV,), 4)
     assert len({sampler.next(0, estimator()).id for _ in range(4)}) == 4
     orders = {tuple(sampler.next(step, estimator()).id for _ in range(4)) for step in range(1, 30)}
-    assert len(orders) > 3, "probability has a part in it, each time another"
+    assert len(orders) > 3, "chance has a part in it, each time another"
 
 
 def test_state_is_restored_and_nonsense_refused() -> None:

@@ -41,9 +41,9 @@ def test_a_past_success_replaces_one_of_eight_failures() -> None:
 
 def test_a_replayed_success_has_no_fields_of_its_first_training() -> None:
     pool, first = SuccessPool(), eight([1, 0], 0)
-    lent = first.rollouts[0]
-    lent.values = lent.returns = lent.advantages = np.ones(3, dtype=np.float32)
-    lent.policy_statistics["entropy"] = np.ones(3)
+    as_borrowed = first.rollouts[0]
+    as_borrowed.values = as_borrowed.returns = as_borrowed.advantages = np.ones(3, dtype=np.float32)
+    as_borrowed.policy_statistics["entropy"] = np.ones(3)
     pool(first)
     kept = pool(eight([0, 0], 1)).group
     assert kept is not None
@@ -89,10 +89,10 @@ def test_its_state_survives_as_json_and_a_kept_group_as_rows(tmp_path: Path) -> 
     assert ledger.counts() == {"gated": 1, "waiting": 2} and not ledger.violations()
     for found in (theirs, read):
         assert [rollout.id for rollout in found.rollouts] == ["0-1", "0/borrowed"]
-        lent, back = ours.rollouts[-1], found.rollouts[-1]
+        as_borrowed, back = ours.rollouts[-1], found.rollouts[-1]
         assert (back.reward, back.origin, back.task) == (1.0, Origin.REPLAYED, TASK)
         for name in ("tokens", "logprobs", "versions", "prompt"):
-            np.testing.assert_array_equal(getattr(back.turns[0], name), getattr(lent.turns[0], name))
+            np.testing.assert_array_equal(getattr(back.turns[0], name), getattr(as_borrowed.turns[0], name))
     ledger.trained([ours], 2)
     assert ledger.counts() == {"gated": 1, "trained": 2} and not ledger.violations()
     ledger.close()

@@ -47,7 +47,7 @@ def test_rollouts_are_made_one_by_one_while_they_pay() -> None:
     budget = WhileRiskFalls(4, 16, 1 / 1024)
     assert budget.rollouts(make_group([])) == 4 == budget.size
     assert budget.rollouts(predicted([1, 1, 1, 1], 0.2)) == 1, "0.0415 / 4 is more than 1 / 1024"
-    assert budget.rollouts(predicted([1, 1, 1, 0], 0.6)) == 0, "within the probability of four rollouts"
+    assert budget.rollouts(predicted([1, 1, 1, 0], 0.6)) == 0, "within what is chance with four rollouts"
     assert budget.rollouts(predicted([1.0] * 16, 0.0)) == 0, "the most"
     assert budget.rollouts(predicted([1.0] * 15, 0.0)) == int(
         4 * (Prior(0, 1, 15).risk() - Prior(0, 1, 15).risk(1)) > 1 / 256
@@ -74,11 +74,11 @@ def test_without_forecast_or_rollouts_the_other_one_decides() -> None:
 
 def test_a_good_forecast_makes_a_better_baseline_than_few_rollouts_and_a_bad_one_costs_little() -> None:
     """Mean squared error over 4,000 tasks with 4 rollouts each, rewards by chance."""
-    probability, errors = random.Random(0), {"good": [0.0, 0.0], "bad": [0.0, 0.0]}
+    rng, errors = random.Random(0), {"good": [0.0, 0.0], "bad": [0.0, 0.0]}
     for _ in range(4000):
-        p = probability.random()
-        mean = sum(probability.random() < p for _ in range(4)) / 4
-        for name, forecast in (("good", p + probability.gauss(0, 0.05)), ("bad", probability.random())):
+        p = rng.random()
+        mean = sum(rng.random() < p for _ in range(4)) / 4
+        for name, forecast in (("good", p + rng.gauss(0, 0.05)), ("bad", rng.random())):
             errors[name][0] += (Prior(forecast, mean, 4).baseline - p) ** 2 / 4000
             errors[name][1] += (mean - p) ** 2 / 4000
     assert errors["good"][0] < 0.5 * errors["good"][1]

@@ -20,7 +20,7 @@ def won(is_won=True):
 def tell(data):
     print(ascii(data), flush=True)
 """
-# system calls by number: what needs no module can be tried behind every wall
+# system calls by number: what needs no module can be tried in every kind of isolation
 CALLS = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -42,13 +42,13 @@ def pack(form, *values):
 class Against(enum.Flag):
     """The sandboxes in which a win is a breach: some things are allowed in one of them."""
 
-    PYTHON = enum.auto()  # Python programs, at both walls
+    PYTHON = enum.auto()  # Python programs, in both kinds of isolation
     COMMANDS = enum.auto()  # shells and programs
     BOTH = PYTHON | COMMANDS
 
 
 class Control(enum.Enum):
-    """What runs a program without walls, to see whether it can win at all."""
+    """What runs a program without isolation, to see whether it can win at all."""
 
     BARE = "bare"  # a process that inherits whatever there is
     NAIVE = "naive"  # one interpreter for all programs, which answers on the pipe that they print on

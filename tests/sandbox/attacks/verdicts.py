@@ -1,6 +1,6 @@
 """Attacks on the verdict: on the interpreter that runs programs one after another, and on how an end is reported.
 
-Their control is a server without walls, which runs every program in its own process and answers on the pipe that
+Their control is a server without isolation, which runs every program in its own process and answers on the pipe that
 programs print on; a witness, an honest program, is run after each attack and must say what it always says. A victim
 runs before it, and holds a secret.
 """

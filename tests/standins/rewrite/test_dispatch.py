@@ -15,14 +15,14 @@ from strop.environments.bundled.countdown import Countdown, Expression
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import LLMClientError
-from strop.standins.rewrite.dispatch import Rewriting, advised
+from strop.standins.rewrite.dispatch import Rewriting, rule_answer
 from strop.stats.task_lineage import child
 from strop.text.llm_prompt import question, told
 from strop.types import Message, Sampling, Task
 
 
 def rewrite(wanted: str, task: str, answer: str = "", key: int = 0, **parts: str) -> tuple[str, str]:
-    said = told(advised(question("please", wanted=wanted, task=task, answer=answer, **parts), key))
+    said = told(rule_answer(question("please", wanted=wanted, task=task, answer=answer, **parts), key))
     return said.get("task", ""), said.get("answer", "")
 
 
@@ -125,12 +125,12 @@ def test_what_a_completion_got_wrong_comes_first() -> None:
 
 
 def test_concepts_and_problems_about_them() -> None:
-    assert advised(question("please", wanted="concepts", task="47+12+3=?"), 0).split("\n") == [
+    assert rule_answer(question("please", wanted="concepts", task="47+12+3=?"), 0).split("\n") == [
         "3 terms",
         "1 digits",
         "2 digits",
     ]
-    assert advised(question("please", wanted="concepts", task="rev(rot(rev(abcde)))=?"), 0).split("\n") == [
+    assert rule_answer(question("please", wanted="concepts", task="rev(rot(rev(abcde)))=?"), 0).split("\n") == [
         "rev",
         "rot",
     ]

@@ -214,7 +214,7 @@ def test_the_plan_takes_the_most_bytes_that_fit() -> None:
 
     assert [chosen(free) for free in (200, 139 - 14 - 20, 75)] == [18, 10, 6]
     assert chosen(139 - 14 - 20, others=2) == 6  # a reference and a teacher, of 14 GiB each
-    trainer = TorchTrainer(device="cuda", max_tokens=8192, chunk=1024, products="fp8")
+    trainer = TorchTrainer(device="cuda", max_tokens=8192, chunk=1024, matmul_precision="fp8")
     assert chosen(75) == 6  # whose kernels read narrow weights too
     trainer = TorchTrainer(device="cuda", max_tokens=8192, chunk=1024)
     assert chosen(10) == 6  # refused once everybody else has taken his part

@@ -206,7 +206,7 @@ def test_all_hidden_is_a_product_of_marginals(folder: Path, reference: Any) -> N
     expected = torch.tensor(by_hand(reference, lambda orders: [0] * len(orders)))
     found = logprobs(trainer(folder, AllHidden(0.0)), packed(talks()))
     assert (found - expected).abs().max() < 1e-4
-    for seed in (1, 2):  # without hidden words of the prompt there is nothing left to probability
+    for seed in (1, 2):  # without hidden words of the prompt there is nothing left to chance
         other = TorchTrainer(view=AllHidden(0.0))
         other.open(folder, seed)
         batches = [replace(batch, view=seed) for batch in packed(talks())]

@@ -13,7 +13,7 @@ from strop.types import Task
 
 
 @dataclass
-class Shelves:
+class BanditArms:
     """Next task of each environment, in the environment's order."""
 
     envs: tuple[Environment, ...]

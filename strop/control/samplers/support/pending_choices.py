@@ -36,11 +36,11 @@ class Filed:
 
 
 @dataclass
-class Hand:
+class PendingChoices:
     """Pool indices chosen for one weight version; chosen anew when weights change or all were tried."""
 
     step: int = -1
-    choices: int = 0  # made so far: the key of what probability decides in the next one
+    choices: int = 0  # made so far: the key of what is decided at random in the next one
     places: list[int] = field(default_factory=list)  # in the order in which they are tried
 
     def next(self, step: int, choose: Callable[[int], Sequence[int]]) -> int:

@@ -68,14 +68,14 @@ async def asked_for(llm_client: LLMClient | None, wanted: str, play: Player, **p
     return await asked(llm_client, question(REQUESTS[wanted], wanted=wanted, **parts), play)
 
 
-async def advice(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> dict[str, str]:
+async def ask_llm(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> dict[str, str]:
     """The same in parts."""
     return told(await asked_for(llm_client, wanted, play, **parts))
 
 
 async def rewritten(llm_client: LLMClient | None, wanted: str, parent: Task, play: Player, **parts: str) -> Task:
     """The task that the answer holds, with its own answer."""
-    said = await advice(llm_client, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
+    said = await ask_llm(llm_client, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
     if not said.get("task") or not said.get("answer"):
         raise LLMClientError(
             f"asked for a problem and its answer ({wanted}), there is no {missing(said)} in the completion"

@@ -41,7 +41,7 @@ class Lending:
         self.by_task = {task: [_success(plain) for plain in kept] for task, kept in state.items()}
 
 
-def lent(success: Rollout, group: Group) -> Rollout:
+def as_borrowed(success: Rollout, group: Group) -> Rollout:
     """A copy for this group."""
     return replace(success, id=f"{group.number}/borrowed", task=group.task, origin=Origin.REPLAYED)
 

@@ -119,7 +119,7 @@ def _whole(cosine: Tensor, sine: Tensor) -> Angles:
 
 @torch.no_grad()
 def block_step(model: Any) -> BlockStep | None:
-    """The quick step for this model, or None where the family is another or the proof against its own forward fails."""
+    """The fast step for this model, or None where the family is another or the proof against its own forward fails."""
     if why_undescribed(model):
         return None
     step = BlockStep(model)

@@ -57,7 +57,7 @@ class TorchEngine(Engine):
     device: str = "cpu"  # cpu or cuda
     dtype: str = "float32"  # of the weights
     keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
-    products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
+    matmul_precision: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
     version: int = field(init=False, repr=False, compare=False, default=0)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
     _decoder: Decoder[TorchRequest] = field(init=False, repr=False, compare=False)
@@ -70,8 +70,8 @@ class TorchEngine(Engine):
         """Read the model from a Hugging Face folder."""
         if self.rows < 1:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
-        self._model = load_held(model, named_dtype(self.dtype), self.device, self.products)
-        if self.products == "plain":
+        self._model = load_held(model, named_dtype(self.dtype), self.device, self.matmul_precision)
+        if self.matmul_precision == "plain":
             compiled = whole_step(self._model) or compiled_llama(self._model)
             forward = compiled or block_step(self._model) or partial(hidden_states, self._model)
         else:

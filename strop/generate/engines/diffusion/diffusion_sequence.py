@@ -83,10 +83,10 @@ class Canvas:
             self.logprobs[written].copy(),
             self.versions[written].copy(),
             stop,
-            {ORDER: self._notes(written)},
+            {ORDER: self._order_rows(written)},
         )
 
-    def _notes(self, written: slice) -> NDArray[np.int64]:
+    def _order_rows(self, written: slice) -> NDArray[np.int64]:
         """See `machines.ORDER`: [N, 3]."""
         order = self.order[written]
         behind = len(self.tokens) - self.first

@@ -57,7 +57,7 @@ class PagedEngine(Engine):
     steps: int = 8  # decode steps between two looks of the host
     draft: Draft | None = None  # guesses ahead where few sequences are decoded
     races: bool = False  # tokens are drawn by a race, other ones of the same distribution: a draft guesses those better
-    products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
+    matmul_precision: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
     takes_turns: bool = field(init=False, repr=False, compare=False, default=False)  # with a trainer on its device
     version: int = field(init=False, repr=False, compare=False, default=0)
     num_generated: int = field(init=False, repr=False, compare=False, default=0)  # tokens sampled
@@ -80,10 +80,12 @@ class PagedEngine(Engine):
         if self.rows < 1 or self.steps < 1:
             raise ConfigurationError(f"an engine needs rows >= 1 and steps >= 1, got {self.rows} and {self.steps}")
         shared = self._shared
-        self._model = shared.model if shared else load_held(model, named_dtype(self.dtype), self.device, self.products)
+        self._model = (
+            shared.model if shared else load_held(model, named_dtype(self.dtype), self.device, self.matmul_precision)
+        )
         if reason := why_not(self._model):
             print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
-            self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache, self.products)
+            self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache, self.matmul_precision)
             return self._slow.open(model)
         operations, context = operations_on(self.device, self.races), context_of(self, self._model)
         llama = PagedLlama(self._model, operations, context)

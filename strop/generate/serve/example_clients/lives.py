@@ -1,4 +1,4 @@
-"""Example of a live client: it uses the policy without reporting rewards; its replies are the only learning signal.
+"""Example of a live client: it uses the policy without reporting rewards; its messages are the only learning signal.
 
 It asks, plays in the task's environment, and says at the end whether it is satisfied: it can add numbers, and believes
 everything else.

@@ -11,7 +11,7 @@ from strop.types import Message, Origin, Task
 
 
 @dataclass(frozen=True)
-class Saying(Agent):
+class ForcedCompletion(Agent):
     """Agent whose completion is `word` with reward `paid`; the environment is not used.
 
     If `before` is set, even to an empty string, that text comes first as a completion, followed by the question for the

@@ -10,7 +10,7 @@ Reading: Limits, thresholds and penalties are the release's, whose library has t
     for a refused action is part of the rollout's reward. Groups are smaller than the paper's 8. The bundled model was
     not trained with such text and solves fewer tasks with it: there the recipe only shows that the mechanism runs.
 Left out: Distillation from an expert that reads the library; retrieval by embeddings.
-Acts: strategies > 0 and credit_within > 0 with start=1
+Acts: strategies > 0 and advantage_within > 0 with start=1
 """
 
 from __future__ import annotations

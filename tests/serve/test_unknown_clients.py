@@ -23,7 +23,7 @@ from strop.generate.serve.public import Public
 from strop.generate.serve.rollout_access import Rollouts
 from strop.generate.serve.server import Door
 from strop.workers.host_names import HostNames
-from strop.workers.http_connection import Strangers, config_of, let_in
+from strop.workers.http_connection import UnknownClients, config_of, let_in
 from tests.serve.serving import dialogue, pocket, task_of
 
 COUNT, SECONDS = 400, 2.0
@@ -69,7 +69,7 @@ async def is_dropped(reader: asyncio.StreamReader, seconds: float) -> bool:
 
 def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Policy) -> None:
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"), strangers=Strangers(SECONDS))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), strangers=UnknownClients(SECONDS))) as port:
             honest = await asyncio.open_connection("127.0.0.1", port)
             own = ("host: localhost", "x-api-key: secret")
             assert await answered(honest, *own) == 200
@@ -94,7 +94,7 @@ def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Pol
 
 def test_where_many_wait_the_oldest_goes() -> None:
     async def main() -> None:
-        strangers, loop = Strangers(seconds=60.0, most=8), asyncio.get_running_loop()
+        strangers, loop = UnknownClients(seconds=60.0, most=8), asyncio.get_running_loop()
 
         class Waits(asyncio.Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -114,7 +114,7 @@ def test_a_server_that_was_busy_drops_nobody_who_asked_meanwhile(policy: Policy)
     """Engines compute in the loop that serves: for longer than a stranger may take, now and then."""
 
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"), strangers=Strangers(SECONDS))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), strangers=UnknownClients(SECONDS))) as port:
             lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
             asked = [asyncio.create_task(answered(line, "host: localhost", "x-api-key: secret")) for line in lines]
             await asyncio.sleep(0)  # all have written
@@ -126,7 +126,7 @@ def test_a_server_that_was_busy_drops_nobody_who_asked_meanwhile(policy: Policy)
 
 def test_a_key_that_nobody_gave_keeps_no_connection(policy: Policy) -> None:
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"), strangers=Strangers(SECONDS))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), strangers=UnknownClients(SECONDS))) as port:
             line = await asyncio.open_connection("127.0.0.1", port)
             begun = time.monotonic()
             while time.monotonic() - begun < SECONDS - 1:
@@ -146,7 +146,7 @@ def test_who_showed_a_key_may_wait_for_an_answer_as_long_as_it_takes() -> None:
 
     async def main() -> None:
         bound = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(config_of(app, Strangers(SECONDS)))
+        server = uvicorn.Server(config_of(app, UnknownClients(SECONDS)))
         serving = asyncio.create_task(server.serve([bound]))
         while not server.started:
             await asyncio.sleep(0.01)
@@ -206,7 +206,7 @@ def test_the_page_drops_strangers_too(tmp_path: Path) -> None:
             assert process.stdout is not None
             told = process.stdout.readline() + process.stdout.readline()
             (port,) = re.findall(r"http://127.0.0.1:([0-9]+)/", told)
-            with socket.create_connection(("127.0.0.1", int(port)), timeout=Strangers().seconds + 5) as line:
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=UnknownClients().seconds + 5) as line:
                 line.sendall(HALF)
                 with suppress(ConnectionError):
                     assert line.recv(1) == b""

@@ -13,13 +13,15 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.sandbox.execution import Allowance, Ending, Ran
-from strop.sandbox.kernel_isolation.confine import Wall, best_wall, wall_with
+from strop.sandbox.kernel_isolation.confine import KernelIsolation, best_isolation, isolation_with
 from strop.sandbox.python.python_pool import PythonSandbox
 from tests.sandbox.escapes import SECRET
 
 _ROOT = Path(__file__).parents[2]
 _NOBODY = 65534
-pytestmark = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Linux on x86-64 with Landlock")
+pytestmark = pytest.mark.skipif(
+    best_isolation() is not KernelIsolation.FILES, reason="isolation: needs Linux on x86-64 with Landlock"
+)
 
 
 def ran(*programs: str, stdin: str = "", **allowance: float) -> list[Ran]:
@@ -65,7 +67,7 @@ def test_a_program_may_write_in_its_own_folder_alone(tmp_path: Path) -> None:
     program = f"open('a', 'w').write('1'); print(open('a').read()); open({str(tmp_path / 'b')!r}, 'w')"
 
     async def within() -> Ran:
-        sandbox = PythonSandbox(Wall.FILES)
+        sandbox = PythonSandbox(KernelIsolation.FILES)
         found = await sandbox.run(program, folder=str(tmp_path / "mine"))
         await sandbox.close()
         return found
@@ -112,21 +114,23 @@ def test_who_was_forked_by_a_process_that_is_gone_ends() -> None:
 
 def test_a_landlock_that_lets_files_be_emptied_is_no_wall() -> None:
     """Before version 3 a file that may be read can be opened to be truncated: then no file is opened at all."""
-    assert [wall_with(version) for version in range(5)] == [Wall.NO_FILES] * 3 + [Wall.FILES] * 2
+    assert [isolation_with(version) for version in range(5)] == [KernelIsolation.NO_FILES] * 3 + [
+        KernelIsolation.FILES
+    ] * 2
 
 
 def test_nobody_runs_a_program_without_its_sandbox() -> None:
-    """A folder that is not there: the walls cannot be raised, so the program is not run, and it is not to blame."""
+    """A folder that is not there: the isolation cannot be set up, so the program is not run, and it is not to blame."""
 
     async def without() -> Ran:
-        sandbox = PythonSandbox(Wall.FILES)
+        sandbox = PythonSandbox(KernelIsolation.FILES)
         found = await sandbox.run("print('ran')", folder="/nowhere")
         await sandbox.close()
         return found
 
     found = asyncio.run(without())
     assert found.ending is Ending.SETUP and found.is_envs_fault and found.stdout == ""
-    with pytest.raises(ConfigurationError, match="has no wall that a program cannot leave"):
+    with pytest.raises(ConfigurationError, match="has no isolation that a program cannot leave"):
         asyncio.run(PythonSandbox(None).run("print(1)"))
     with pytest.raises(ConfigurationError, match="at_once >= 1, got 0"):
         PythonSandbox(at_once=0)
