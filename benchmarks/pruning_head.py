@@ -67,7 +67,7 @@ class Recorded(Player):
     def another(self, **changes: Any) -> Start:
         raise NotImplementedError
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
         raise NotImplementedError
 
     def apart(self, start: Start) -> Player:
