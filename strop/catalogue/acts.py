@@ -6,7 +6,7 @@
 Several metrics are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
 in others. `with` sets fields where a few steps are too few for the defaults: a period, a pool, a folder (MODEL for that
 of another model, CODER for that of one that was trained on programs, RUN for that of a former run, PILOT for that of
-one over the same few tasks). `warmup/stage` is a metric of the warm-up.
+one over the same few tasks). `warmup/stage` is a metric of the warm-up, `weight/*` any whose name begins so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from strop.errors import ConfigurationError
@@ -32,11 +33,20 @@ class Metric:
     comparison: str  # >, < or !=
     neutral: float
 
+    def values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+        """What the steps that have it say."""
+        found = [row[name] for row in rows for name in self._names(row) if row[name] is not None]
+        return [float(value) for value in found]
+
     def has_moved(self, rows: Sequence[Mapping[str, Any]]) -> bool:
         """Whether any step shows it off its neutral value."""
-        found = [float(row[self.name]) for row in rows if row.get(self.name) is not None]
         compare = _COMPARED[self.comparison]
-        return any(abs(value - self.neutral) > _ROUNDING and compare(value, self.neutral) for value in found)
+        return any(abs(v - self.neutral) > _ROUNDING and compare(v, self.neutral) for v in self.values(rows))
+
+    def _names(self, row: Mapping[str, Any]) -> list[str]:
+        if "*" not in self.name:
+            return [self.name] if self.name in row else []
+        return [name for name in row if fnmatchcase(name, self.name)]
 
     def __str__(self) -> str:
         return f"{self.name} {self.comparison} {self.neutral:g}"

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from strop.errors import BusyError, ConfigurationError, DataError
 
+WARMUP = "warmup"  # the folder of a warm-up within that of its run
 FORMAT = 6  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
 _PATIENCE = 0.3  # seconds

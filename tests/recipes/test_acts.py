@@ -25,13 +25,12 @@ from strop.cli.fields.overrides import make_run
 from strop.control.samplers.few import Few
 from strop.launch.running.launch import launch
 from strop.models.loading.model_names import model_folder
-from strop.observe.run_files.summary import WARMUP
 from strop.recipes import parameters_of, recipe_named
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.run_folder import RunFolder, read_rows
+from strop.storage.run_folder import WARMUP, RunFolder, read_rows
 from strop.training.trainers.torch import TorchTrainer
 
 RECORDS = records()

@@ -25,10 +25,9 @@ from typing import Any
 from strop.errors import StropError
 from strop.launch.experiments.preloaded_forks import warm
 from strop.observe.run_files.run_info import read_summary
-from strop.observe.run_files.summary import WARMUP
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.storage.run_folder import RunFolder
+from strop.storage.run_folder import WARMUP, RunFolder
 from strop.workers.child import ending
 
 _LOOK = 1.0  # seconds between two looks at what has become of them

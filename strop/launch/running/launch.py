@@ -40,7 +40,7 @@ from strop.observe.run_files.best_checkpoint import BestCheckpoint
 from strop.observe.run_files.heldout_jsonl import HeldOutJournal
 from strop.observe.run_files.metrics_jsonl import Journal
 from strop.observe.run_files.run_info import read_summary
-from strop.observe.run_files.summary import WARMUP, summarize, warmup_harm
+from strop.observe.run_files.summary import summarize, warmup_harm
 from strop.pipeline import train
 from strop.run import Run
 from strop.run_state import Flow, Progress, Watcher, is_spent
@@ -48,7 +48,7 @@ from strop.storage import checkpoint
 from strop.storage.ledger.file_presence import Presence
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.llm_answers import AnswerCache
-from strop.storage.run_folder import RunFolder, fresh_folder
+from strop.storage.run_folder import WARMUP, RunFolder, fresh_folder
 from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics
 

@@ -18,7 +18,7 @@ from strop.storage.checkpoint import listed
 from strop.storage.ledger.fates_by_kind import KindFates, kinds_of, tries_and_tasks
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.ledger.schema import Offered
-from strop.storage.run_folder import RunFolder, read_rows
+from strop.storage.run_folder import WARMUP, RunFolder, read_rows
 from strop.types import Outcome, Rollout, Turn
 
 _SAMPLED = 64  # rollouts of the last step that are read
@@ -37,6 +37,7 @@ class History:
     rollouts: Sequence[Rollout] = ()  # some of the last step
     specials: Mapping[int, str] = field(default_factory=dict)  # tokens that are no text, by id
     gain: Difference | None = None  # of held-out accuracy, task by task
+    before: Sequence[Mapping[str, Any]] = ()  # rows of the supervised warm-up
     siblings: Sequence[tuple[float, float]] = ()  # held-out before and after, of each seed of the same settings
 
     @property
@@ -104,7 +105,8 @@ def read_history(folder: RunFolder) -> History:
     rows = [{**times.get(row["step"], {}), **row} for row in read_rows(folder.metrics)]
     settings = settings_of(folder.recipe)
     gain, siblings = gain_of(folder), _siblings(folder)
-    plain = History(rows, settings, specials=_specials(folder), gain=gain, siblings=siblings)
+    before = read_rows(RunFolder(folder.path / WARMUP).metrics)
+    plain = History(rows, settings, specials=_specials(folder), gain=gain, before=before, siblings=siblings)
     if not folder.ledger.is_file():
         return plain
     ledger = Ledger(folder.ledger, read_only=True)

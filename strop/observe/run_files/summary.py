@@ -16,13 +16,12 @@ from strop.observe.metrics.tokens_to_target import area, curve, tokens_to
 from strop.observe.run_files.best_checkpoint import read_best
 from strop.observe.run_files.heldout_jsonl import gain_of
 from strop.storage.ledger.ledger import Ledger
-from strop.storage.run_folder import RunFolder, read_rows
+from strop.storage.run_folder import WARMUP, RunFolder, read_rows
 
 if TYPE_CHECKING:
     from strop.run import Run
 
 Interval: TypeAlias = list[float]  # estimate, low, high
-WARMUP = "warmup"  # the folder of a warm-up within that of its run
 _BY_ENV = "heldout/"
 
 

@@ -7,7 +7,7 @@ Reading: The equations come from a summary of the paper. The window was not foun
     is an objective: the first ones are trained with GRPO; the last, in place of general data, by imitating its worked
     solutions. Environments are sampled equally often and every task has the same weight, so objectives are averaged.
 Left out: Objectives of vision (IoU), and several objectives on one data source.
-Acts: share/replayed > 0 and objective_weight/arithmetic:4 != 1 with window=1
+Acts: share/replayed > 0 and objective_weight/* != 1 with window=1
 """
 
 from __future__ import annotations

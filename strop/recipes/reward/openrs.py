@@ -8,7 +8,7 @@ Reading: The weights of core, important and highlight, the fatal criteria, and b
     is the environment's reward, so a rollout that alone is right wins without a judge. A comparison whose judge fails
     is left out, where the release counts a tie. Rules stand in for the judge (`judge=http://...#MODEL` asks a model).
 Left out: Rubrics refined from the judge's errors.
-Acts: reward/rubric_wins > 0 and fact/decided > 0
+Acts: fact/decided > 0
 """
 
 from __future__ import annotations

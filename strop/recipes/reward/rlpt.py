@@ -11,7 +11,7 @@ Reading: Both objectives, E[r | next] + share * E[r | between]. The advantage is
     go on. Texts are sums told in sentences; text=FILE takes others.
 Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and train and held-out sides
     are split by text.
-Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with warmup_steps=8
+Acts: drawn/next_segment-* > 0 and reward/continued > 0 and warmup/nll > 0 with warmup_steps=8
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Reading: A task's environment stands in for the reward specification of a sample
     Tags of the layout count one by one. The weights of accuracy and layout, and the optimizer's hyperparameters, were
     not found: 0.9 and 0.1, one optimizer step per batch.
 Left out: Pictures, several boxes that are matched, the frozen vision tower, and a server for verifiers.
-Acts: threshold > 0.85 and reward_by/arithmetic > 0 and reward_by/countdown > 0
+Acts: threshold > 0.85 and reward_by/* > 0
 """
 
 from __future__ import annotations

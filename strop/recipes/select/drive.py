@@ -8,7 +8,7 @@ Reading: The first stage has 32 steps of groups of 8 on the whole environment, t
     the 72, then 50, then 25 hardest of 175 tasks, for 64, 32 and 32 steps. All 175 are sampled once before the first
     set is chosen: 44 steps of 4 tasks, which come before those 128. The paper's batches are larger.
 Left out: Supervised training with hard tasks duplicated, before both stages.
-Acts: tasks_left < 12 with warmup_steps=1, tasks=12, first=4, second=3, third=2, groups_per_step=8
+Acts: tasks_dropped > 0 with warmup_steps=1, tasks=12, first=4, second=3, third=2, groups_per_step=8
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Hardest(Sampler):
         """Metrics only: number of tasks left, and their mean pass rate when they were last sampled."""
         known = [self._rates[place] for place in self._kept if place in self._rates]
         rates = [right / count for _, right, count in known]
-        return {"tasks_left": float(len(self._kept)), "pass_of_left": sum(rates) / max(len(rates), 1)}
+        left, pass_rate = len(self._kept), sum(rates) / max(len(rates), 1)
+        return {"tasks_left": float(left), "tasks_dropped": float(len(self._pool) - left), "pass_of_left": pass_rate}
 
     def state(self) -> dict[str, Any]:
         rates = [[place, *found] for place, found in sorted(self._rates.items())]

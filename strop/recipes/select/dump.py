@@ -7,7 +7,7 @@ Reading: As released: the last 300 rollouts of an environment, the bonus of UCB1
     penalty of 0.001, four minibatches per batch. One mean per rollout, as in GRPO. At that temperature it is nearly
     greedy, and the bonus of an environment that was not sampled soon exceeds all values.
 Left out: Held-out rewards in the advantages of arms, which the release includes.
-Acts: preference > 0 and probability/arithmetic:8 != 0.5 with env=arithmetic:4+arithmetic:8
+Acts: preference > 0 with env=arithmetic:4+arithmetic:8
 """
 
 from __future__ import annotations

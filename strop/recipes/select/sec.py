@@ -9,7 +9,7 @@ Reading: An arm is an environment of one level. Rate 0.5, and the paper's temper
     neither solved nor out of reach, replace its data. Its KL penalty and optimizer steps per batch are not known: 0.001
     and one.
 Left out: Other choices of the release: epsilon-greedy, values divided by their sum, progress of rewards.
-Acts: preference > 0 and probability/arithmetic:8 != 0.5 with env=arithmetic:4+arithmetic:8
+Acts: preference > 0 with env=arithmetic:4+arithmetic:8
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def test_failed_and_pruned_rollouts_are_no_evidence() -> None:
     task = draws(used, 1)[0]
     used.observe(group_of(task, [1.0, 0.0, 1.0, 1.0], failed=[2], pruned=[3]))
     used.observe(group_of(draws(used, 1)[0], [1.0], failed=[0]))
-    assert used.learn([]) == {"tasks_left": 8.0, "pass_of_left": 0.5}
+    assert used.learn([]) == {"tasks_left": 8.0, "tasks_dropped": 0.0, "pass_of_left": 0.5}
 
 
 def test_state_is_restored() -> None:
