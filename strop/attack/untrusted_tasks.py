@@ -8,6 +8,7 @@ import numpy as np
 
 from strop.capabilities import Demonstrates
 from strop.environments.isolation.subprocess import InsideApart
+from strop.environments.single_turn import Solves
 from strop.generate.rollout import EnvironmentFailed, Guarded, describe
 from strop.roles import Environment, Episode
 from strop.types import IntArray, Message, Outcome, Rollout, Task, Turn
@@ -32,7 +33,8 @@ async def shown(env: Environment, task: Task, seconds: float = PATIENCE) -> Roll
         if isinstance(episode, Demonstrates):
             return episode.demonstrate()
         told = await episode.shown() if isinstance(episode, InsideApart) else None
-        return Message("assistant", task.answer if told is None else told)
+        right = env.solution(task) if isinstance(env, Solves) else task.answer
+        return Message("assistant", right if told is None else told)
 
     return await _played(env, task, say, seconds)
 

@@ -11,27 +11,44 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from strop.capabilities import Demonstrates, Hints, Relates, parts
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
+from strop.environments.format.demonstrations import Works
 from strop.roles import Environment
 from strop.types import Task
 
 if TYPE_CHECKING:
     from strop.run import Run
 
-_LOOKED_AT = 8  # train tasks whose rows are looked at
+_LOOKED_AT = 8  # train tasks of an environment that is no table
+_MOST_ROWS = 4096  # of a table
+_LONGEST = 60  # characters of a prompt in a sentence
 
 
 @dataclass(frozen=True)
 class EnvNeed:
-    """Feature of an environment that a mechanism requires."""
+    """Feature of an environment that a mechanism requires, of the whole environment or of each of its tasks."""
 
     name: str  # in words, after "has no"
     remedy: str  # what supplies it
-    is_met: Callable[[Environment], bool] = field(compare=False)
+    is_met: Callable[[Environment], bool] = field(default=lambda env: True, compare=False)
+    is_met_by: Callable[[Environment, Task], bool] | None = field(default=None, compare=False)
 
     def unmet(self, envs: Iterable[Environment]) -> list[str]:
         """A sentence for each environment that lacks it."""
-        lacking = dict.fromkeys(env.name for env in envs if not self.is_met(env))
-        return [f"environment {name} has no {self.name}: {self.remedy}" for name in lacking]
+        return list(dict.fromkeys(sentence for env in envs if (sentence := self._sentence(env))))
+
+    def _sentence(self, env: Environment) -> str:
+        if not self.is_met(env):
+            return f"environment {env.name} has no {self.name}: {self.remedy}"
+        looked_at = first_tasks(env) if self.is_met_by else []
+        lacking = [task for task in looked_at if self.is_met_by and not self.is_met_by(env, task)]
+        if not lacking:
+            return ""
+        part = (
+            ""
+            if len(lacking) == len(looked_at)
+            else f" in {len(lacking)} of {len(looked_at)} tasks, as {_named(lacking[0])}"
+        )
+        return f"environment {env.name} has no {self.name}{part}: {self.remedy}"
 
 
 def unmet(needs: Sequence[EnvNeed], envs: Sequence[Environment]) -> list[str]:
@@ -66,34 +83,54 @@ def problems(run: Run) -> list[str]:
 
 
 def first_tasks(env: Environment) -> list[Task]:
-    """The first few train tasks."""
-    return [env.task(index) for index in range(min(env.num_tasks() or _LOOKED_AT, _LOOKED_AT))]
+    """The train tasks that are looked at: rows of a table, or the first few of another environment."""
+    most = _MOST_ROWS if isinstance(env, Works) else _LOOKED_AT
+    return [env.task(index) for index in range(min(env.num_tasks() or _LOOKED_AT, most))]
 
 
-def _gives_hints(env: Environment) -> bool:
-    return isinstance(env, Hints) and all(env.hint(task, 1).strip() for task in first_tasks(env))
+def _named(task: Task) -> str:
+    """A task by the beginning of its prompt."""
+    words = " ".join(task.messages[-1].content.split())
+    return repr(words if len(words) <= _LONGEST else f"{words[:_LONGEST]} ...")
 
 
-def _demonstrates(env: Environment) -> bool:
-    return isinstance(env.episode(), Demonstrates)
+def _gives_hint(env: Environment, task: Task) -> bool:
+    return isinstance(env, Hints) and bool(env.hint(task, 1).strip())
 
 
-def _has_columns(*names: str) -> Callable[[Environment], bool]:
-    def has(env: Environment) -> bool:
-        return all(set(names) <= columns_of(task).keys() for task in first_tasks(env))
+def worked_by(env: Environment, task: Task) -> bool:
+    """Whether an environment knows steps to a task's answer."""
+    if isinstance(env, Works):
+        worked = env.demonstration(task)
+        return worked is not None and worked.is_worked
+    return _gives_hint(env, task)
 
-    return has
+
+def _demonstrates(env: Environment, task: Task) -> bool:
+    return env.demonstration(task) is not None if isinstance(env, Works) else isinstance(env.episode(), Demonstrates)
 
 
+def _has_columns(*names: str) -> Callable[[Environment, Task], bool]:
+    return lambda env, task: set(names) <= columns_of(task).keys()
+
+
+HINTS = EnvNeed(
+    "hints",
+    "add a column `hint`, or `solution` or `completion` with steps, to each row, or a method hint(task, steps) to the "
+    "environment",
+    is_met_by=_gives_hint,
+)
 SOLUTIONS = EnvNeed(
     "worked solutions",
-    "add a column `solution` or `completion` to each row, or a method hint(task, steps) to the environment",
-    _gives_hints,
+    "add a column `solution` or `completion` with the steps before the answer to each row, or a method "
+    "hint(task, steps) to the environment",
+    is_met_by=worked_by,
 )
 DEMONSTRATIONS = EnvNeed(
     "demonstrations",
-    "add a column `completion` or `solution` to each row, or a method demonstrate() to the episode",
-    _demonstrates,
+    "add a column `completion` or `solution` to each row (a bare answer shows nothing), or a method demonstrate() to "
+    "the episode",
+    is_met_by=_demonstrates,
 )
 RELATIVES = EnvNeed(
     "other tasks of one scenario",
@@ -103,5 +140,5 @@ RELATIVES = EnvNeed(
 PREFERENCES = EnvNeed(
     "preferences",
     "each row needs the columns `chosen` and `rejected`; where a recipe has pairs=sampled, it takes its own rollouts",
-    _has_columns(CHOSEN, REJECTED),
+    is_met_by=_has_columns(CHOSEN, REJECTED),
 )

@@ -18,8 +18,8 @@ class Solves(Protocol):
 
 
 @dataclass
-class SingleTurn(Episode):
-    """Episode of every single-turn environment."""
+class WithoutDemonstration(Episode):
+    """Episode of a single-turn environment, which knows what is right and shows no way to it."""
 
     env: Solves
     pays: bool = True  # False: the check must run where it can be killed, so a reward asks for it
@@ -33,6 +33,11 @@ class SingleTurn(Episode):
 
     async def close(self) -> None:
         pass
+
+
+@dataclass
+class SingleTurn(WithoutDemonstration):
+    """Episode of a single-turn environment that demonstrates its solutions."""
 
     def demonstrate(self) -> Message:
         return Message("assistant", self.env.solution(self.task))

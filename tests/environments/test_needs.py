@@ -41,6 +41,6 @@ def test_preferences_are_looked_for_in_several_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recipe", ["guide", "ghpo", "seele"])
 def test_recipes_that_give_hints_refuse_environments_without_solutions(recipe: str) -> None:
-    with pytest.raises(ConfigurationError, match="keyvalue has no worked solutions"):
+    with pytest.raises(ConfigurationError, match=r"keyvalue has no (worked solutions|hints)"):
         check(build(recipe_named(recipe), {"env": "keyvalue:2"}))
     check(build(recipe_named(recipe), {"env": "arithmetic:2"}))

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal, TypeAlias, get_args
 
-from strop.environments.format.think_tags import final_answer
+from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 
 Rule: TypeAlias = Literal["auto", "text", "number", "boxed", "hashes", "math", "none"]
 RULES: tuple[str, ...] = get_args(Rule)
@@ -36,6 +36,7 @@ _PLAIN_NUMBER = re.compile(r"\$?\s*[-+\u2212]?\s*\$?\d[\d,]*(?:\.\d+)?\s*%?")
 _DECIMAL = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
 _LATEX = re.compile(r"\\[a-zA-Z]+|\$|[\^_]")
 _BOXED, _HASHES = "\\boxed{", "####"
+_CLOSE_BY = 20  # characters around an answer that ends a text
 
 
 def extracted(rule: str, completion: str) -> str:
@@ -92,6 +93,24 @@ def solution(rule: str, answer: str) -> str:
     if rule == "boxed" and not _boxed(answer):
         return f"{_BOXED}{gold(rule, answer)}}}"
     return f"{_HASHES} {gold(rule, answer)}" if rule == "hashes" and not _after_hashes(answer) else answer
+
+
+def with_answer(rule: str, text: str, answer: str) -> str:
+    """A worked text that ends as the rule asks; unchanged where it does already, or where there is no answer."""
+    if rule in ("none", "") or not answer.strip():
+        return text
+    if rule == "text":
+        return text if is_right(rule, text, answer) else f"{OPEN}{text}{CLOSE}{gold(rule, answer)}"
+    if rule == "math":
+        is_ended = bool(_boxed(text)) or gold(rule, answer) in text[-2 * len(answer) - _CLOSE_BY :]
+    else:
+        is_ended = is_right(rule, text, answer)
+    ending = f"The answer is {gold(rule, answer)}." if rule == "number" else _shown(rule, answer)
+    return text if is_ended else f"{text}\n{ending}"
+
+
+def _shown(rule: str, answer: str) -> str:
+    return f"{_HASHES} {gold(rule, answer)}" if rule == "hashes" else f"{_BOXED}{gold(rule, answer)}}}"
 
 
 def chosen_rule(answers: Sequence[str]) -> tuple[str, str]:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from strop.environments.format.demonstrations import demonstration
 from strop.errors import nearest
 from strop.types import Message, Task
 
 PROMPTS = ("prompt", "messages", "question", "problem")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
 COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # completions that a table brings
+SOLUTION, HINT, PLAN = "solution", "hint", "plan"
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
 
@@ -52,6 +54,35 @@ def columns_of(task: Task) -> dict[str, Any]:
     """What else the row of a task holds."""
     found: dict[str, Any] = json.loads(task.columns) if task.columns else {}
     return found
+
+
+def worked_text(task: Task) -> str:
+    """What a row shows of the way to its answer: a completion, or a solution; a bare answer is none."""
+    columns = columns_of(task)
+    for name in (COMPLETION, CHOSEN):
+        if isinstance(text := columns.get(name), str) and not _is_copy(text, task.answer, columns):
+            return text
+    texts = (text for text in (columns.get(SOLUTION), task.answer) if isinstance(text, str))
+    return next(
+        (text for text in texts if demonstration(text, task.answer if text != task.answer else "").is_worked), ""
+    )
+
+
+def _is_copy(text: str, answer: str, columns: Mapping[str, Any]) -> bool:
+    """Whether a completion repeats the bare answer that stands in another column."""
+    return (
+        text.strip() == answer.strip()
+        and any(name in columns for name in ANSWERS)
+        and not demonstration(text).is_worked
+    )
+
+
+def text_in(task: Task, name: str) -> str:
+    """A column as text; of a list, its entries as lines."""
+    found = columns_of(task).get(name)
+    if isinstance(found, list):
+        return "\n".join(entry for entry in found if isinstance(entry, str))
+    return found if isinstance(found, str) else ""
 
 
 def _parted(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,8 +10,19 @@ from typing import Any
 from strop.environments.data import answer_extraction
 from strop.environments.data.finite_set import FixedTasks
 from strop.environments.data.hf_dataset import dataset_rows, has_split, title_of
-from strop.environments.data.rows import COMPLETION, columns_of, missing_answer, task_of
-from strop.environments.single_turn import SingleTurn
+from strop.environments.data.rows import (
+    CHOSEN,
+    COMPLETION,
+    HINT,
+    PLAN,
+    columns_of,
+    missing_answer,
+    task_of,
+    text_in,
+    worked_text,
+)
+from strop.environments.format.demonstrations import Demonstration, demonstration
+from strop.environments.single_turn import SingleTurn, WithoutDemonstration
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import Environment
 from strop.types import FilePath, Task
@@ -64,8 +75,8 @@ class Table(Environment):
     def num_tasks(self, heldout: bool = False) -> int:
         return self._tasks.num_tasks(heldout)
 
-    def episode(self) -> SingleTurn:
-        return SingleTurn(self, self.pays)
+    def episode(self) -> WithoutDemonstration:
+        return SingleTurn(self, self.pays) if self._is_worked else WithoutDemonstration(self, self.pays)
 
     def check(self, task: Task, completion: str) -> float:
         return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))
@@ -74,9 +85,25 @@ class Table(Environment):
         return answer_extraction.spelled(self.chosen[0], completion)
 
     def solution(self, task: Task) -> str:
-        """The completion that a row brings, or one that gives its answer."""
-        brought = columns_of(task).get(COMPLETION)
-        return brought if isinstance(brought, str) else answer_extraction.solution(self.chosen[0], task.answer)
+        """The completion or worked solution that a row brings, ended as its rule asks; or one that gives its answer."""
+        rule, text = self.chosen[0], worked_text(task)
+        if not text:
+            return answer_extraction.solution(rule, task.answer)
+        is_completion = text in (columns_of(task).get(COMPLETION), columns_of(task).get(CHOSEN))
+        return text if is_completion else answer_extraction.with_answer(rule, text, task.answer)
+
+    def demonstration(self, task: Task) -> Demonstration | None:
+        """The worked text of a row, taken apart; None where it has none."""
+        text = worked_text(task)
+        answer = "" if text == task.answer else answer_extraction.gold(self.chosen[0], task.answer)
+        return demonstration(text, answer, text_in(task, PLAN)) if text else None
+
+    def hint(self, task: Task, steps: int = 1) -> str:
+        """The first steps of the column `hint`, or of the worked text."""
+        if text := text_in(task, HINT):
+            return demonstration(text).hint(steps) or text
+        worked = self.demonstration(task)
+        return worked.hint(steps) if worked else ""
 
     @cached_property
     def chosen(self) -> tuple[str, str]:
@@ -93,6 +120,11 @@ class Table(Environment):
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # rows are read again where needed
+
+    @cached_property
+    def _is_worked(self) -> bool:
+        """Whether any row shows more than its answer."""
+        return any(worked_text(task) for task in self._tasks.train)
 
     @cached_property
     def _tasks(self) -> FixedTasks:

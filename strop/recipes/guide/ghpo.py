@@ -7,8 +7,8 @@ Reading: A group without a right rollout is resampled with the first 25 % of the
     then 50 %, then 75 %; the last one is trained on in any case. Only correctness decides, not the format. Rollouts
     are trained with the prompt that they were sampled with; the release uses another prompt for groups that were solved
     at an earlier hint share. One optimizer step per batch and the mean over tokens, as in the release. The solution is
-    the environment's own worked solution, after the word "hint:". If all rollouts were truncated at the token limit,
-    there is no resampling: truncation says nothing about difficulty.
+    the environment's own, or that of the table's row, without its answer, after the word "hint". If all rollouts were
+    truncated at the token limit, there is no resampling: truncation says nothing about difficulty.
 Left out: The cold start, a fixed hint of 50 % in every prompt of the first steps (disabled in the release).
 Acts: hint_share > 0 and share/guided > 0 with env=arithmetic:6
 """

@@ -25,7 +25,7 @@ from torch import Tensor
 from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import hinted
-from strop.environments.needs import SOLUTIONS, EnvNeed
+from strop.environments.needs import HINTS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Gate, Loss, Player, Strategy
@@ -85,7 +85,7 @@ class HintedWhenLost(Strategy):
         messages = hinted(self.envs, group.task, self.steps)
         return await together(_without_hint(start, messages, play) for start in starts)
 
-    env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (HINTS,)
 
 
 async def _without_hint(start: Start, messages: tuple[Message, ...], play: Player) -> Rollout:

@@ -122,7 +122,7 @@ class ResponsiveHints(Strategy):
 
     envs: tuple[Environment, ...]
     target: float = 0.5  # target accuracy
-    opens: str = OPEN  # text before the first step
+    opens: str = OPEN  # text before the first step of an environment that gives steps without their tags
 
     # task id -> version and number of its latest group, and the share of that group's last wave
     _last: dict[str, tuple[int, int, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -138,11 +138,11 @@ class ResponsiveHints(Strategy):
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        steps = beginnings(self.envs, group.task)
+        steps = beginnings(self.envs, group.task, self.opens)
         count = round(self.share(group, len(steps)) * len(steps))
         if not count:
             return await together(play(start) for start in starts)
-        turn, shown = self._prefix(group.task, self.opens + steps[count - 1]), count / len(steps)
+        turn, shown = self._prefix(group.task, steps[count - 1]), count / len(steps)
         hinted = [replace(start, turns=(turn,), origin=Origin.GUIDED) for start in starts]
         return await together(_shown(start, shown, play) for start in hinted)
 

@@ -37,6 +37,7 @@ from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.steps import judged_sentences
 from strop.text.llm_prompt import judgement
+from strop.text.steps import steps_of
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.turn_returns import ends_of, placed_payments
 from strop.training.losses.clip import Clip
@@ -54,7 +55,8 @@ ASKED = (
 )
 _MOST = 999  # sentences judged one by one; the rest counts as one more, which bounds the judge's time
 # after a full stop, at a new line, at the tags of a chain of thought, and between two calculations
-_BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+|</?think>|(?<==)\s+|(?<=\d)\s+(?=[\d(-])")
+_TAG = re.compile(r"</?think>")
+_LETTER, _BLANK = re.compile(r"[^\W\d_]"), re.compile(r"(?<==)\s+|(?<=\d)\s+(?=[\d(-])")
 _LINE = re.compile(
     r"[ \t*-]*(\d{1,4})[ \t]*[:.)][ \t]*(faithful|unfaithful)\b(.*)\b(correct|incorrect)[ \t.]*", re.IGNORECASE
 )
@@ -70,14 +72,23 @@ class SentenceVerdict:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence in the text."""
+    """Start and end of each sentence in the text; tags of a thought are in none, and steps of digits end at a blank."""
+    cuts = [*_TAG.finditer(text), None]
     found, start = list[tuple[int, int]](), 0
-    for cut in _BETWEEN.finditer(text):
-        if len(found) == _MOST:
-            break
-        found += [(start, cut.start())] if text[start : cut.start()].strip() else []
-        start = cut.end()
-    return [*found, (start, len(text))] if text[start:].strip() else found
+    for cut in cuts:
+        pieces = steps_of(text, start, cut.start() if cut else len(text))
+        found += [part for piece in pieces for part in _parts(text, piece)]
+        start = cut.end() if cut else start
+    return found if len(found) <= _MOST else [*found[:_MOST], (found[_MOST][0], found[-1][1])]
+
+
+def _parts(text: str, piece: tuple[int, int]) -> list[tuple[int, int]]:
+    """A step of words as it is; one of signs alone cut at its blanks, as the bundled model writes them."""
+    if _LETTER.search(text, *piece):
+        return [piece]
+    cuts = [(cut.start(), cut.end()) for cut in _BLANK.finditer(text, *piece)]
+    starts = [piece[0], *(end for _, end in cuts)]
+    return [part for part in zip(starts, [*(start for start, _ in cuts), piece[1]], strict=True) if part[1] > part[0]]
 
 
 def numbered(text: str) -> str:

@@ -4,8 +4,8 @@ Title: DeReason: A Difficulty-Aware Curriculum Improves Decoupled SFT-then-RL Tr
 Paper: arXiv 2603.11193 (2026)
 Claim: 43.8 on average, against 42.9 with a random split of the same sizes.
 Reading: In the paper a model scores each task from 1 to 5 with the answer hidden; 4 and more go to RL, the rest to
-    supervised training. Here the score is read from a file, or is the number of steps in the environment's worked
-    solution, of which 3 and more go to RL.
+    supervised training. Here the score is read from a file or the column `score`, or is the number of steps in the
+    worked solution, of which 3 and more go to RL.
 Left out: The scoring model. A control whose split is matched by domain, with which the scores are confounded.
 Acts: passed_over > 0 and warmup/passed_over > 0 with warmup_steps=2
 """
@@ -13,17 +13,17 @@ Acts: passed_over > 0 and warmup/passed_over > 0 with warmup_steps=2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from strop.capabilities import Hints
 from strop.control.samplers.uniform import Uniform
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.data.hf_dataset import json_rows
-from strop.environments.data.lookup import env_of
-from strop.environments.needs import SOLUTIONS, EnvNeed
+from strop.environments.data.rows import columns_of
+from strop.environments.format.hints import beginnings
+from strop.environments.needs import SOLUTIONS, EnvNeed, worked_by
 from strop.errors import ConfigurationError, DataError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
@@ -35,11 +35,16 @@ from strop.types import FilePath, Group, Metrics, Task
 
 # DeReason's split (2603.11193): tasks whose score lies in a range, easy ones for SFT and hard ones for RL.
 #
-# Reading: a score is read from a file that a judge wrote, or is the number of steps in the environment's worked
-# solution.
+# Reading: a score is read from a file that a judge wrote, or from the table's column `score`, or is the number of steps
+# in the worked solution.
 
+SCORE = "score"  # the column of a table that holds how much reasoning a task needs
+SCORED = replace(
+    SOLUTIONS,
+    remedy=f"add a column `{SCORE}` with a number to each row, name a file (scores=FILE.jsonl), or {SOLUTIONS.remedy}",
+    is_met_by=lambda env, task: _is_number(columns_of(task).get(SCORE)) or worked_by(env, task),
+)
 _TRIES = 1000  # tasks in a row that may be skipped
-_ALL = 1000  # steps: more than any worked solution has
 
 
 @dataclass
@@ -73,13 +78,12 @@ class ScoreRange(Sampler):
             if (prompt := prompt_of(task)) not in self._read:
                 raise DataError(f"{self.scores} has no score for the prompt {prompt!r}")
             return self._read[prompt]
-        env = env_of(self.envs, task)
-        assert isinstance(env, Hints)
-        return float(len(env.hint(task, _ALL).split()))
+        scored = columns_of(task).get(SCORE)
+        return float(str(scored)) if _is_number(scored) else float(len(beginnings(self.envs, task)))
 
     @property
     def env_needs(self) -> tuple[EnvNeed, ...]:
-        return () if self.scores else (SOLUTIONS,)
+        return () if self.scores else (SCORED,)
 
     def problems(self, run: Run) -> list[str]:
         return [] if not self.scores or Path(self.scores).is_file() else [f"{self.scores} does not exist"]
@@ -109,11 +113,15 @@ class ScoreRange(Sampler):
         return found
 
 
+def _is_number(score: object) -> bool:
+    return isinstance(score, int | float) and not isinstance(score, bool)
+
+
 def dereason(
     setting: Setting = Setting(env="arithmetic:3+arithmetic:4+arithmetic:5"),
     warmup_steps: int = 20,  # of supervised training on tasks that need little reasoning
     least: float = 3.0,  # score from which a task is for RL
-    scores: str = "",  # JSONL with a prompt and a score in each line; empty: steps of the worked solutions
+    scores: str = "",  # JSONL with a prompt and a score in each line; empty: column `score`, or steps of the solution
 ) -> Run:
     """A supervised run and an RL run on the same environments that share no task."""
     run = setting.run("dereason", GroupStandard(), (Clip(),))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strop.capabilities import Demonstrates
 from strop.environments.data.rows import columns_of
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, DataError
@@ -64,7 +65,7 @@ def test_messages_level_and_unicode(tmp_path: Path) -> None:
     assert (task.level, task.source, task.answer) == (3, "größe", "ja")
 
 
-def test_the_final_answer_is_compared_and_can_be_shown(tmp_path: Path) -> None:
+def test_the_final_answer_is_compared_and_demonstrates_nothing(tmp_path: Path) -> None:
     env = Table(saved(tmp_path, *rows(2)), heldout_share=0.0)
     task = env.task(0)
     assert [replied(env, task, [r])[0].reward for r in (task.answer, f"<think>hm</think> {task.answer}", "7")] == [
@@ -72,8 +73,8 @@ def test_the_final_answer_is_compared_and_can_be_shown(tmp_path: Path) -> None:
         1,
         0,
     ]
-    said, paid = demonstrated(env, task)
-    assert said[0].content == task.answer and paid == [1.0]
+    assert env.check(task, env.solution(task)) == 1.0
+    assert not isinstance(env.episode(), Demonstrates)  # a bare answer shows nothing
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_mathematics_is_judged_in_a_process_of_its_own(tmp_path: Path) -> None:
     task = env.task(0)
     assert replied(env, task, ["whatever"])[0].reward is None  # the reward `Checked` asks where it can be killed
     assert [env.check(task, completion) for completion in (f"so $${task.answer}$$", "\\boxed{5}")] == [1.0, 0.0]
-    assert demonstrated(env, task)[0][0].content == task.answer
+    assert env.solution(task) == task.answer and env.demonstration(task) is None
 
 
 def test_math_as_it_is_can_be_solved(tmp_path: Path) -> None:

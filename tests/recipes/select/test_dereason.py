@@ -10,9 +10,9 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
-from strop.environments.needs import SOLUTIONS, unmet
+from strop.environments.needs import unmet
 from strop.errors import ConfigurationError, DataError
-from strop.recipes.select.dereason import ScoreRange
+from strop.recipes.select.dereason import SCORED, ScoreRange
 from strop.roles import Environment
 from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
@@ -73,5 +73,5 @@ def test_refuses_what_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="none of 1000 tasks in a row has a score from 9"):
         draws(where(low=9.0), 1)
     assert where().problems(make_run()) == []
-    assert unmet(where((KeyValue(2),)).env_needs, (KeyValue(2),)) == [SOLUTIONS.unmet((KeyValue(2),))[0]]
+    assert unmet(where((KeyValue(2),)).env_needs, (KeyValue(2),)) == SCORED.unmet((KeyValue(2),))
     assert where(scores=str(tmp_path / "none")).problems(make_run()) == [f"{tmp_path / 'none'} does not exist"]
