@@ -42,7 +42,7 @@ def test_where_sentences_end() -> None:
     assert cut(RIGHT) == ["47+12=59", "59+30=89", "89"]
     assert cut("It is 3.5 m. Is it? Yes!\n\n- so") == ["It is 3.5 m.", "Is it?", "Yes!", "- so"]
     assert cut("") == cut(" \n<think></think> ") == [] and cut("one") == ["one"]
-    assert numbered("a  b.\tc") == "1: a b.\n2: c"
+    assert numbered("a  b.\tC") == "1: a b.\n2: C"
 
 
 def test_verdicts_are_read_as_written() -> None:
@@ -117,7 +117,7 @@ NONSENSE = ["", "all correct", "1: faithful; x; correct", "1: faithful; nan\n2: 
 @pytest.mark.parametrize("said", NONSENSE)
 def test_a_sentence_without_a_verdict_fails_the_rollout(said: str) -> None:
     judge = Tells(lambda parts: said if "x" in parts["completion"] else "1: faithful; x; correct")
-    bad, good, empty = scored(spelled("x. y.", "z.", ""), SentenceVerdicts(judge))
+    bad, good, empty = scored(spelled("xx. Y.", "z.", ""), SentenceVerdicts(judge))
     assert (
         bad.outcome is Outcome.FAILED
         and re.search("need one verdict on each of 2 sentences|no verdict of the judge", bad.error)
@@ -139,7 +139,7 @@ def test_credit_stays_with_a_sentence_and_the_rest_goes_to_all() -> None:
     """Worth: correct + 0.5 for the first, correct + 1 for the second completion; 3 sentences of 1.5, 0.5 and 2."""
     first_right, right = "1: faithful; x; correct\n2: faithful; x; incorrect", "1: faithful; x; correct"
     judge = Tells(lambda parts: first_right if "aa" in parts["completion"] else right)
-    group = spelled("aa. b.", "c.")
+    group = spelled("aa. B.", "c.")
     scored(group, SentenceVerdicts(judge), Flat())
     SentenceStandard(epsilon=0.0)([group])
     worth = np.array([1.5, 0.5, 2.0])
@@ -159,7 +159,7 @@ def test_credit_stays_with_a_sentence_and_the_rest_goes_to_all() -> None:
 
 def test_what_stands_behind_999_sentences_is_one_more() -> None:
     found = sentences("1+1=2\n" * 1005)
-    assert len(found) == 1000 and found[998] == (998 * 6, 998 * 6 + 5) and found[999] == (999 * 6, 1005 * 6)
+    assert len(found) == 1000 and found[998] == (998 * 6, 998 * 6 + 5) and found[999] == (999 * 6, 1005 * 6 - 1)
 
 
 def test_rules_judge_sentences_of_sums() -> None:
