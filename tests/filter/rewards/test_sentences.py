@@ -117,7 +117,7 @@ NONSENSE = ["", "all correct", "1: faithful; x; correct", "1: faithful; nan\n2: 
 @pytest.mark.parametrize("said", NONSENSE)
 def test_a_sentence_without_a_verdict_fails_the_rollout(said: str) -> None:
     judge = Tells(lambda parts: said if "x" in parts["completion"] else "1: faithful; x; correct")
-    bad, good, empty = scored(spelled("xx. Y.", "z.", ""), SentenceVerdicts(judge))
+    bad, good, empty = scored(spelled("six. Y.", "z.", ""), SentenceVerdicts(judge))
     assert (
         bad.outcome is Outcome.FAILED
         and re.search("need one verdict on each of 2 sentences|no verdict of the judge", bad.error)
