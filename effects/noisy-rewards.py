@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.controls import Flat
-from strop.recipes.reward.noisy_rewards import noisy_rewards
+from strop.recipes.reward.noisy_rewards.recipe import noisy_rewards
 from strop.recipes.setting import Setting
 from strop.run import Run
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from strop.effects import Experiment
 from strop.effects.prior_runs import earlier_model
 from strop.filter.rewards.controls import Coin
-from strop.filter.rewards.preferred import Preferred
 from strop.recipes.reward.axiomatic_preference import axiomatic_preference
-from strop.recipes.reward.par import par
+from strop.recipes.reward.par.recipe import par
+from strop.recipes.reward.par.reward import Preferred
 from strop.recipes.setting import Setting
 from strop.run import Run
 

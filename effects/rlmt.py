@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.recipes.replay.hir import Instructed
-from strop.recipes.reward.rlmt import LikeAnswer, rlmt
+from strop.recipes.reward.rlmt.recipe import LikeAnswer, rlmt
 from strop.recipes.setting import Setting
 from strop.run import Run
 

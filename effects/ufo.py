@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.generate.agents.chat import Chat
-from strop.recipes.agent.ufo import ufo
+from strop.recipes.agent.ufo.recipe import ufo
 from strop.recipes.setting import Setting
 from strop.run import Run
 

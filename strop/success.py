@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from strop.run import Run
 
 SURVIVAL = "survival"  # fact: probability that a rollout was played to its end, where that was random
-RESTART = "restart"  # fact: prefix of a rollout: 1 from a right rollout, -1 from a wrong one, 0 none
-EXIT = "exit"  # fact: number of reasoning tokens before an answer was forced
-PLAIN = "plain_tokens"  # fact: length of the initial model's plain rollout of the same task
 ROUNDING = 1e-6  # of rewards, which are weighted sums: 0.7 + 0.2 + 0.1 is less than 1
 
 

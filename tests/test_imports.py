@@ -44,8 +44,7 @@ ROOMS = {
     "control/task_generators", "replay", "training/advantages", "training/corrections", "training/losses",
     "training/reductions", "training/views", "weights/channels", "training/step_scales", "training/losses/imitation",
     "training/losses/outside", "training/losses/pairs", "training/losses/preferences",
-    "filter/rewards/conversation", "filter/rewards/judged",
-    "filter/rewards/tools",
+    "filter/rewards/conversation",
     "observe/health", "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip
 

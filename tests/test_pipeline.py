@@ -13,9 +13,7 @@ import pytest
 
 from strop.backends import WeightVersion
 from strop.control.admission.bounded_lag import BoundedLag
-from strop.control.admission.over_provision import OverProvision
 from strop.control.admission.support.admission_state import Standing
-from strop.control.admission.token_budget import TokenBudget
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -28,6 +26,8 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy, rollout_key
 from strop.observe.metrics.step_timer import BusyClock
 from strop.pipeline import train
+from strop.recipes.rollout.april import OverProvision
+from strop.recipes.system.ring_1t import TokenBudget
 from strop.roles import Admission, Environment, PassRateEstimator, Reward, Sampler
 from strop.run import Run
 from strop.run_state import Flow, Progress

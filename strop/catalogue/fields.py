@@ -87,13 +87,13 @@ def recipe_parameters(path: Path) -> tuple[WrittenField, ...]:
     inside = {field.name: field.comment for field in fields if field.comment}
     return tuple(
         field if field.comment else WrittenField(field.name, field.default, inside.get(field.name, ""))
-        for field in parameters(path, path.parent.name if path.stem == "__init__" else path.stem)
+        for field in parameters(path, path.parent.name if path.stem == "recipe" else path.stem)
     )
 
 
 def own_fields(path: Path) -> list[WrittenField]:
     """The fields of every class of a file, and of the other files of a paper's folder."""
-    files = sorted(path.parent.glob("*.py")) if path.stem == "__init__" else [path]
+    files = sorted(path.parent.glob("[!_]*.py")) if path.stem == "recipe" else [path]
     kinds = [
         (each, node.name)
         for each in files

@@ -89,7 +89,7 @@ def _own(module: str, package: Path, root: str) -> list[str]:
     """The mechanisms that stand in a recipe's own file or folder."""
     home = _file(module, package)
     lines: list[str] = []
-    for path in sorted(home.parent.glob("*.py")) if home.stem == "__init__" else [home]:
+    for path in sorted(home.parent.glob("[!_]*.py")) if home.stem == "recipe" else [home]:
         name = str(path.relative_to(package.parent))
         for kind in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)):
             if _is_dataclass(kind) and not kind.name.startswith("_"):
@@ -159,7 +159,9 @@ def _first_line(path: Path) -> str:
 
 def _file(module: str, package: Path) -> Path:
     path = package.parent / module.replace(".", "/")
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    if path.is_dir():
+        return path / ("recipe.py" if path.parent.parent.name == "recipes" else "__init__.py")
+    return path.with_suffix(".py")
 
 
 def mechanism_of(path: Path) -> ast.ClassDef | None:

@@ -10,7 +10,7 @@
     Acts: kept_share < 1
 
 Continuation lines are indented. `Acts:` names the metrics that its mechanism moves, and their neutral values; see
-acts.py. The key is the file's name with - for _; where that is not the paper's, `Key:` gives it.
+acts.py. The key is the name of the file or folder, with - for _; where that is not the paper's, `Key:` gives it.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class Record:
 
 
 def recipe_files(package: Path = PACKAGE) -> dict[str, Path]:
-    """The file of every recipe by name; that of a paper in a folder of its own is the folder's `__init__.py`."""
+    """The file of every recipe by name; that of a paper in a folder of its own is the folder's `recipe.py`."""
     rooms = package / "recipes"
-    files = [*rooms.glob("*/[!_]*.py"), *rooms.glob("*/*/__init__.py")]
+    files = [*rooms.glob("*/[!_]*.py"), *rooms.glob("*/*/recipe.py")]
     return {_home(path).stem: path for path in sorted(files, key=lambda path: _home(path).stem)}
 
 
 def _home(path: Path) -> Path:
     """What bears the recipe's name: its file, or its folder."""
-    return path.parent if path.stem == "__init__" else path
+    return path.parent if path.stem == "recipe" else path
 
 
 def records(package: Path = PACKAGE) -> dict[str, Record]:

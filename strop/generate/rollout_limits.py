@@ -1,14 +1,10 @@
-"""Limits of a rollout, and special policy names that strategies request."""
+"""Limits of a rollout, and the name under which strategies request the initial model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Values of `Sampling.policy_name` that strategies request and engines implement; a plain request has none.
-
-REFERENCE = "reference"  # the model at the start of training
-NOISE = "noise:"  # followed by the number of a noise level
-ANNEALED = "annealed:"  # followed by the weight version at which the rollout was admitted
+REFERENCE = "reference"  # `Sampling.policy_name` of the model at the start of training
 
 
 # Limits that end a rollout before it ends by itself.

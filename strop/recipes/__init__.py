@@ -1,7 +1,8 @@
 """Recipes: functions that return a `Run`, one per file; the file's name is the recipe's name.
 
-Folders group recipes by the topic of their papers; names are unique over all folders. A recipe's parameters are its own
-and the fields of its `Setting`.
+Folders group recipes by the topic of their papers; names are unique over all folders. A paper of several files is a
+folder with a `recipe.py`. A recipe's parameters are its own and the fields of its `Setting`. Nothing heavy is imported
+here: a process that scores completions imports a paper's `reward.py` alone.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from strop.capabilities import inside
 from strop.catalogue.record import recipe_files
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.python_function import PythonFunction
-from strop.recipes.setting import Setting
-from strop.run import Run
 
-Recipe: TypeAlias = Callable[..., Run]
+if TYPE_CHECKING:
+    from strop.recipes.setting import Setting
+    from strop.run import Run
+
+Recipe: TypeAlias = "Callable[..., Run]"
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,14 @@ def recipe_named(name: str) -> Recipe:
 
 
 def _imported(name: str, path: Path) -> Recipe:
-    group = (path.parent if path.stem == "__init__" else path).parent.name
-    module = importlib.import_module(f"{__name__}.{group}.{name}")
-    return cast(Recipe, getattr(module, name))
+    parts = path.relative_to(Path(__file__).parent).with_suffix("").parts
+    return cast("Recipe", getattr(importlib.import_module(".".join((__name__, *parts))), name))
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Parameter]:
     """A recipe's parameters: the fields of its setting first, then its own."""
+    from strop.recipes.setting import Setting
+
     found: dict[str, Parameter] = {}
     types = typing.get_type_hints(recipe)
     for name, parameter in inspect.signature(recipe).parameters.items():
@@ -78,6 +82,9 @@ def _without_toy_temperature(setting: Setting, given: Mapping[str, Any]) -> Sett
 
 def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
     """The run of a recipe called with these parameters."""
+    from strop.recipes.setting import Setting
+    from strop.run import Run
+
     arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(recipe).parameters.items():
         if isinstance(parameter.default, Setting):

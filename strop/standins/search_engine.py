@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from strop.environments.tools.bundled_corpus import facts, sentence, subjects, texts
-from strop.environments.tools.simulated_search import USEFUL
 from strop.text.llm_prompt import parts_of
 
 
@@ -13,7 +12,7 @@ def found(text: str) -> str:
     """The fact that a query asks for; a noisy one is of another body, or any where no fact is asked for."""
     parts = parts_of(text)
     thing, _, body = parts["completion"].partition(" of ")
-    if parts["wanted"] == USEFUL and (thing, body) in facts():
+    if parts["wanted"] == "useful" and (thing, body) in facts():
         return sentence(thing, body, facts()[thing, body])
     drawn = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
     others = [other for other in subjects(thing) if other != body]

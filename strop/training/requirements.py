@@ -61,8 +61,6 @@ class Aux:
         return f"aux {self.name}"
 
 
-PROBES = Aux("probes")  # share of probes among the rollouts of a batch
-
 Need: TypeAlias = Logprobs | Logits | ScoreNorms | Aux
 
 

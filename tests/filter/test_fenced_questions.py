@@ -13,16 +13,16 @@ import pytest
 
 from strop.capabilities import inside
 from strop.catalogue.record import recipe_files
-from strop.environments.judging.first_error import FirstError
 from strop.environments.judging.listwise import Ranking
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import form_for
 from strop.filter.reward_values import Fault, scored
 from strop.filter.rewards.from_environment import Earned
-from strop.filter.rewards.judged.flawed import Flawed
 from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes import build, recipe_named
+from strop.recipes.reward.fapo.reward import Flawed
+from strop.recipes.reward.fapo_genrm.environment import FirstError
 from strop.recipes.reward.spct_votes import ShuffledVotes
 from strop.roles import LLMClient, Reward
 from strop.run import Run

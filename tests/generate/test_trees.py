@@ -17,7 +17,7 @@ from strop.recipes.rollout.cosmos import cosmos
 from strop.recipes.rollout.cpl import cpl
 from strop.recipes.rollout.cure import cure
 from strop.recipes.rollout.deepsearch import deepsearch
-from strop.recipes.rollout.echo_ec import echo_ec
+from strop.recipes.rollout.echo_ec.recipe import echo_ec
 from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.rollout.latr import latr
 from strop.run import Run

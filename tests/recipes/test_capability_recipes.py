@@ -16,15 +16,15 @@ import pytest
 
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import is_heldout, prompt_of
-from strop.environments.multi_agent.skill_practice import Practice
-from strop.environments.multi_agent.store_skills import SKILLS, chosen, described, exercised, lacking
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.llm_clients.without_model import Canned
 from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
-from strop.recipes.agent.trace import trace
 from strop.recipes.agent.trace.agent import PolicyRouter
+from strop.recipes.agent.trace.recipe import trace
+from strop.recipes.agent.trace.skill_practice import Practice
+from strop.recipes.agent.trace.store_skills import SKILLS, chosen, described, exercised, lacking
 from strop.recipes.agent.trace.strategy import HasPolicy, PolicyPerEnvironment, SkillGaps
 from strop.recipes.agent.trace.task_generator import SkillCurriculum
 from strop.recipes.setting import Setting

@@ -18,7 +18,6 @@ from strop.filter.gates.accuracy_band import AccuracyBand
 from strop.filter.rewards.controls import Coin
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
-from strop.generate.engines.wrappers.annealed_temperature import AnnealedTemperature
 from strop.generate.strategies.padded_demonstrations import Padded
 from strop.launch.checks.preflight import check
 from strop.launch.checks.warnings import warnings_of
@@ -27,6 +26,7 @@ from strop.recipes.classics.grpo import grpo
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.objective.d1 import AllHidden, d1
 from strop.recipes.objective.tracerl import CanvasCritic, tracerl
+from strop.recipes.rollout.ead import AnnealedTemperature
 from strop.recipes.setting import Setting
 from strop.storage.run_folder import read_rows
 from strop.training.advantages.gae import Gae

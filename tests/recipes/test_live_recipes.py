@@ -15,11 +15,6 @@ import torch
 
 from strop.environments.bundled.guess import Guess
 from strop.environments.bundled.keyvalue import KeyValue
-from strop.environments.multi_agent.describe_game import Describe
-from strop.environments.multi_agent.game_master import Refereed
-from strop.environments.multi_agent.subgoals import Subgoals, plain, subgoals
-from strop.environments.multi_agent.world_model import Dreamed
-from strop.environments.multi_agent.world_model_experiences import Experiences
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.filter.span_rewards import pay
@@ -27,7 +22,9 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.generate.rollout import play
-from strop.recipes.agent.dreamgym import FromVaried, dreamgym, variance
+from strop.recipes.agent.dreamgym.environment import Dreamed
+from strop.recipes.agent.dreamgym.experiences import Experiences
+from strop.recipes.agent.dreamgym.recipe import FromVaried, dreamgym, variance
 from strop.recipes.agent.imagined_conversations import ExponentialWeights, Imagined
 from strop.recipes.agent.openclaw_rl import (
     HindsightHints,
@@ -41,8 +38,11 @@ from strop.recipes.agent.openclaw_rl import (
     score_in,
     with_hint,
 )
-from strop.recipes.agent.playpen import Played, playpen
-from strop.recipes.agent.vsc_rl import WithBestCloned
+from strop.recipes.agent.playpen.describe_game import Describe
+from strop.recipes.agent.playpen.game_master import Refereed
+from strop.recipes.agent.playpen.recipe import Played, playpen
+from strop.recipes.agent.vsc_rl.environment import Subgoals, plain, subgoals
+from strop.recipes.agent.vsc_rl.recipe import WithBestCloned
 from strop.roles import LLMClient
 from strop.standins.judges.outcomes import judged_next_state
 from strop.standins.world_model import dreamt
@@ -304,7 +304,7 @@ def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
 
 
 def test_real_experience_is_kept_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strop.environments.multi_agent.world_model_experiences._MOST", 3)
+    monkeypatch.setattr("strop.recipes.agent.dreamgym.experiences._MOST", 3)
     memory = Experiences(top=9)
     for number, is_real in enumerate([False, True, False, False, True]):
         memory.add(TASK, "get", str(number), is_real)

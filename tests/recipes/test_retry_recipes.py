@@ -11,11 +11,11 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
-from strop.environments.wrappers.retry import TryAgain
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes import build, recipe_named
-from strop.recipes.agent.ufo import Tries
+from strop.recipes.agent.ufo.environment import TryAgain
+from strop.recipes.agent.ufo.recipe import Tries
 from strop.types import Group, Message, Observation, Outcome, Rollout, Task
 from tests.building import turn
 from tests.generate.talking import Recording, policy_of, save_folder

@@ -12,12 +12,12 @@ import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.sessions import Sessions, carried, facts_in, one_session, score
-from strop.environments.multi_agent.agent_graph import AgentGraph, action_rewards
 from strop.errors import ConfigurationError
 from strop.filter.span_rewards import pay
 from strop.generate.rollout import play
 from strop.generate.rollout_limits import Limits
-from strop.recipes.agent.mashost import ActionPrices, ActionWise, DemonstrateTeam, TeamBuilder
+from strop.recipes.agent.mashost.agent_graph import AgentGraph, action_rewards
+from strop.recipes.agent.mashost.recipe import ActionPrices, ActionWise, DemonstrateTeam, TeamBuilder
 from strop.recipes.agent.memory_r2 import (
     DemonstrateMemory,
     ExtractAndManage,

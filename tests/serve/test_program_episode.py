@@ -9,8 +9,8 @@ import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
-from strop.environments.wrappers.retry import TryAgain
 from strop.generate.policy import Policy
+from strop.recipes.agent.ufo.environment import TryAgain
 from strop.roles import Episode
 from strop.sandbox.bubblewrap import problem
 from strop.types import Message, Observation, Outcome

@@ -27,7 +27,6 @@ from strop.models.loading.model_names import model_folder
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Dialogue, Episode, LLMClient, Player, Reward, Strategy
 from strop.run import Run
-from strop.success import PLAIN
 from strop.text.sanitize import quoted
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
@@ -39,6 +38,8 @@ from strop.types import Group, Message, Origin, Rollout, Sampling, Start, Task
 #
 # Reading: lengths are relative to the plain chain of thought, with weight 1; the paper's square of raw tokens would
 # explode. If the plain rollout has no tokens, because its environment failed, there is no penalty.
+
+PLAIN = "plain_tokens"  # fact: length of the initial model's plain rollout of the same task
 
 
 @dataclass(frozen=True)

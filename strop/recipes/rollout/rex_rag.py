@@ -20,6 +20,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from strop.concurrency import together
 from strop.environments.format.think_tags import CLOSE
@@ -27,15 +29,59 @@ from strop.errors import ConfigurationError
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import as_prefix, said, shortened
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Player, Strategy
+from strop.roles import Advantage, Loss, Player, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard
+from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.losses.mixed_behavior import MixedBehavior
-from strop.training.requirements import LOGPROBS, PROBES
-from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Rollout, Start
+from strop.training.requirements import LOGPROBS, Aux, Logprobs, Need
+from strop.types import FloatArray, Group, IntArray, Metrics, Origin, Outcome, Rollout, Start
+
+PROBES = Aux("probes")  # share of probes among the rollouts of a batch
+
+
+@dataclass(frozen=True)
+class MixedBehavior(Loss):
+    """`inner` with the behavior policy (1 - a) * policy + a * probe; a: the probes' share of the batch.
+
+    A probe's sampled tokens are the policy's in both. Inserted tokens (version -1) have the proximal policy's
+    probability in the one and their recorded one in the other; tokens of plain rollouts (1 - a) times theirs.
+    """
+
+    inner: Loss
+
+    scope: ClassVar[str] = "rollout"
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal"), PROBES})
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+
+    def __post_init__(self) -> None:
+        if not self.inner.contains_ratio:
+            raise ConfigurationError(
+                f"MixedBehavior needs a loss with a ratio to the behavior policy, got {type(self.inner).__name__}"
+            )
+
+    @property
+    def weight(self) -> float:
+        return self.inner.weight
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        mixed, share = self.mixed(batch)
+        loss, metrics = self.inner(output, replace(batch, behavior_logprobs=mixed))
+        return loss, metrics | {"probes_share": batch.metric(share)}
+
+    def mixed(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the mixture [T], and the share of probes [T]."""
+        is_probe = batch.is_of(Origin.BRANCHED)  # [A]
+        share = batch.aux[PROBES.name].to(batch.share.dtype)  # [T]
+        if bool((batch.on_tokens(is_probe) & (share <= 0)).any()):
+            raise ConfigurationError("MixedBehavior got probes with a recorded share of 0: use ProbesCounted")
+        recorded = batch.behavior_logprobs
+        policy = torch.where(batch.versions < 0, batch.logprobs_of("proximal"), recorded)
+        other = torch.where(batch.on_tokens(is_probe), recorded, recorded.new_full((), -torch.inf))
+        return torch.logaddexp(policy + torch.log1p(-share), other + share.log()), share
+
 
 # REX-RAG's probes (2508.08149): a failed rollout is resumed before its answer, with words that prompt to think again.
 #

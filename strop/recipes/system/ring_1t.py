@@ -14,14 +14,15 @@ Acts: lag > 0 and staleness > 0.001 with tokens=300
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from strop.control.admission.bounded_lag import BoundedLag
-from strop.control.admission.token_budget import TokenBudget
+from strop.control.admission.support.admission_state import Standing
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.roles import Correction
+from strop.roles import Admission, Correction
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
@@ -30,6 +31,40 @@ from strop.training.losses.clip import Clip
 from strop.training.reductions.means import SequenceMean
 from strop.training.requirements import Need
 from strop.training.trainers.torch import TorchTrainer
+
+
+@dataclass
+class TokenBudget(Admission):
+    """`pool` groups are in flight until finished ones hold `tokens` new tokens; the step trains on all finished ones.
+
+    From then until the new version is published nothing starts, so that a step trains on no more than what was finished
+    or in flight when the budget was reached. If gates dropped all of it, more is started. At lag 0 a step waits for all
+    groups in flight, and groups start together, a pool at a time: the batch does not depend on timing.
+    """
+
+    tokens: int  # of finished groups that make a step
+    pool: int = 16  # groups in flight
+    lag: int = 5  # versions
+    _is_filling: bool = field(default=False, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1 or self.pool < 1 or self.lag < 0:
+            raise ConfigurationError(
+                f"TokenBudget needs tokens >= 1, pool >= 1 and lag >= 0, got {self.tokens}, {self.pool} and {self.lag}"
+            )
+
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
+        has_room = running < self.pool and (tokens < self.tokens or waiting == 0)
+        if not has_room:
+            self._is_filling = False
+        elif running == 0:
+            self._is_filling = True
+        return has_room and (self._is_filling or self.lag > 0)
+
+    def batch_size(self, standing: Standing) -> int:
+        is_young = all(standing.step + 1 - version <= self.lag for version in standing.running)
+        return len(standing.waiting) if is_young and standing.tokens >= self.tokens else 0
+
 
 # IcePop (Ring-1T, 2510.18855): correction and masking of the mismatch between trainer and engine.
 

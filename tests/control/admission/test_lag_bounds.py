@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from strop.control.admission.bounded_lag import BoundedLag
-from strop.control.admission.over_provision import OverProvision
 from strop.control.admission.support.admission_state import Standing
-from strop.control.admission.token_budget import TokenBudget
+from strop.recipes.rollout.april import OverProvision
+from strop.recipes.system.ring_1t import TokenBudget
 from strop.roles import Admission
 
 

@@ -14,7 +14,6 @@ from strop.environments.isolation.pool import Pooled
 from strop.environments.isolation.subprocess import Apart
 from strop.environments.tools.bundled_corpus import facts
 from strop.environments.tools.calculator import Calculator
-from strop.environments.tools.simulated_search import SimulatedSearch
 from strop.environments.tools.toolbox import Toolbox
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
@@ -23,7 +22,8 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
-from strop.recipes.agent.zerosearch import zerosearch
+from strop.recipes.agent.zerosearch.environment import SimulatedSearch
+from strop.recipes.agent.zerosearch.recipe import zerosearch
 from strop.roles import Environment
 from strop.standins.search_engine import found
 from strop.types import Group, Rollout, Sampling, Start

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.cosine_length import CosineLength
 from strop.filter.rewards.from_environment import Earned
-from strop.recipes.reward.demystifying_long_cot import RepetitionPaid, repeated_tokens
+from strop.recipes.reward.demystifying_long_cot.recipe import RepetitionPaid, repeated_tokens
+from strop.recipes.reward.demystifying_long_cot.reward import CosineLength
 from strop.training.advantages.constant import Constant
 from strop.types import Group, Outcome, Rollout
 from tests.building import TASK, make_group, turn

@@ -13,16 +13,16 @@ import pytest
 import strop.filter.rewards
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
-from strop.filter.rewards.decaying import Decaying
-from strop.filter.rewards.fewest_calls import FewestCalls
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.from_strategy import Noted
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.filter.rewards.parallel_bonus import ParallelBonus
-from strop.filter.rewards.plan_quality import PlanQuality
-from strop.filter.rewards.restart_bonus import RestartBonus
-from strop.filter.rewards.skill_used import SkillUsed
 from strop.filter.rewards.weighted_sum import WeightedSum
+from strop.recipes.guide.pta_grpo.reward import PlanQuality
+from strop.recipes.replay.lightsearcher.reward import FewestCalls
+from strop.recipes.replay.sage_skills.reward import SkillUsed
+from strop.recipes.rollout.parallel_r1.reward import ParallelBonus
+from strop.recipes.rollout.s_grpo.reward import Decaying
+from strop.recipes.rollout.satori.reward import RestartBonus
 from strop.roles import Reward
 from strop.types import Group, ScoreRange
 from tests.building import make_group

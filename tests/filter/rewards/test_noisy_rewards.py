@@ -12,14 +12,14 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
-from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.rewards.majority_vote import Majority
 from strop.filter.scoring import Scorer, is_inline, is_relative
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes.reward.noisy_rewards import PHRASES, LiftedScores, ReasoningPatterns, noisy_rewards, repeated
+from strop.recipes.reward.noisy_rewards.recipe import PHRASES, LiftedScores, ReasoningPatterns, noisy_rewards, repeated
+from strop.recipes.reward.noisy_rewards.reward import Flipped
 from strop.recipes.setting import Setting
 from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Outcome, Rollout

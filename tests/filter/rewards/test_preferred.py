@@ -12,11 +12,11 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
-from strop.filter.rewards.preferred import Preferred
 from strop.filter.scoring import Scorer
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.recipes.reward.par import PolicyRolloutsOnly, ReferenceRollouts
+from strop.recipes.reward.par.recipe import PolicyRolloutsOnly, ReferenceRollouts
+from strop.recipes.reward.par.reward import Preferred
 from strop.roles import Agent, Reward
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder

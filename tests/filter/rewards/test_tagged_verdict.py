@@ -12,10 +12,10 @@ from strop.control.samplers.fixed_mixture import Mixture
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.data.heldout_split import prompt_of
-from strop.environments.judging.pairwise import CAPTIONS, TEXT, BetterOfTwo, told
 from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
-from strop.recipes.reward.msrl import TaggedVerdict, msrl
+from strop.recipes.reward.msrl.environment import CAPTIONS, TEXT, BetterOfTwo, told
+from strop.recipes.reward.msrl.recipe import TaggedVerdict, msrl
 from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome, Rollout
 from tests.building import turn

@@ -15,12 +15,12 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.controls import Flat
-from strop.filter.rewards.flipped import Flipped
-from strop.filter.rewards.thought_blind import ThoughtBlind, response_of
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes.reward.rlmt import LikeAnswer, likeness
+from strop.recipes.reward.noisy_rewards.reward import Flipped
+from strop.recipes.reward.rlmt.recipe import LikeAnswer, likeness
+from strop.recipes.reward.rlmt.reward import ThoughtBlind, response_of
 from strop.roles import Reward
 from strop.training.learners import teach
 from strop.types import Group, Message, Outcome, Rollout

@@ -11,14 +11,14 @@ from strop.control.budgets.fixed import Fixed
 from strop.environments.bundled.arithmetic import Arithmetic, terms_of
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.data.heldout_split import is_heldout, prompt_of
-from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
-from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.policy import rollout_key
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
-from strop.recipes.replay.sage_skills import SkillChain
+from strop.recipes.replay.sage_skills.recipe import SkillChain
+from strop.recipes.replay.sage_skills.reward import SkillUsed
+from strop.recipes.replay.sage_skills.skills import skills_of
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.comparison_groups import comparison_groups
 from strop.types import Group, Message, Origin

@@ -13,12 +13,12 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
-from strop.filter.rewards.plan_quality import PlanQuality
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.recipes.guide.pta_grpo import DemonstratePlan, InParts, Plans, plan_of, planned
+from strop.recipes.guide.pta_grpo.recipe import DemonstratePlan, InParts, Plans, plan_of, planned
+from strop.recipes.guide.pta_grpo.reward import PlanQuality
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Origin

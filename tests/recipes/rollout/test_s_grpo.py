@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.decaying import Decaying
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.recipes.rollout.s_grpo import SerialExits
-from strop.success import EXIT
+from strop.recipes.rollout.s_grpo.recipe import SerialExits
+from strop.recipes.rollout.s_grpo.reward import EXIT, Decaying
 from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group, Origin, Rollout
 from tests.building import advantages_of, make_group

@@ -15,14 +15,13 @@ from strop.control.samplers.few import Few
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
-from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.rollout import play as played_once
-from strop.recipes.rollout.satori import Restarts
-from strop.success import RESTART
+from strop.recipes.rollout.satori.recipe import Restarts
+from strop.recipes.rollout.satori.reward import RESTART, RestartBonus
 from strop.types import Group, Message, Origin, Rollout, Start
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown

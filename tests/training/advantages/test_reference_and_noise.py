@@ -11,11 +11,10 @@ import pytest
 from strop.backends import Completion, Stop
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.engines.wrappers.noisy_prompt import Noisy
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.rollout_limits import REFERENCE
 from strop.recipes.objective.aapo import PairedWithReference, ReferenceMomentum, WithReferenceRollouts
-from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior
+from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior, Noisy
 from strop.roles import Agent, Engine
 from strop.types import Group, Origin, Outcome, Rollout, Sampling, Start
 from tests.building import TASK, advantages_of, make_group, turn

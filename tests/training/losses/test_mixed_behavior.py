@@ -9,13 +9,12 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.recipes import build, recipe_named
+from strop.recipes.rollout.rex_rag import PROBES, MixedBehavior
 from strop.training.batch import ORIGINS
 from strop.training.losses.clip import Clip
-from strop.training.losses.mixed_behavior import MixedBehavior
 from strop.training.losses.reinforce import Reinforce
 from strop.training.pack import pack
 from strop.training.reductions.means import TokenMean
-from strop.training.requirements import PROBES
 from strop.types import Origin
 from tests.building import Said, advantages_of, lay_out, make_batch, make_group, say, written
 

@@ -2,7 +2,6 @@
 
 Reading: an invalid name or a failed router call selects the initial weights; adapters are never mixed. An adapter that
 has not been trained yet equals the initial weights.
-Papers: trace
 """
 
 from __future__ import annotations

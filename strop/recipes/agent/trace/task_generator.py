@@ -6,7 +6,6 @@ The `most` skills with the highest positive scores are practised, each at a leve
 rate is within `band`. The search moves one level up where the rate is too high and down where it is too low, and gives
 up when it would turn back. Skills are ranked once, after `after` labelled rollouts in the order of groups; from then on
 each group is followed by one practice task.
-Papers: trace
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from strop.control.task_generators.support.probing import probed
 from strop.control.task_generators.support.prompts import asked
 from strop.environments.data.heldout_split import prompt_of
-from strop.environments.multi_agent.skill_practice import Practice
-from strop.environments.multi_agent.store_skills import described
 from strop.errors import ConfigurationError
+from strop.recipes.agent.trace.skill_practice import Practice
+from strop.recipes.agent.trace.store_skills import described
 from strop.recipes.agent.trace.strategy import SkillGaps
 from strop.roles import LLMClient, TaskGenerator
 from strop.success import is_right

@@ -1,7 +1,4 @@
-"""SLEA-RL's advantage (2603.18079): rollout advantage within the group plus step advantage per observation.
-
-Papers: slea-rl
-"""
+"""SLEA-RL's advantage (2603.18079): rollout advantage within the group plus step advantage per observation."""
 
 from __future__ import annotations
 

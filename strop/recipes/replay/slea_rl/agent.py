@@ -3,7 +3,6 @@
 Observations whose texts overlap by `near` form one cluster. Its experiences of highest score are shown, or those of the
 whole library if the cluster has none. Reading: the release compares texts by longest common blocks; here by overlap of
 short pieces of text.
-Papers: slea-rl
 """
 
 from __future__ import annotations

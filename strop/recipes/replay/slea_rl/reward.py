@@ -1,7 +1,4 @@
-"""Penalty for every action that the environment refused (SLEA-RL, 2603.18079).
-
-Papers: slea-rl
-"""
+"""Penalty for every action that the environment refused (SLEA-RL, 2603.18079)."""
 
 from __future__ import annotations
 

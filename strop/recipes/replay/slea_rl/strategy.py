@@ -4,7 +4,6 @@ The `top` best successes and worst failures of a version are used, until the lim
 merged lessons do not count towards the limit; experiences are extracted by rules, as in the release without an LLM. The
 agent (`ExperienceAgent`) reads the library; this strategy only fills it. With lag, late groups are learned from with
 the next version.
-Papers: slea-rl
 """
 
 from __future__ import annotations

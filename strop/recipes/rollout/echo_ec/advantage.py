@@ -3,7 +3,6 @@
 Reading: entropy is that of the ten likeliest tokens, renormalized; confidence is the mean probability of the five
     likeliest. Both are standardized over all tokens of the batch, as released; the paper adds them as they are.
 both compared with all tokens of the batch, as released; the paper adds them as they are.
-Papers: echo-ec
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""ECHO's clipping (2602.02150): a narrower range for completions that ended with higher confidence.
-
-Papers: echo-ec
-"""
+"""ECHO's clipping (2602.02150): a narrower range for completions that ended with higher confidence."""
 
 from __future__ import annotations
 

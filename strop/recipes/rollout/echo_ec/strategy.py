@@ -8,7 +8,6 @@ keep their ratio to these two: a path branches where H rose by 0.2 / 3.5; it is 
 times in a row, where group confidence is below a third, or where tail confidence fell three times in a row and is below
 1 / 1.2. A path branches once, at the first such token; it is itself one of the paths that leave it, the others start
 with the likeliest other tokens.
-Papers: echo-ec
 """
 
 from __future__ import annotations

@@ -14,11 +14,9 @@ import torch
 from strop.backends import Completion, Stop
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.engines.wrappers.annealed_temperature import TEMPERATURE, AnnealedTemperature
-from strop.generate.rollout_limits import ANNEALED
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
-from strop.recipes.rollout.ead import Annealed
+from strop.recipes.rollout.ead import ANNEALED, TEMPERATURE, Annealed, AnnealedTemperature
 from strop.types import IntArray, Sampling
 from tests.generate.engines.asking import opened, prompts_of
 from tests.generate.strategies.flowing import Counting, flown

@@ -1,1 +1,0 @@
-"""Agent teams, refereed games, subgoals and simulated environments."""

@@ -1,1 +1,0 @@
-"""Rewards from LLM judges."""

@@ -1,1 +1,0 @@
-"""Rewards for rollouts with tool use."""

@@ -1,0 +1,40 @@
+"""Game referee (Playpen, 2504.08590): an invalid move aborts the game with reward 0; that is not the same as losing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.wrappers.around import Around
+from strop.roles import Environment, Episode
+from strop.types import Message, Observation, Task
+
+
+@dataclass
+class RefereedEpisode(Episode):
+    """Episode that ends at the first invalid move, one in which `Environment.answer` finds nothing."""
+
+    inner: Episode
+    env: Environment
+
+    async def reset(self, task: Task) -> None:
+        await self.inner.reset(task)
+
+    async def step(self, completion: Message) -> Observation:
+        if not self.env.answer(completion.content):
+            return Observation(done=True, reward=0.0)
+        return await self.inner.step(completion)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def demonstrate(self) -> Message:
+        return demonstrating(self.inner).demonstrate()
+
+
+@dataclass(frozen=True)
+class Refereed(Around):
+    """Refereed version of an environment: an invalid move ends the episode with reward 0."""
+
+    def episode(self) -> RefereedEpisode:
+        return RefereedEpisode(self.inner.episode(), self.inner)

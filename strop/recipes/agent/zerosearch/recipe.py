@@ -1,0 +1,60 @@
+"""ZeroSearch: GRPO on search episodes with a simulated search engine whose answers get noisier over the run.
+
+Title: ZeroSearch: Incentivize the Search Capability of LLMs without Searching
+Paper: arXiv 2505.04588 (2025)
+Claim: With a simulator of 7B parameters a policy does as well as with a real engine, with one of 14B better.
+Reading: The noise probability rises from 0 to 0.5 over the run, by the released curve with base 4, sampled for each
+    query; at most 5 turns; the reward is the answer's F1 without a format reward, as released. The simulator reads
+    question and answer. By default rules replace it and write one fact for each query (five texts of 30 words in the
+    paper), a noisy one about another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Evaluation is without
+    noise. The bundled model has never searched, so a short supervised run on demonstrations comes first.
+Left out: The simulator's own fine-tuning; PPO and REINFORCE, which the paper also tries.
+Acts: search_noise > 0 and turns > 1 with warmup_steps=10
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.environments.bundled.search import Search
+from strop.errors import ConfigurationError
+from strop.filter.rewards.search_answer_f1 import Refined
+from strop.generate.agents.chat import Chat
+from strop.recipes.agent.zerosearch.environment import SimulatedSearch
+from strop.recipes.environment_specs import wrap_envs
+from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.setting import Setting
+from strop.recipes.warmup import BundledOnly, shown
+from strop.roles import Environment
+from strop.run import Run
+from strop.standins.search_engine import found
+from strop.training.advantages.group_relative import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+
+
+def zerosearch(
+    setting: Setting = Setting(env="search:1", group_size=5),
+    simulator: str = "rules",  # writes search results: rules, itself, a model folder, or http://HOST:PORT/v1#MODEL
+    start: float = 0.0,  # noise probability at the start of the run
+    end: float = 0.5,  # noise probability at the end of the run
+    base: float = 4.0,  # base of the noise curve: 1 is linear, larger ones rise later
+    turns: int = 5,  # maximum number of turns of a rollout
+    kl: float = 0.001,  # weight of the KL penalty to the reference policy
+    warmup_steps: int = BundledOnly(14),  # supervised steps on demonstrations before RL
+) -> Run:
+    """GRPO with a noise curriculum, which ends at the last step."""
+    run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
+    client, seconds = parse_judge(simulator, found), judge_seconds(simulator)
+    wrap_envs(run, lambda env: (SimulatedSearch(_search(env), client, setting.steps, start, end, base, seconds),))
+    run.rewards = (Refined(found=0.0),)
+    run.warmup = shown(setting, "zerosearch", warmup_steps)  # with real searches: demonstrations rely on the results
+    run.env_seconds = max(run.env_seconds, seconds)
+    run.evaluation = replace(run.evaluation, agent=run.agent)
+    return run
+
+
+def _search(env: Environment) -> Search:
+    if not isinstance(env, Search):
+        raise ConfigurationError(f"zerosearch needs a search environment, such as env=search:1, got {env.name}")
+    return env

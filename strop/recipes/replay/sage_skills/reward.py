@@ -1,0 +1,47 @@
+"""Skill reward of SAGE (2512.17102): a task's outcome plus a bonus if its chain saved and used a skill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.filter.reward_values import RewardScores, shaped
+from strop.recipes.replay.sage_skills.skills import skills_of
+from strop.roles import Reward
+from strop.success import is_right
+from strop.types import Group, Rollout
+
+_NOTHING = -1.0  # for a rollout that makes no skill
+
+
+@dataclass(frozen=True)
+class SkillUsed(Reward):
+    """First task of a chain: r1 + u if both are right. Second: r2 + u if it is right. Without a skill: -1.
+
+    r is reward `inner`, u the fact `used` of the second rollout, whose parent is the first.
+    """
+
+    inner: Reward
+    weight: float = 1.0  # of this reward beside others
+
+    is_relative: ClassVar[bool] = True
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
+
+    def __call__(self, group: Group) -> RewardScores:
+        return shaped(self, group, lambda paid: _with_skills(group.rollouts, paid), self.inner)
+
+
+def _with_skills(rollouts: Sequence[Rollout], paid: Sequence[float]) -> list[float]:
+    right = {each.id: is_right(each) for each in rollouts}
+    earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in rollouts}
+    for each in rollouts:
+        if right.get(each.parent, False):
+            earned[each.parent] = earned[each.id]
+    return [
+        score + earned[each.id] if skills_of(each.completion) else _NOTHING
+        for each, score in zip(rollouts, paid, strict=True)
+    ]

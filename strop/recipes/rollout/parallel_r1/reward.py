@@ -1,0 +1,52 @@
+"""Alternating reward of Parallel-R1 (2509.07980): accuracy alone, and in some steps a bonus for parallel thinking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.filter.reward_values import RewardScores, shaped
+from strop.recipes.rollout.parallel_r1.parallel_format import num_valid_blocks
+from strop.roles import Reward
+from strop.success import is_right
+from strop.types import Group, Rollout
+
+
+@dataclass(frozen=True)
+class ParallelBonus(Reward):
+    """1 if right by `judge`, else -1; plus `bonus` for a right rollout with a valid parallel block.
+
+    The bonus applies from version `plain` on of every `period`, and never after version `last`.
+    """
+
+    judge: Reward
+    bonus: float = 0.2  # for a right rollout in parallel
+    period: int = 10  # versions after which it begins again
+    plain: int = 8  # of them without a bonus, the first
+    last: int = 0  # version with a bonus; 0: all
+    weight: float = 1.0
+
+    @property
+    def is_inline(self) -> bool:
+        return self.judge.is_inline
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.plain <= self.period or self.period < 1:
+            raise ConfigurationError(
+                f"ParallelBonus needs period >= 1 and 0 <= plain <= period, got {self.period} and {self.plain}"
+            )
+
+    def __call__(self, group: Group) -> RewardScores:
+        is_paid = group.version % self.period >= self.plain and not 0 < self.last < group.version
+        bonus = self.bonus if is_paid else 0.0
+        return shaped(self, group, lambda _: [_with_bonus(rollout, bonus) for rollout in group.rollouts], self.judge)
+
+
+def _with_bonus(rollout: Rollout, bonus: float) -> float:
+    return (1.0 + bonus * bool(num_valid_blocks(spoken(rollout)))) if is_right(rollout) else -1.0
+
+
+def spoken(rollout: Rollout) -> str:
+    """What its last context says in all: paths are contexts of their own before it."""
+    first = max((index for index, turn in enumerate(rollout.turns) if turn.fresh), default=0)
+    return "".join(turn.message.content for turn in rollout.turns[first:])
