@@ -13,6 +13,7 @@ import pytest
 
 from strop.capabilities import inside
 from strop.catalogue.record import recipe_files
+from strop.environments.judging.first_error import FirstError
 from strop.environments.judging.listwise import Ranking
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import form_for
@@ -22,7 +23,6 @@ from strop.generate.llm_clients.local_model import Local
 from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes import build, recipe_named
 from strop.recipes.reward.fapo.reward import Flawed
-from strop.recipes.reward.fapo_genrm.environment import FirstError
 from strop.recipes.reward.spct_votes import ShuffledVotes
 from strop.roles import LLMClient, Reward
 from strop.run import Run

@@ -11,6 +11,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.guess import Guess
 from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located, numbered_in, question_about, steps_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_environment import Earned
@@ -21,8 +22,7 @@ from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.llm_clients import KEY_VARIABLE, parse_judge
 from strop.recipes.reward.fapo.recipe import fapo
 from strop.recipes.reward.fapo.reward import Flawed
-from strop.recipes.reward.fapo_genrm.environment import FirstError, truth
-from strop.recipes.reward.fapo_genrm.recipe import ErrorDistance, fapo_genrm
+from strop.recipes.reward.fapo_genrm import ErrorDistance, fapo_genrm
 from strop.recipes.reward.rlcf import Checklist, rlcf
 from strop.recipes.reward.rlpt import rlpt
 from strop.recipes.reward.rlsp import rlsp

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.environment_specs import wrap_envs
-from strop.recipes.reward.fapo_genrm.environment import FirstError, truth
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Reward
