@@ -28,8 +28,8 @@ from strop.generate.rollout import play
 from strop.roles import Agent, Environment, Instrument
 from strop.types import Outcome, Rollout, Sampling, Start, ToolCall
 from tests.clock import run_virtually
+from tests.generate.serve.test_call_format import BARE, CALLS
 from tests.generate.talking import save_folder
-from tests.serve.test_call_format import BARE, CALLS
 from tests.tiny_models import save_pocket_like
 
 SCHEMA = json.dumps({"properties": {"seconds": {"type": "string"}}, "required": ["seconds"]})

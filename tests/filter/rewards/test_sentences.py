@@ -28,7 +28,7 @@ from strop.standins.judges.steps import judged_sentences
 from strop.text.llm_prompt import question
 from strop.types import Group, IntArray, Message, Outcome, Rollout
 from tests.building import TASK, turn
-from tests.filter.rewards.test_criteria import Tells, says
+from tests.filter.judges.test_criteria import Tells, says
 from tests.recipes.reward.test_rlcf import saying
 
 RIGHT, SLIP = "<think>47+12=59 59+30=89</think>89", "<think>47+12=60 60+31=91</think>90"

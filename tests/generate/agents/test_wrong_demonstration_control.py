@@ -14,8 +14,8 @@ from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
 from strop.generate.rollout import play
 from strop.roles import Environment
 from strop.types import Message, Origin, Start, Task
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import Recording, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 
 
 def shown(folder: Path, env: Environment) -> tuple[str, Origin]:

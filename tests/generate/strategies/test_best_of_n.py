@@ -12,8 +12,8 @@ from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.best_of_n import BestOf
 from strop.types import Group, Outcome, Rollout
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 
 
 def played(folder: Path, completions: list[str], count: int, is_broken: bool = False) -> list[Rollout]:

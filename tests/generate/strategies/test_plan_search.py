@@ -18,7 +18,7 @@ from strop.recipes.rollout.cpl import PlanSearch
 from strop.training.requirements import PolicyStatistic
 from strop.types import Group, Outcome, Rollout
 from tests.building import TASK, turn
-from tests.generate.strategies.test_entropy_forks import Completions, player
+from tests.recipes.rollout.test_ettrl import Completions, player
 
 
 def node(above: TreeNode | None, tokens: int = 1, outcome: Outcome = Outcome.PRUNED, logprob: float = 0.0) -> TreeNode:

@@ -10,8 +10,8 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.strategies.random_fork_control import RandomForks
 from strop.types import Origin, Outcome, Rollout
-from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
+from tests.recipes.rollout.test_ettrl import Completions, player
 
 
 def made(folder: Path, completions: list[str], roots: int, strategy: RandomForks, env: Completions) -> list[Rollout]:

@@ -17,8 +17,8 @@ from strop.generate.turn_ops import cut
 from strop.types import Group, Message, Origin, Outcome, Rollout
 from tests.building import make_group, turn
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 from tests.tiny_models import save_pocket_like
 
 

@@ -13,7 +13,7 @@ from strop.roles import Environment
 from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, IntArray, Metrics, Rollout, Sampling
 from tests.clock import run_virtually
-from tests.generate.strategies.test_hinted_when_lost import Reading
+from tests.recipes.guide.test_guide_hinted_when_lost import Reading
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 

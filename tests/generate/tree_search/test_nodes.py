@@ -12,8 +12,8 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.tree_search.nodes import TreeNode, grow, line, surprise
 from strop.generate.turn_ops import as_prefix, joined, noted
 from strop.types import Origin, Outcome
-from tests.generate.strategies.test_entropy_forks import Completions, player
 from tests.generate.talking import ids
+from tests.recipes.rollout.test_ettrl import Completions, player
 
 
 def grown(play: GroupPlayer, node: TreeNode, count: int, pause: int) -> list[TreeNode]:

@@ -24,7 +24,7 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.types import Group, Message, Origin
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.generate.strategies.test_hint_ladder import terms
+from tests.recipes.guide.test_ghpo import terms
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 

@@ -18,8 +18,8 @@ from strop.recipes.reward.er_prm import PrefixSuccess, entropic_mean
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Origin, Outcome, Rollout
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 
 
 def test_the_mean_of_the_card() -> None:

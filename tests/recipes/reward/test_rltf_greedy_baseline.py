@@ -15,8 +15,8 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.independent import Independent
 from strop.recipes.reward.rltf import GreedyBaseline
 from strop.types import Group, IntArray, Outcome, Rollout, Sampling
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 
 
 @dataclass

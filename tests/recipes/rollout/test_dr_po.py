@@ -24,8 +24,8 @@ from strop.training.objective import Objective
 from strop.types import Group, Message, Origin, Rollout
 from tests.building import make_batch, say
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 from tests.tiny_models import save_pocket_like
 
 

@@ -22,8 +22,8 @@ from strop.recipes.rollout.parallel_r1.reward import ParallelBonus, spoken
 from strop.types import Message, Origin, Rollout, Sampling, Start
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 from tests.tiny_models import save_pocket_like
 
 

@@ -20,8 +20,8 @@ from strop.training.requirements import LOGPROBS, PolicyStatistic
 from strop.types import Group, Origin, Rollout
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 from tests.tiny_models import save_pocket_like
 
 LIKELY = {"x": -1.0, "y": -3.0, "z": -2.0}  # of words, by the letter they begin with

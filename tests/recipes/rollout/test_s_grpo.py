@@ -17,8 +17,8 @@ from strop.recipes.rollout.s_grpo.reward import EXIT, Decaying
 from strop.training.advantages.group_relative import GroupMean
 from strop.types import Group, Origin, Rollout
 from tests.building import advantages_of, make_group
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 
 
 def played(folder: Path, completions: list[str], count: int, seed: int = 0, is_broken: bool = False) -> list[Rollout]:

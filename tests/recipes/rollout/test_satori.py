@@ -25,8 +25,8 @@ from strop.recipes.rollout.satori.reward import RESTART, RestartBonus
 from strop.types import Group, Message, Origin, Rollout, Start
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 from tests.tiny_models import save_pocket_like
 
 

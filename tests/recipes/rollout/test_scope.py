@@ -15,8 +15,8 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.scope import Salvaged
 from strop.types import Group, Message, Origin, Outcome, Rollout, Task
 from tests.generate.strategies.flowing import Counting, Hearing, flown
-from tests.generate.strategies.test_entropy_forks import Completions
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+from tests.recipes.rollout.test_ettrl import Completions
 from tests.tiny_models import save_pocket_like
 
 SHOWN = "1+1=2 2+2=4 4+1=5 5"
