@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from strop.catalogue.record import records
+from tests.catalogue.test_one_place import CLASSICS, why
+from tests.import_graph import importers, modules, owners
+
 PACKAGE = Path(__file__).parent.parent / "strop"
 READ_FIRST = ("types.py", "pipeline.py", *(f"roles/{name}.py" for name in ("pipeline_roles", "compute", "extensions")))
 MOST_TO_READ_FIRST, MOST_LINES, MOST_OF_A_FUNCTION, MOST_PARAMETERS = 950, 300, 46, 6
@@ -46,6 +50,36 @@ FOREIGN = {
     "training/machine/memory.py": "configurations of transformers",
     "weights/mapped_memory.py": "the operating system",
 }
+
+# Modules that no other one imports, by the beginning of their name: where each comes from.
+UNIMPORTED = {
+    "strop.api": "names of the package itself, imported when they are asked for",
+    "strop.__main__": "`python -m strop`",
+    "strop.catalogue.__main__": "`python -m strop.catalogue`",
+    "strop.pocket.make": "`python -m strop.pocket.make`",
+    "strop.observe.health.": "rules of health, all of a folder",
+    "strop.environments.bundled.": "environments, all of a folder: `env=`",
+    "strop.effects.": "experiments, imported by those of effects/",
+    "strop.workers.entry": "first module of every child process",
+    "strop.environments.isolation.worker": "child process of an environment",
+    "strop.filter.worker": "child process of rewards",
+    "strop.generate.templates.template_process": "child process of chat templates",
+    "strop.placement.engine_host": "child process of an engine",
+    "strop.training.machine.rank": "child process of a trainer",
+    "strop.generate.serve.sandbox_proxy": "program inside a sandbox",
+    "strop.generate.serve.example_clients.": "programs that users copy",
+    "strop.generate.engines.vllm.": "modules that vLLM imports in processes of its own",
+    "strop.generate.engines.scripted": "engine of tests and benchmarks",
+    "strop.generate.agents.wrong_demonstration_control": "control of effects",
+    "strop.generate.strategies.random_pruning_control": "control of effects",
+    "strop.generate.strategies.random_fork_control": "control of effects",
+    "strop.generate.strategies.best_of_n": "classic, for evaluations",
+    "strop.control.admission.exact_lag": "classic, for experiments on staleness",
+    "strop.filter.rewards.math_verify": "reward that users choose",
+    "strop.environments.tools.mcp": "tools that users choose",
+    "strop.environments.tools.files": "tools that users choose",
+}
+NO_ROOMS = {"docs", "gpu"}  # folders of tests about no one folder of the package
 
 
 Trees = dict[Path, ast.Module]
@@ -87,6 +121,43 @@ def test_no_two_modules_of_a_stage_have_one_name(everything: Trees) -> None:
         if path.parts[0] not in ("kernels", "recipes") and not path.stem.startswith("__"):
             places.setdefault((path.parts[0], path.stem), []).append(path)
     assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_a_module_has_an_importer_or_a_reason() -> None:
+    """What nothing imports is reached by a string, or not at all: no IDE and no type checker sees it."""
+    packages = {name.rpartition(".")[0] for name in modules()}
+    alone = [
+        name
+        for name, users in importers().items()
+        if not users and name not in packages and not name.startswith("strop.recipes.")
+    ]
+    assert not [name for name in alone if not name.startswith(tuple(UNIMPORTED))]
+    assert not [each for each in UNIMPORTED if not any(name.startswith(each) for name in alone)], "no longer needed"
+
+
+def test_what_stands_in_a_room_has_two_users_or_is_a_classic() -> None:
+    """What one paper alone uses stands in that paper's file or folder."""
+    group = {record.key: record.group for record in records().values()}
+    alone = {name: key for name, key in owners().items() if not name.startswith("strop.recipes.")}
+    assert not {name: key for name, key in alone.items() if group[key] not in CLASSICS and not why(name)}
+
+
+def test_tests_mirror_the_package() -> None:
+    """A test stands in the folder of its subject, and one of a paper's parts in its class, under the recipe's name."""
+    tests = Path(__file__).parent
+    paths = sorted(path.relative_to(tests) for path in tests.rglob("test_*.py"))
+    paths = [path for path in paths if path.parts[0] not in NO_ROOMS]
+    assert not [path for path in paths if not (PACKAGE / path.parent).is_dir()], "no such folder in strop/"
+    recipes = {(record.group, record.name) for record in records().values()}
+    for path in (path for path in paths if path.parts[0] == "recipes" and len(path.parts) == 3):
+        names = {name for group, name in recipes if group == path.parts[1]}
+        assert path.stem.startswith(tuple(f"test_{name}" for name in names)), f"tests/{path}: of which recipe?"
+    named = [path.relative_to(PACKAGE).with_suffix("") for path in modules().values()]
+    for path in paths:
+        subject = path.with_name(path.stem.removeprefix("test_"))
+        if len(path.parts) > 1 and subject not in named and not (PACKAGE / subject).is_dir():
+            other = [each for each in named if each.name == subject.name and each.parts[0] == path.parts[0]]
+            assert not other, f"tests/{path} is about strop/{other[0]}.py: it belongs to tests/{other[0].parent}"
 
 
 def test_files_are_short(sources: Trees) -> None:

@@ -1,7 +1,7 @@
 """Stand-in for a reflecting LLM: hints for the bundled model after failed rollouts.
 
 The rules do not know a task's answer: they choose from the hints that the bundled model understands before a task
-(`careful:`, `half:`). Called through `Procedural` as `strop.standins.lessons:lesson`.
+(`careful:`, `half:`). Use: `Procedural(lesson)`.
 """
 
 from __future__ import annotations

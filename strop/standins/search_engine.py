@@ -1,4 +1,4 @@
-"""Stand-in for a search engine; called through `Procedural` as `strop.standins.search_engine:found`."""
+"""Stand-in for a search engine: `Procedural(found)`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Stand-in for an LLM world model of key-value stores: it predicts the next observation from experience.
 
-Called through `Procedural` as `strop.standins.world_model:dreamt`. A key has the value that it had before in the
+Use: `Procedural(dreamt)`. A key has the value that it had before in the
 rollout, else that of the most similar experience, else one derived from its name; the real store is unknown to it.
 """
 

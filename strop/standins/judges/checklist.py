@@ -1,7 +1,6 @@
 """Stand-ins for RLCF's LLMs on scratchpad tasks: checklist generator, judge of its items, exact verifier.
 
-They do not know a task's answer. Called through `Procedural`, for example as
-`strop.standins.judges.checklist:judged_items`.
+They do not know a task's answer. For example `Procedural(judged_items)`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Stand-ins for the LLMs of CARMO, Rubicon and OpenRS on scratchpad tasks: criteria, rubrics with vetoes, and a judge.
 
-They do not know a task's answer. Called through `Procedural`, for example as
-`strop.standins.judges.criteria:scored_by_criteria`.
+They do not know a task's answer. For example `Procedural(scored_by_criteria)`.
 """
 
 from __future__ import annotations

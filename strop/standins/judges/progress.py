@@ -1,6 +1,6 @@
 """Stand-ins for progress judges on guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
 
-They do not know a task's answer. Called through `Procedural`, for example as `strop.standins.judges.progress:guessing`.
+They do not know a task's answer. For example `Procedural(guessing)`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models.loading.merge_weights import merge
 from strop.models.model import load_model
+from strop.recipes.distill.synergy_dilemma import merge
 from tests.tiny_models import save_pocket_like
 
 
