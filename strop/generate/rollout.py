@@ -1,18 +1,18 @@
 """Rollout of one task, with environment failures turned into data instead of errors.
 
-Calls of the episode are guarded, each with a deadline. An environment that blocks the event loop or crashes its process
-needs a process of its own: `environments/isolation/subprocess.py`. Every other exception (engine, settings, a bug)
-stops the run, and a cancelled rollout stays cancelled.
+Calls of the episode are guarded, each with a deadline, also where one blocks the event loop. An environment that
+crashes its process or never looks for signals needs a process of its own: `environments/isolation/subprocess.py`. Every
+other exception (engine, settings, a bug) stops the run, and a cancelled rollout stays cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from strop.backends import Stop
 from strop.capabilities import inside
@@ -20,6 +20,7 @@ from strop.environments.format.demonstrations import demonstrating
 from strop.environments.isolation.client import EndsHung
 from strop.environments.wrappers.versioned import episode_at
 from strop.errors import StropError
+from strop.generate.bounded_work import Begun
 from strop.generate.conversation import Talk
 from strop.generate.guarded_episode import GuardedEpisode, Phase
 from strop.generate.rollout_limits import Paused
@@ -42,15 +43,16 @@ class EnvironmentFailed(Exception):  # noqa: N818 (an event, never shown as an e
     def is_spent(self) -> bool:
         """Whether time, memory or stack ran out."""
         cause = self.__cause__
-        return isinstance(cause, TimeoutError) or (isinstance(cause, NoAnswer) and cause.is_spent)
+        is_ours = isinstance(cause, TimeoutError | MemoryError | RecursionError)
+        return is_ours or (isinstance(cause, NoAnswer) and cause.is_spent)
 
 
 @dataclass
 class Guarded:
     """Guarded episode: attributes exceptions to the environment and enforces a deadline of `seconds` per call.
 
-    After `done` no step is accepted, so the reward is final. With `trial`, completions that exhaust time or memory do
-    not count as environment failures: they end the episode as wrong.
+    After `done` no step is accepted, so the reward is final. With `trial`, completions that exhaust time, memory or
+    stack do not count as environment failures: they end the episode as wrong.
     """
 
     inner: Episode
@@ -110,7 +112,7 @@ class Guarded:
     ) -> Result:
         self.stages.enter(self._name, "its environment")
         try:
-            begun = Begun(work(*args, **more))
+            begun = Begun(work(*args, **more), self.seconds)
             return begun.result if begun.is_done else await self._in_time(begun)
         except (StropError, EnvironmentFailed):
             raise
@@ -128,36 +130,6 @@ class Guarded:
             if not deadline.expired() or isinstance(error, StropError):
                 raise
             raise EnvironmentFailed(f"no answer within {self.seconds:g} s") from error
-
-
-class Begun(Generic[Result]):
-    """Coroutine run up to its first await; most environments never wait and need no deadline."""
-
-    def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
-        self._work = work
-        self.is_done, self._is_told = False, False
-        try:
-            self._wish = work.send(None)  # the first future that it waits for
-        except StopIteration as end:
-            self.is_done, self.result = True, end.value
-
-    def __await__(self) -> Generator[Any, Any, Result]:
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, value: Any) -> Any:
-        if self._is_told:
-            return self._work.send(value)
-        self._is_told = True
-        return self._wish
-
-    def throw(self, *error: Any) -> Any:
-        return self._work.throw(*error)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)  # frames, for debuggers
 
 
 def describe(error: BaseException) -> str:
@@ -199,10 +171,9 @@ async def play(
     return rollout
 
 
-def _trial(env: Environment, start: Start, task: Task, seconds: float, stages: Stages) -> StepTrial | None:
-    """None where an episode that hangs cannot be ended, so that others could not be asked either."""
+def _trial(env: Environment, start: Start, task: Task, seconds: float, stages: Stages) -> StepTrial:
     bounds = [each.seconds for each in inside(env, EndsHung)]
-    return StepTrial(partial(_fresh, env, start, task, seconds, stages), min(seconds, *bounds)) if bounds else None
+    return StepTrial(partial(_fresh, env, start, task, seconds, stages), min([seconds, *bounds]))
 
 
 @asynccontextmanager

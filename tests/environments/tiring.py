@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,11 +46,18 @@ class TiringPlay(Episode):
         self.steps += 1
         if self.steps >= self.env.tired_from or self.is_trapped:
             time.sleep(3600)
+        await self._wait(completion.content)
         self._suffer(completion.content)
         if self.steps < 2:
             return Observation((Message("user", "on"),), done=False, reward=None if self.env.wrong is None else 0.0)
         paid = 1.0 if completion.content == "right" else self.env.wrong
         return Observation(done=True, reward=None if self.env.wrong is None else paid)
+
+    async def _wait(self, word: str) -> None:
+        if self.steps == 2 and word in ("wait", "late"):
+            await asyncio.sleep(3600 if word == "wait" else 0.001)
+        if self.steps == 2 and word == "late":
+            time.sleep(3600)
 
     def _suffer(self, word: str) -> None:
         if word == "trap":
@@ -60,6 +69,11 @@ class TiringPlay(Episode):
             return
         if word == "hang":
             time.sleep(3600)
+        if word == "compute":
+            9**9**9**9
+        while word == "catch":
+            with suppress(Exception):
+                time.sleep(3600)
         if word == "fill":
             raise MemoryError
         if word == "sink":

@@ -14,9 +14,10 @@ import pytest
 from strop.errors import ConfigurationError, DataError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.bounded_work import Begun
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.generate.rollout import Begun, play
+from strop.generate.rollout import play
 from strop.generate.rollout_limits import Limits
 from strop.generate.strategies.independent import Independent
 from strop.roles import Environment

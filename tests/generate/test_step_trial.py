@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,8 @@ def played(model: Path, env: Environment, words: list[str], seconds: float = 60.
             talks = [policy.dialogue(env.task(0), start) for start in starts]
             return list(await asyncio.gather(*(play(Chat(), env, talk, seconds) for talk in talks)))
         finally:
-            assert isinstance(inner, Apart | Pooled)
-            await inner.close()
+            if isinstance(inner, Apart | Pooled):
+                await inner.close()
 
     return asyncio.run(rollouts())
 
@@ -104,6 +105,23 @@ def test_a_pause_of_the_machine_costs_nobody_its_reward(model: Path, tmp_path: P
     once = Apart(Tiring(wrong=0.5, first=1, pauses=str(tmp_path / "paused")), SECONDS)
     (paused,) = played(model, once, ["pause"])
     assert (paused.outcome, paused.error, paused.turn_rewards) == (Outcome.FINISHED, "", (0.5,))
+
+
+@pytest.mark.parametrize("word", ["hang", "compute", "catch", "wait", "late", "fill", "sink"])
+def test_an_environment_in_the_run_itself_is_ended_as_well(model: Path, word: str) -> None:
+    """Where it blocks the event loop, also after an await and where it catches all errors; the run goes on."""
+    began = time.monotonic()
+    right, wrong = rollouts = played(model, Tiring(), ["right", word], 0.3)
+    assert time.monotonic() - began < 10
+    assert [each.outcome for each in rollouts] == [Outcome.FINISHED] * 2
+    assert right.turn_rewards == (0.0, 1.0) and wrong.turn_rewards == (0.0, 0.0) and is_overrun(wrong)
+    assert "twice" in wrong.error and ("Apart" in wrong.error) == (word in ("hang", "compute", "catch", "late"))
+
+
+def test_one_that_hangs_with_all_in_the_run_itself_punishes_nobody(model: Path) -> None:
+    rollouts = played(model, Tiring(tired_from=2), ["hang", "right"], 0.3)
+    assert [each.outcome for each in rollouts] == [Outcome.FAILED] * 2
+    assert all("no answer within 0.3 s, and the run was blocked" in each.error for each in rollouts)
 
 
 def test_a_deadline_of_the_run_is_as_good(model: Path) -> None:
