@@ -103,7 +103,9 @@ def _plain_scores(asker: Reward, inner: Reward, group: Group, told: Sequence[flo
     if faults := [score for score in scores if isinstance(score, Fault) and score.is_breach]:
         raise RewardError(f"{inner.name or type(inner).__name__} {faults[0].text}")
     if any(isinstance(score, Paid) for score in scores):
-        raise ConfigurationError(f"{type(asker).__name__} needs plain numbers, and {type(inner).__name__} pays places")
+        raise ConfigurationError(
+            f"{type(asker).__name__} needs one number per rollout, and {type(inner).__name__} pays spans"
+        )
     return [score if isinstance(score, float) else math.nan for score in scores]
 
 

@@ -102,7 +102,7 @@ class Scorer:
             return score
         if self.places is None:
             raise RewardError(
-                f"reward {name} pays places in completions, and nothing here knows where their tokens are"
+                f"reward {name} pays spans of completions, and no tokenizer here says which tokens they are"
             )
         return pay(rollout, name, self._rewards[name].weight, score, self.places)
 

@@ -39,7 +39,7 @@ class SimulatedEnvironment(Environment):
         raise ConfigurationError("a simulated task is tried by coin: nobody can play it")
 
     def check(self, task: Task, completion: str) -> float:
-        raise ConfigurationError("a simulated task is tried by coin: nobody can completion to it")
+        raise ConfigurationError("a simulated task is decided by a random draw: it takes no completion")
 
 
 @dataclass(frozen=True, eq=False)

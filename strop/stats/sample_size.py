@@ -39,11 +39,11 @@ class TaskSpread:
 
 
 def spread_of(right: Sequence[int], counted: Sequence[int]) -> TaskSpread:
-    """From rollouts that were made: unbiased variances, that between tasks less what probability within them adds."""
+    """From recorded rollouts: unbiased variances, that between tasks without what sampling within them adds."""
     pairs = [(c, n) for c, n in zip(right, counted, strict=True) if n > 1]
     if len(pairs) < 2:
         raise ConfigurationError(
-            "a plan needs at least 2 tasks with 2 rollouts each, to tell probability from difficulty: add --rollouts 4"
+            "a plan needs at least 2 tasks with 2 rollouts each, to tell luck from difficulty: add --rollouts 4"
         )
     within = [c * (n - c) / (n * (n - 1)) for c, n in pairs]
     shares = [c / n for c, n in pairs]

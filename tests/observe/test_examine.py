@@ -82,7 +82,7 @@ def test_completions_that_are_cut_before_their_end(runs: Callable[..., RunFolder
     found = names(runs("cut", "pocket", max_tokens=8, steps=12))
     assert found["too many truncated"].is_grave and "100% of the last rollouts" in found["too many truncated"].evidence
     assert "at max_tokens=8 and context=512" in found["too many truncated"].evidence
-    assert "nearly no completion came to an end" in found["tokenizer or template warnings"].evidence
+    assert "nearly no completion came to an end" in found["tokenizer or template mismatch"].evidence
     assert "6 of 6 of them with nothing right (mean reward 0)" in found["groups without contrast"].evidence
     assert found["groups without contrast"].is_grave
 
@@ -266,19 +266,19 @@ def asked(
 
 def test_completions_with_marks_of_other_roles() -> None:
     talks = [asked("1+1", "2", "2<|user|>2+2")] * 3 + [asked("1+1", "2", "2")] * 5
-    sick = found("tokenizer or template warnings", History([], rollouts=talks, specials=SPECIALS))
+    sick = found("tokenizer or template mismatch", History([], rollouts=talks, specials=SPECIALS))
     assert sick is not None and "3 of 8 completions hold marks of the template such as '<|user|>'" in sick.evidence
     assert (
-        found("tokenizer or template warnings", History([], rollouts=talks[1:] + talks[-1:], specials=SPECIALS)) is None
+        found("tokenizer or template mismatch", History([], rollouts=talks[1:] + talks[-1:], specials=SPECIALS)) is None
     )
     padded = [asked("1+1", "2", "2<|end|><|end|>")] * 8  # ends behind an end are those of a canvas
-    assert found("tokenizer or template warnings", History([], rollouts=padded, specials=SPECIALS)) is None
-    silent = found("tokenizer or template warnings", History([], rollouts=[asked("1+1", "2", " ")] * 8))
+    assert found("tokenizer or template mismatch", History([], rollouts=padded, specials=SPECIALS)) is None
+    silent = found("tokenizer or template mismatch", History([], rollouts=[asked("1+1", "2", " ")] * 8))
     assert silent is not None and "8 of 8 completions are empty" in silent.evidence
     doubled = [asked("<|user|>1", "2", "2")] * 8
     for each in doubled:
         assert each.turns[0].prompt[:2].tolist() == [4, 4]
-    twice = found("tokenizer or template warnings", History([], rollouts=doubled, specials=SPECIALS))
+    twice = found("tokenizer or template mismatch", History([], rollouts=doubled, specials=SPECIALS))
     assert twice is not None and "prompts begin with '<|user|>' twice" in twice.evidence
     assert TOKENIZER.token_to_id("<|user|>") == 4
 
@@ -289,11 +289,11 @@ def test_rollouts_that_run_out_of_turns_are_not_cut_within_a_completion() -> Non
     turns = History(metrics, {"agent.max_turns": "8"}, rollouts=talks, specials=SPECIALS)
     told = found("too many truncated", turns)
     assert told is not None and "100% of the last rollouts ran out of turns (max_turns=8)" in told.evidence
-    assert found("tokenizer or template warnings", turns) is None
+    assert found("tokenizer or template mismatch", turns) is None
     (said,) = talks[0].turns
     short = replace(talks[0], turns=(replace(said, tokens=said.tokens[:-1]),))
     cut = History(metrics, rollouts=[short] * 8, specials=SPECIALS)
-    assert found("tokenizer or template warnings", cut) is not None
+    assert found("tokenizer or template mismatch", cut) is not None
     assert (told := found("too many truncated", cut)) is not None and told.is_grave
     wide = History(metrics, {"sampling.max_tokens": "64", "context": "512"}, rollouts=[short] * 8, specials=SPECIALS)
     assert found("too many truncated", wide) is None, "one token of 64, because a part asked for no more"

@@ -16,7 +16,7 @@ from strop.types import Rollout
 _TASKS = 12
 _MOMENT = 1.3  # seconds: a clock that counts whole ones has moved
 _MEANINGS = {
-    "asked twice": "the same completion earns something else when it is asked about again: probability, or time",
+    "asked twice": "the same completion earns something else when it is scored again: randomness, or time",
     "in another order": "what a completion earns depends on its place in the group",
     "alone": "what a completion earns depends on what stands beside it",
     "in a new process": "what a completion earns depends on what was asked before",

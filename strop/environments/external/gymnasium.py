@@ -92,7 +92,7 @@ def _gymnasium() -> Any:
     try:
         import gymnasium
     except ImportError as error:
-        raise ConfigurationError("episodes of Gymnasium need it: pip install 'strop[gymnasium]'") from error
+        raise ConfigurationError("environments of Gymnasium need it: pip install 'strop[gymnasium]'") from error
     return gymnasium
 
 

@@ -15,7 +15,7 @@ from strop.types import Message, Rollout
 PROGRESS = "progress/"  # before a turn's number: how far it was, from 0 to 1, among a rollout's facts
 ORDER = "progress_order"  # the fact of how well that rises with time, from -1 to 1
 ASKED = (
-    "The steps above belong to one rollout of the task, in no particular order; its first step is 0 % of the way to "
+    "The steps above belong to one try at the task, in no particular order; its first step is 0 % of the way to "
     "the end. Say for each numbered step how far it is, one line each, as in 2: 40"
 )
 _FRAME = re.compile(r"^(\d{1,4}): (.*)$", re.MULTILINE)

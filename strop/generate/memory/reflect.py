@@ -20,7 +20,7 @@ REFLECTIONS: Mapping[str, str] = {
     "insight": "The completion to the task failed; the other one was right, there or at a similar task. Say in one "
     "short "
     "sentence what to do differently at tasks like these." + _SILENT,
-    "experience": "The completions are rollouts of the task; the ideas are what is known, each with its name. Say "
+    "experience": "The completions are tries at the task; the ideas are what is known, each with its name. Say "
     "what is "
     "to be learned from them, in at most two lines: `add: ` and a short experience, or `modify NAME: ` and what shall "
     "stand in its place." + _SILENT,
@@ -30,7 +30,7 @@ REFLECTIONS: Mapping[str, str] = {
     "skill": "Say in a few sentences how tasks like this one are done, as the completions show it." + _SILENT,
     "skills": "The ideas are a document of skills. Write it anew with the other ones in it, and nothing twice.",
     "shortened": "Write the ideas in half as many words.",
-    "memory": "The completions are rollouts that went badly, the other ones went well. Write the ideas anew: "
+    "memory": "The completions are tries that went badly, the other ones went well. Write the ideas anew: "
     "strategies "
     "that work, pitfalls, guidelines." + _SILENT,
     "summary": "Say in one sentence what the completion is: what it kept of the other one, where there is one, and "

@@ -16,8 +16,8 @@ def problems(run: Run) -> list[str]:
         return []
     without = sorted({type(each).__name__ for each in (*engines, *trainers) if not isinstance(each, Multiplies)})
     return [
-        f"the engine's products are {' and '.join(kinds[0])}, the trainer's {' and '.join(kinds[1])}: what is trained "
-        "would not be what was sampled; set engine.matmul_precision and trainer.matmul_precision alike"
+        f"matmul precision is {' and '.join(kinds[0])} in the engine and {' and '.join(kinds[1])} in the trainer: "
+        "they would compute different logprobs; set engine.matmul_precision and trainer.matmul_precision alike"
         + (f" ({' and '.join(without)} can only multiply plain numbers)" if without else "")
     ]
 

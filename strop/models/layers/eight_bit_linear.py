@@ -187,7 +187,7 @@ def _linear(model: Any) -> list[tuple[str, nn.Linear]]:
     named = list(model.named_modules())
     if strange := sorted({type(module).__name__ for _, module in named if _multiplies_otherwise(module)}):
         raise ConfigurationError(
-            f"products of 8-bit numbers are those of torch.nn.Linear; {type(model).__name__} multiplies in "
+            f"8-bit matmul is for torch.nn.Linear alone; {type(model).__name__} multiplies in "
             f'{", ".join(strange)}, too: set matmul_precision="plain" for engine and trainer'
         )
     return [(name, module) for name, module in named if type(module) is nn.Linear and _LAYER in name]

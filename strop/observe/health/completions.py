@@ -80,7 +80,7 @@ class TemplateWarning(HealthRule):
         if never and not any(history.is_ended(turn) for rollout in read for turn in rollout.turns):
             told.append("from the first step to the last nearly no completion came to an end")
         return (
-            HealthFinding("tokenizer or template warnings", "; ".join(told), _REMEDY, is_grave=True) if told else None
+            HealthFinding("tokenizer or template mismatch", "; ".join(told), _REMEDY, is_grave=True) if told else None
         )
 
 

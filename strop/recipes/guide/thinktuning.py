@@ -50,7 +50,7 @@ from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Sampl
 
 FEEDBACK = "feedback"  # the fact that holds the number of feedback tokens in a rollout
 WANTED = (
-    "Read the completion to the task as its author would read it again: say in a sentence what to warning, and a "
+    "Read the completion to the task as its author would read it again: say in a sentence what to question, and a "
     "phrase with "
     "which to go on. Do not give the answer away."
 )

@@ -47,7 +47,7 @@ from strop.types import FloatArray, Group, Message, Metrics, Origin, Rollout, Sa
 
 REWARD = "[reward]"  # tag before the rollout's reward
 _ASKED = (
-    'Look back at this rollout. Answer in JSON: "outcome" (success, inefficient or failure), "retry_from_step" (how '
+    'Look back at this try. Answer in JSON: "outcome" (success, inefficient or failure), "retry_from_step" (how '
     'many of its steps are good), "guidance" (what to do differently from there).'
 )
 

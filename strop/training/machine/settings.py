@@ -43,7 +43,7 @@ def check(trainer: TorchTrainer) -> None:
         )
     check_matmul_precision("TorchTrainer", trainer.matmul_precision)
     if trainer.matmul_precision != "plain" and trainer.lora:
-        raise ConfigurationError("products of 8-bit numbers are for weights that learn: set lora=0")
+        raise ConfigurationError("8-bit matmul is for training all weights: set lora=0")
     if (held := trainer.bytes_per_weight) and held not in HOLDINGS:
         known = "; ".join(f"{count}: {holding.words}" for count, holding in HOLDINGS.items())
         raise ConfigurationError(f"training takes 18, 10 or 6 bytes for a weight, not {held} ({known})")

@@ -40,7 +40,7 @@ class Part:
         """One number per written token from one array per rollout: [R]."""
         found = torch.from_numpy(np.concatenate([*arrays, np.zeros(0)]).astype(np.float32))
         if len(found) != len(self.rows):
-            raise ConfigurationError(f"{len(self.rows)} tokens were written, and {len(found)} metrics came for them")
+            raise ConfigurationError(f"{len(self.rows)} completion tokens need a value each, got {len(found)}")
         return found.to(self.rows.device)
 
 

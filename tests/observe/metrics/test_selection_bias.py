@@ -1,4 +1,4 @@
-"""Selection bias by hand-made ledgers: shares, distances, and a warning only when it is large and no probability."""
+"""Selection bias by hand-made ledgers: shares, distances, and a warning only when it is large and not chance."""
 
 from __future__ import annotations
 

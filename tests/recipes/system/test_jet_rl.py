@@ -111,16 +111,16 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
     check(run)  # as it is, and in a process of its own, it is not
     check(place(run, "process"))
     for engine in (TorchEngine(), PagedEngine(device="cpu", dtype="float32")):
-        with pytest.raises(ConfigurationError, match="engine's products are plain, the trainer's fp8"):
+        with pytest.raises(ConfigurationError, match="plain in the engine and fp8 in the trainer"):
             check(replace(run, engine=engine))
-    with pytest.raises(ConfigurationError, match="engine's products are fp8, the trainer's plain"):
+    with pytest.raises(ConfigurationError, match="fp8 in the engine and plain in the trainer"):
         check(replace(run, trainer=TorchTrainer()))
     mixed = Several((TorchEngine(matmul_precision="fp8"), VllmEngine(device="cpu", dtype="float32")))
     with pytest.raises(
-        ConfigurationError, match=r"products are fp8 and plain, the trainer's fp8.*\(VllmEngine can only"
+        ConfigurationError, match=r"fp8 and plain in the engine and fp8 in the trainer.*\(VllmEngine can only"
     ):
         check(replace(run, engine=mixed))
-    with pytest.raises(ConfigurationError, match=r"products are fp8, the trainer's plain.*\(Elsewhere can only"):
+    with pytest.raises(ConfigurationError, match=r"fp8 in the engine and plain in the trainer.*\(Elsewhere can only"):
         check(replace(run, trainer=Elsewhere()))
     with pytest.raises(ConfigurationError, match="products='fp9'"):
         TorchTrainer(matmul_precision="fp9")

@@ -17,7 +17,7 @@ from strop.text.llm_prompt import question
 from strop.types import Message, Observation, Sampling, Task
 
 _ASKED = (
-    "What does the environment say to the completion? Think, then write state: and its words; or, if the completion "
+    "What does the environment answer to the completion? Think, then write state: and its words; or, if the completion "
     "ends the task, "
     "reward: 1 where the task is solved and reward: 0 where it is not."
 )

@@ -32,7 +32,7 @@ from strop.types import Group, Metrics, Rollout, Task
 if TYPE_CHECKING:
     from strop.roles import Player
 
-_ASKED = "Which of the requirements did the rollout have occasion for and not meet? Write their names, one per line."
+_ASKED = "Which of the requirements did this try have occasion for and not meet? Write their names, one per line."
 _ROUNDING = 1e-9
 
 
