@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from strop.capabilities import Learns
 from strop.errors import RewardError, first_of
 from strop.filter.apply_gates import passes
+from strop.generate.llm_clients.named import check_answers, taken
 from strop.observe.metrics.step_timer import Laps
 from strop.run_state import Flow, is_over, is_spent, newest_version, next_batch, streamed, watch_failures
 from strop.training.comparison_groups import comparison_groups, packed_steps
@@ -107,6 +108,7 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Rollout]) -> None:
     del progress.running[group.number], progress.keys[group.number]
     progress.stages.leave(f"group {group.number}")
     watch_failures(run, progress, group)
+    check_answers(flow.named_parts)
     progress.notify()
 
 
@@ -141,6 +143,7 @@ async def learn_from_groups(flow: Flow) -> None:
         # from here to notify() nothing may await: a checkpoint of step s must precede all that happens at s
         progress.step, progress.training = step, 0
         progress.dropped.clear()
+        metrics |= taken(flow.named_parts)
         timing = progress.tally.timing(laps.ended())
         timing |= {} if stream is None else {"parts": float(stream.parts)}  # which depends on who was quick
         flow.watcher.stepped(step, metrics, timing)

@@ -17,6 +17,7 @@ from strop.control.task_generators.support.validation import Offers
 from strop.errors import ConfigurationError, RewardError, StarvationError
 from strop.filter.scoring import Scorer
 from strop.generate.group_rollouts import GroupPlayer
+from strop.generate.llm_clients.named import Named
 from strop.generate.policy import Policy
 from strop.generate.rollout_limits import Limits
 from strop.observe.metrics.stage_tracker import Stages
@@ -112,6 +113,12 @@ class Flow:
         run = self.run
         asked = inside((run.rewards, run.strategy, run.agent, run.task_generator, run.sampler), LLMClient)
         return [llm_client for llm_client in asked if isinstance(llm_client, CountsTokens)]
+
+    @cached_property
+    def named_parts(self) -> list[Named]:
+        """Those that the run has a name for: judges, teachers, generators, simulators."""
+        run = self.run
+        return inside((run.rewards, run.strategy, run.agent, run.task_generator, run.envs, run.evaluation), Named)
 
     def metrics(self, groups: Sequence[Group], version: int) -> Metrics:
         """Of the batch that was just trained, and of everything that finished since the last one."""

@@ -82,6 +82,7 @@ def _without_toy_temperature(setting: Setting, given: Mapping[str, Any]) -> Sett
 
 def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
     """The run of a recipe called with these parameters."""
+    from strop.recipes.named_parts import fitted
     from strop.recipes.setting import Setting
     from strop.run import Run
 
@@ -100,6 +101,8 @@ def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
         description = (inspect.getdoc(recipe) or "").splitlines()
         raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(description[:1])}")
     run = recipe(**arguments)
+    for setting in (each for each in arguments.values() if isinstance(each, Setting) and isinstance(run, Run)):
+        fitted(run, setting.device, setting.engine)
     if ".py:" in values.get("reward", "") and isinstance(run, Run) and not inside(run.rewards, PythonFunction):
         raise ConfigurationError(f"{recipe.__name__} has rewards of its own, so reward={values['reward']} does nothing")
     return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strop.roles.compute import Channel, Engine, Trainer, View
-from strop.roles.extensions import Guidance, HealthRule, Instrument, Tracker
+from strop.roles.extensions import Asks, CountsUnread, Guidance, HealthRule, Instrument, Tracker
 from strop.roles.pipeline_roles import (
     Admission,
     Advantage,
@@ -31,10 +31,12 @@ __all__ = [
     "Admission",
     "Advantage",
     "Agent",
+    "Asks",
     "Budget",
     "Buffer",
     "Channel",
     "Correction",
+    "CountsUnread",
     "Dialogue",
     "Engine",
     "Environment",

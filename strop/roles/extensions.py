@@ -1,4 +1,4 @@
-"""Roles beside the pipeline: tools of environments, guidance of decoding, trackers of metrics, health rules."""
+"""Roles beside the pipeline: tools of environments, counts of LLM clients, trackers of metrics, health rules."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ class Instrument(Protocol):
     async def release(self) -> None:
         """End of the rollout that `own` was called for: remove its state."""
         return None
+
+
+class CountsUnread(Protocol):
+    """LLM client that is told of its answers that could not be read."""
+
+    def unread(self, said: str) -> None: ...
+
+
+class Asks(Protocol):
+    """Part that asks LLM clients outside of rewards: before the run it puts a question about a task to them."""
+
+    async def try_clients(self, task: Task) -> None: ...
 
 
 class Guidance(Protocol):

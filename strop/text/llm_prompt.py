@@ -61,6 +61,12 @@ def code_in(text: str) -> str:
     return found.group(2) if found else ""
 
 
+def instruction(text: str) -> str:
+    """What is wanted of a question, without the texts that it shows."""
+    code = code_in(text)
+    return text.rpartition(_DATA.format(code))[2].removesuffix(_SIGNED.format(code)).strip() if code else text
+
+
 def within_fences(text: str, change: Callable[[str], str]) -> str:
     """A question whose fenced texts are changed."""
 

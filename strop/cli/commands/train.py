@@ -21,6 +21,7 @@ from strop.environments.data.answer_extraction import MEANINGS, gold
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.launch.checks.preflight import check
+from strop.launch.running.asking import ask_parts
 from strop.launch.running.launch import launch, relaunch
 from strop.launch.running.more_steps import extend
 from strop.launch.running.probing import probe_rewards
@@ -67,6 +68,7 @@ def start_run(typed: ParsedWords, start: StartOptions, quiet: bool) -> int:
     for text in filter(None, [warning(run), *spelled(run)]):
         print(f"warning: {text}", file=sys.stderr)
     if start.is_dry:
+        ask_parts(run)
         for text in probe_rewards(run):
             print(f"warning: {text}", file=sys.stderr)
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))

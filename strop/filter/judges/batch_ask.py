@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, runtime_checkable
 
+from strop.capabilities import inside
 from strop.errors import UnreadVerdictError
-from strop.roles import LLMClient
+from strop.roles import CountsUnread, LLMClient
 from strop.text.llm_prompt import Bare, compact, judgement, own_words
 from strop.types import Message, Sampling, Task
 
@@ -35,7 +36,8 @@ class ReadsCompact(Protocol):
 
 def form_for(judge: LLMClient) -> Callable[..., str]:
     """How a question is put to a judge: fenced, but where an environment trained it with the same one."""
-    return compact if isinstance(judge, ReadsCompact) and judge.reads_compact else judgement
+    asked = [each for each in inside(judge, LLMClient) if isinstance(each, ReadsCompact)]
+    return compact if any(each.reads_compact for each in asked) else judgement
 
 
 async def verdict(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling = EXACT, key: int | None = None) -> str:
@@ -43,8 +45,15 @@ async def verdict(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling =
     longer = replace(sampling, max_tokens=sampling.max_tokens + _SIGN)
     said = await judge.ask([Message("user", asked)], longer, key_of(asked) if key is None else key)
     if (own := own_words(asked, said, bare)) is None:
-        raise UnreadVerdictError(f"no verdict of the judge's own, or several different ones, in {said[:80]!r}")
+        raise unread(judge, said, "no verdict of the judge's own, or several different ones, in")
     return own
+
+
+def unread(judge: LLMClient, said: str, problem: str) -> UnreadVerdictError:
+    """The error of an answer that cannot be read; whoever gave it counts it."""
+    for each in inside(judge, CountsUnread):
+        each.unread(said)
+    return UnreadVerdictError(f"{problem} {said[:80]!r}")
 
 
 async def verdict_or_none(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling, key: int) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strop.errors import LLMClientError
-from strop.filter.judges.batch_ask import text_of, verdict
+from strop.filter.judges.batch_ask import text_of, unread, verdict
 from strop.filter.judges.progress_frames import PERCENTAGES, percentages
 from strop.filter.judges.rubric import answer
 from strop.roles import LLMClient
@@ -35,7 +34,7 @@ async def criteria_of(task: Task, task_generator: LLMClient) -> list[str]:
     """From the task alone, so that they are the same for all completions to it."""
     said = await answer(task_generator, question(WANTED, task=text_of(task)))
     if not (found := criteria_in(said)):
-        raise LLMClientError(f"there is no criterion for task {task.id} in {said[:80]!r}")
+        raise unread(task_generator, said, f"there is no criterion for task {task.id} in")
     return found
 
 
@@ -45,5 +44,5 @@ async def scores_of(rollout: Rollout, requirements: Sequence[str], judge: LLMCli
     asked = judgement(SCORED, task=text_of(rollout.task), completion=rollout.completion, requirements=listed)
     said = await verdict(judge, asked, PERCENTAGES)
     if (found := percentages(said, len(requirements))) is None:
-        raise LLMClientError(f"need one score for each of {len(requirements)} requirements, got {said[:80]!r}")
+        raise unread(judge, said, f"need one score for each of {len(requirements)} requirements, got")
     return found

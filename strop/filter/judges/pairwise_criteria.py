@@ -9,8 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.errors import LLMClientError
-from strop.filter.judges.batch_ask import Lines, text_of, verdict
+from strop.filter.judges.batch_ask import Lines, text_of, unread, verdict
 from strop.roles import LLMClient
 from strop.text.llm_prompt import judgement
 from strop.types import Task
@@ -68,5 +67,5 @@ async def compared(task: Task, first: str, second: str, judge: LLMClient) -> flo
 async def _preferred(task: Task, first: str, second: str, judge: LLMClient) -> float:
     said = await verdict(judge, judgement(ASKED, task=text_of(task), first=first, second=second), Lines(_LINE))
     if not (found := differences_in(said)):
-        raise LLMClientError(f"there is no criterion with a winner and a strength in {said[:80]!r}")
+        raise unread(judge, said, "there is no criterion with a winner and a strength in")
     return preference(found)

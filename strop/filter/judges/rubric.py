@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from strop.errors import LLMClientError
-from strop.filter.judges.batch_ask import EXACT, key_of, text_of
+from strop.filter.judges.batch_ask import EXACT, key_of, text_of, unread
 from strop.filter.judges.checklist_items import Item
 from strop.roles import LLMClient
 from strop.text.llm_prompt import question
@@ -38,9 +37,10 @@ def is_met(text: str) -> bool | None:
 async def rubric_of(task: Task, task_generator: LLMClient) -> list[Item]:
     """The same for all who ask; one without any positive points cannot be earned and is none."""
     asked = question(WANTED, task=text_of(task))
-    items = items_in(await answer(task_generator, asked))
+    said = await answer(task_generator, asked)
+    items = items_in(said)
     if not any(item.weight > 0 for item in items):
-        raise LLMClientError(f"there is no item with points to earn in the rubric for task {task.id}")
+        raise unread(task_generator, said, f"there is no item with points to earn in the rubric for task {task.id}:")
     return items
 
 

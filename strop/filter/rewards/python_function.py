@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from strop.errors import ConfigurationError, nearest
+from strop.errors import ConfigurationError
 from strop.filter.function_signature import group_arguments, is_of_group, numbers, rollout_arguments
 from strop.roles import Reward
+from strop.storage.own_functions import loaded, parsed
 from strop.types import FilePath, Group, ScoreRange
 
 
@@ -39,7 +37,7 @@ class PythonFunction(Reward):
             raise ConfigurationError(f'PythonFunction needs path="file.py:function", got {self.path!r}')
         if not Path(file).is_file():
             raise ConfigurationError(f"PythonFunction: there is no file {file} (of path={self.path!r})")
-        tree = _check(Path(file), function)
+        tree = parsed(Path(file), function)
         if self.grades is None:
             object.__setattr__(self, "grades", _stated(tree, function))
 
@@ -69,26 +67,7 @@ class PythonFunction(Reward):
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
-        members = vars(_module(Path(self.path.rpartition(":")[0])))
-        if not callable(members.get(self.name)):
-            hint = nearest(self.name, [name for name in members if not name.startswith("_")])
-            raise ConfigurationError(f"{self.path}: the file has no function {self.name}; {hint}")
-        function: Callable[..., Any] = members[self.name]
-        return function
-
-
-def _check(file: Path, function: str) -> ast.Module:
-    """Refuse a file that is no Python, or has no such function, without running it: that is for another process."""
-    try:
-        tree = ast.parse(file.read_bytes(), str(file))
-    except SyntaxError as error:
-        raise ConfigurationError(f"{file}, line {error.lineno} is no valid Python: {error.msg}") from None
-    except ValueError as error:
-        raise ConfigurationError(f"{file} is no valid Python: {error}") from None
-    defined = [each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-    if function not in defined and not _may_bind(tree, function):
-        raise ConfigurationError(f"{file} has no function {function}; {nearest(function, defined)}")
-    return tree
+        return loaded(self.path)
 
 
 def _stated(tree: ast.Module, function: str) -> ScoreRange | None:
@@ -111,26 +90,3 @@ def _number(value: ast.expr, name: str) -> float:
         return float(ast.literal_eval(value))
     except (ValueError, TypeError):
         raise ConfigurationError(f"{name} must be a number, got {ast.unparse(value)}") from None
-
-
-def _may_bind(tree: ast.Module, name: str) -> bool:
-    """Whether anything but a plain function could have this name: a class, an import, an assignment."""
-    nodes = list(ast.walk(tree))
-    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
-    imported = {alias.asname or alias.name.split(".")[0] for node in nodes for alias in _aliases(node)}
-    return name in bound | imported or "*" in imported
-
-
-def _aliases(node: ast.AST) -> list[ast.alias]:
-    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
-
-
-def _module(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"strop_reward_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise ConfigurationError(f"PythonFunction needs a Python file (*.py), got {file}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module

@@ -18,6 +18,8 @@ from strop.types import FilePath, Message, Sampling
 if TYPE_CHECKING:
     from strop.run import Run
 
+# ways to name an LLM client
+CHOICES = "http://HOST:PORT/v1#MODEL, a model folder or run, itself, reference, or FILE.py:FUNCTION"
 # environments whose questions have no fences, as a recipe.py imports them; it is read here, and never executed
 _JUDGING = re.compile(r"^from strop\.environments\.judging\.(?:first_error|listwise) import ", re.MULTILINE)
 
@@ -44,7 +46,7 @@ class Local(LLMClient):
     def problems(self, run: Run) -> list[str]:
         if Path(self.model).is_dir():
             return []
-        return [f"the model folder {self.model} does not exist: need a local Hugging Face model folder"]
+        return [f"the model folder {self.model} does not exist: need {CHOICES}"]
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         if self._engine is None or self._template is None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -37,7 +38,7 @@ class Endpoint(LLMClient):
     url: str  # up to /v1
     model: str
     key_variable: str = ""  # the environment variable that holds the key; none is sent where it is not set
-    seconds: float = 60.0  # deadline of one answer, all tries together
+    seconds: float = 120.0  # deadline of one answer, all tries together
     at_once: int = 8  # questions that wait for an answer together
     _book: AnswerCache | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -53,6 +54,16 @@ class Endpoint(LLMClient):
             raise ConfigurationError("key_variable is the name of an environment variable, not the key itself")
         if self.at_once < 1 or self.seconds <= 0:
             raise ConfigurationError(f"an endpoint needs at_once >= 1, seconds > 0, got {self.at_once}, {self.seconds}")
+
+    def unreachable(self, seconds: float = 5.0) -> str:
+        """Why nothing listens at the address; empty: something does."""
+        found = urlsplit(self.url)
+        port = found.port or (443 if found.scheme == "https" else 80)
+        try:
+            socket.create_connection((found.hostname, port), seconds).close()
+        except OSError as error:
+            return f"nothing answers at {self.url}: {error}"
+        return ""
 
     def keep_in(self, folder: Path) -> None:
         self._book = AnswerCache(folder / "llm_answers.db")

@@ -21,11 +21,13 @@ from strop.errors import CheckpointError, ConfigurationError, DataError, ModelEr
 from strop.evaluation import evaluate, held_out, heldout_metrics, ids_of
 from strop.filter.overruns import Overruns
 from strop.filter.scoring import Scorer
+from strop.generate.llm_clients.named import taken
 from strop.generate.policy import Policy
 from strop.launch.checks.gpu_memory_plan import expect
 from strop.launch.checks.preflight_all import fit, make_ready
 from strop.launch.checks.warnings import warnings_of
 from strop.launch.running.agreement import check_agreement
+from strop.launch.running.asking import ask_parts
 from strop.launch.running.gc_pause import heap_at_rest
 from strop.launch.running.probing import probe_rewards
 from strop.launch.running.provenance_check import check_origin, differences, write_origin, write_recipe
@@ -74,6 +76,7 @@ class Watchers:
 def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     """Start a new run and train it to the end; returns its summary."""
     left_out = make_ready(run)
+    ask_parts(run)
     for warning in [*warnings_of(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
         print(f"warning: {warning}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
@@ -261,7 +264,7 @@ def open_learners(run: Run, model: Path) -> None:
 async def _begin(flow: Flow) -> None:
     """Version 0: proven delivery, held-out accuracy before training, and a checkpoint to fall back on."""
     await flow.publish(0)
-    flow.watcher.stepped(0, await flow.evaluate(), {"seconds": 0.0})
+    flow.watcher.stepped(0, await flow.evaluate() | taken(flow.named_parts), {"seconds": 0.0})
     flow.checkpoint(0)
 
 

@@ -33,7 +33,7 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.templates.chat_template import Template
 from strop.generate.turn_ops import noted
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Player, Reward, Strategy
 from strop.run import Run
@@ -263,7 +263,7 @@ def openclaw_rl(
     setting: Setting = Setting(group_size=1, groups_per_step=16, learning_rate=1e-5),
     command: str = "python {programs}/lives.py",  # program that talks with the policy; {programs}: bundled ones
     seconds: float = 300.0,  # time limit of a rollout
-    judge: str = "rules",  # rules, itself (the policy), a model folder, or http://HOST:PORT/v1#MODEL
+    judge: str = "rules",  # scores next states (a named part)
     votes: int = 3,  # judge votes per completion
     judged: float = 1.0,  # weight of the judge's score
     hinted: float = 1.0,  # weight of the log-probability gap to the policy with a hint
@@ -271,14 +271,14 @@ def openclaw_rl(
     high: float = 0.28,  # upper clip range: ratios are at most 1 + high
 ) -> Run:
     """A clipped policy gradient on two signals from the next state: the judge's score and its hint."""
-    llm_client = parse_judge(judge, judged_next_state)
+    llm_client = named_part("judge", judge, setting, judged_next_state)
     run = setting.run(
         "openclaw_rl",
         JudgedAndHinted(judged, hinted),
         (Clip(low, high),),
         agent=OutsideProgram(command, "env", seconds, isolation=setting.isolation),
         strategy=HindsightHints(Independent(), llm_client),
-        reward_seconds=judge_seconds(judge),
+        reward_seconds=reward_seconds(judge),
     )
     run.rewards = (NextStateVotes(llm_client, votes), measured(run.envs))
     return run

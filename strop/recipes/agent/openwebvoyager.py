@@ -26,7 +26,7 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
 from strop.filter.judges.batch_ask import all_of, text_of, verdict
 from strop.filter.rewards.from_environment import Earned
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Budget, LLMClient, Reward
@@ -133,7 +133,7 @@ class SuccessVerdict(Reward):
 
 def openwebvoyager(
     setting: Setting = Setting(env="pages:2", group_size=5),
-    judge: str = "rules",  # judge of success: rules, itself (the policy), a model folder, http://HOST/v1#MODEL
+    judge: str = "rules",  # judge of success (a named part)
     pages: int = 3,  # the last pages, in the judge's prompt
     warmup_steps: int = 20,  # supervised steps on expert rollouts before RL
 ) -> Run:
@@ -141,9 +141,9 @@ def openwebvoyager(
     parts = {"budget": UntilSuccess(setting.group_size), "gates": (Successes(),), "reduction": SequenceMean()}
     run = setting.run("openwebvoyager", Constant(), (Likelihood(),), **parts)
     run.rewards = (
-        SuccessVerdict(parse_judge(judge, judged_pages), pages),
+        SuccessVerdict(named_part("judge", judge, setting, judged_pages, ("pages",)), pages),
         Earned(weight=0.0),
     )
-    run.reward_seconds = judge_seconds(judge)
+    run.reward_seconds = reward_seconds(judge)
     run.warmup = shown(setting, "openwebvoyager", warmup_steps)
     return run

@@ -31,7 +31,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten
 from strop.errors import ConfigurationError
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
 from strop.roles import Advantage, LLMClient, Loss, TaskGenerator
@@ -191,7 +191,7 @@ class AdvantageRegression(Loss):
 
 def webrl(
     setting: Setting = Setting(env="keyvalue:3+keyvalue:5", group_size=4),
-    llm_client: str = "rules",  # writes tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # writes tasks (a named part)
     share: float = 0.5,  # largest share of generated tasks
     tasks: int = 2,  # new tasks per unsolved task
     low: float = 0.05,  # least predicted success rate of a sampled generated task
@@ -216,6 +216,6 @@ def webrl(
         reduction=EqualTurns(),
         trainer=MovingReference(policy, reference, phase),
     )
-    run.task_generator = FromFailed(parse_llm_client(llm_client), tasks)
+    run.task_generator = FromFailed(named_generator(generator, setting), tasks)
     run.sampler = WithWritten(Uniform(run.envs), share, (low, high))
     return run

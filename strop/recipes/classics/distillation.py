@@ -11,7 +11,7 @@ Acts: teacher_kl != 0 with teacher=MODEL
 
 from __future__ import annotations
 
-from strop.models.loading.model_names import model_folder
+from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
@@ -24,4 +24,4 @@ def distillation(
     teacher: str,  # model folder of the teacher, with the same vocabulary as the student
 ) -> Run:
     """Reverse KL to `teacher`, a model folder such as runs/NAME/checkpoints/step-100; rewards are only recorded."""
-    return setting.run("distillation", Constant(), (Distillation(str(model_folder(teacher))),))
+    return setting.run("distillation", Constant(), (Distillation(named_model("teacher", teacher)),))

@@ -20,10 +20,9 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.llm_clients.local_model import Local
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.independent import Independent
-from strop.models.loading.model_names import model_folder
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Dialogue, Episode, LLMClient, Player, Reward, Strategy
 from strop.run import Run
@@ -128,13 +127,13 @@ class MeasuredByPlain(Strategy):
 def hawkeye(
     setting: Setting = Setting(),
     *,
-    answerer: str,  # folder of the small model that answers from the chain of thought
+    answerer: str,  # the small model that answers from the chain of thought (a named part)
     free: float = 0.3,  # share of the plain length without a penalty
     price: float = 1.0,  # weight of the squared excess length
     kl: float = 0.04,  # weight of the KL penalty to the reference policy
 ) -> Run:
-    """GRPO of the policy; the model in the folder `answerer` is frozen."""
-    agent = Relayed(Local(str(model_folder(answerer)), setting.device), setting.max_tokens)
+    """GRPO of the policy; the model `answerer` is frozen."""
+    agent = Relayed(named_part("answerer", answerer, setting), setting.max_tokens)
     run = setting.run(
         "hawkeye",
         GroupStandard(),

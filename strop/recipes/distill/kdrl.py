@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.models.loading.model_names import model_folder
+from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
@@ -98,5 +98,5 @@ def kdrl(
 
     start=0 and floor=0 is plain GRPO.
     """
-    distilled = Kdrl(str(model_folder(teacher)), estimator, start, floor, fall, mask)
+    distilled = Kdrl(named_model("teacher", teacher), estimator, start, floor, fall, mask)
     return setting.run("kdrl", GroupStandard(), (Clip(), distilled))

@@ -28,7 +28,7 @@ from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError, nearest
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.models.loading.model_names import model_folder
+from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Loss
 from strop.run import Run
@@ -146,7 +146,7 @@ def teacher_hacking(
     """Distillation with the metrics `forward_kl` (proxy) and `golden/forward_kl`."""
     if answers not in _ANSWERS:
         raise ConfigurationError(f"teacher_hacking has no answers={answers!r}: {nearest(answers, _ANSWERS)}")
-    proxy = ExactKl("forward", str(model_folder(teacher)), weight=1.0)
-    golden = MetricsOnly(ExactKl("forward", str(model_folder(oracle))), "golden")
+    proxy = ExactKl("forward", named_model("teacher", teacher), weight=1.0)
+    golden = MetricsOnly(ExactKl("forward", named_model("oracle", oracle)), "golden")
     run = setting.run("teacher_hacking", Constant(), (proxy, golden), agent=_ANSWERS[answers])
     return replace(run, sampler=Few(run.envs, tasks), trackers=(HackingReport("forward_kl", "golden/forward_kl"),))

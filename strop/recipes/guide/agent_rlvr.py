@@ -22,8 +22,7 @@ from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import with_hint
 from strop.errors import LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.generate.llm_clients.without_model import Procedural
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Player, Strategy
 from strop.run import Run
@@ -72,7 +71,7 @@ class GuidedRetry(Strategy):
 
 def agent_rlvr(
     setting: Setting = Setting(env="arithmetic:6", group_size=2),
-    guide: str = "rules",  # teacher that writes guidance: rules, or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # writes guidance (a named part)
     beta: float = 0.1,  # of DPO
 ) -> Run:
     """If all rollouts failed, each is retried once with guidance; pairs are trained without it."""
@@ -81,11 +80,7 @@ def agent_rlvr(
         Constant(),
         (Dpo(beta),),
         budget=AgainWhenLost(setting.group_size, setting.group_size),
-        strategy=GuidedRetry(_guide(guide)),
+        strategy=GuidedRetry(named_part("teacher", teacher, setting, put_right, ("arithmetic",))),
         gates=(BestAndWorst(),),
         reduction=SequenceMean(),
     )
-
-
-def _guide(text: str) -> LLMClient:
-    return (None if text == "rules" else parse_llm_client(text)) or Procedural(put_right)

@@ -23,9 +23,8 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import LLMAgent
-from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Player, Strategy
 from strop.run import Run
@@ -142,7 +141,7 @@ _DUAL = 10.0  # dual clip: the loss of a token with A < 0 is at most 10 * |A|
 
 def ampo(
     setting: Setting = Setting(env="arithmetic:7+arithmetic:5"),
-    teachers: str = "rules",  # rules, or http://HOST:PORT/v1#MODEL, several joined by commas
+    teachers: str = "rules",  # write solutions (named parts, joined by commas)
     traces: int = 2,  # most teacher traces in a failed group
     shift: float = 0.1,  # probability at which a teacher token has weight 1/2
     entropy: float = 0.001,  # weight of the entropy bonus
@@ -156,14 +155,15 @@ def ampo(
             Among(ShapedProbability(shift), (Origin.TEACHER,)),
             Entropy(entropy),
         ),
-        strategy=TeachersWhenLost(_teachers(teachers), traces),
+        strategy=TeachersWhenLost(_teachers(teachers, setting), traces),
         reduction=ConstantLength(setting.max_tokens),
         minibatches=2,
     )
 
 
-def _teachers(text: str) -> tuple[Agent, ...]:
+def _teachers(text: str, setting: Setting) -> tuple[Agent, ...]:
     if text == "rules":
-        return (Demonstrate(), *(LLMAgent(Procedural(style)) for style in (backward, largest_first, brief)))
-    asked = [parse_llm_client(each.strip()) for each in text.split(",")]
-    return tuple(LLMAgent(llm_client) for llm_client in asked if llm_client is not None)
+        styles = (backward, largest_first, brief)
+        solving = (named_part("teachers", text, setting, style, ("arithmetic",)) for style in styles)
+        return (Demonstrate(), *map(LLMAgent, solving))
+    return tuple(LLMAgent(named_part("teachers", each.strip(), setting)) for each in text.split(","))

@@ -27,8 +27,8 @@ from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, text_of, verdict
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.rubric import JUDGED, is_met, rubric_of
-from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
+from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Player, Reward, Strategy
 from strop.run import Run
@@ -152,12 +152,13 @@ def _sampled(items: Sequence[Item], count: int, start: Start) -> tuple[list[str]
 
 def ruscarl(
     setting: Setting = Setting(env="arithmetic:6", temperature=0.7),
+    judge: str = "rules",  # writes rubrics and judges by them (a named part)
     fall: float = 0.2,  # fraction of the run at which half of the scaffold is gone
     steepness: float = 125.0,  # of the scaffold's fall
     kl: float = 0.001,  # weight of the KL penalty to the initial policy
 ) -> Run:
     """Siblings read from all of the rubric down to nothing, until the scaffold falls."""
-    task_generator, judge = (Procedural(rule) for rule in (written_rubric, judged_rubric))
+    task_generator, scorer = named_parts("judge", judge, setting, written_rubric, judged_rubric)
     run = setting.run(
         "ruscarl",
         GroupStandard(),
@@ -167,5 +168,5 @@ def ruscarl(
         minibatches=2,
     )
     truth = measured(run.envs)
-    run.rewards = (RubricPoints(task_generator, judge), truth)
+    run.rewards, run.reward_seconds = (RubricPoints(task_generator, scorer), truth), reward_seconds(judge)
     return run

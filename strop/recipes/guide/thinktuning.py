@@ -24,10 +24,9 @@ from torch import Tensor
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
-from strop.generate.llm_clients.without_model import Procedural
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Loss, Player, Strategy
 from strop.run import Run
@@ -167,7 +166,7 @@ _DUAL = 3.0  # dual clip: the loss of a token with A < 0 is at most 3 * |A|
 
 def thinktuning(
     setting: Setting = Setting(env="arithmetic:6", group_size=5),
-    teacher: str = "rules",  # rules, or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # writes feedback (a named part)
     share: float = 0.1,  # initial share of completions with feedback
     lean: float = 0.001,  # how much the advantage changes the weight of a teacher token
     whole: bool = False,  # shape all tokens of a completion with feedback, the policy's own too
@@ -180,10 +179,6 @@ def thinktuning(
         "thinktuning",
         GroupStandard(),
         joined if whole else apart,
-        strategy=WithFeedback(_teacher(teacher), setting.steps, share),
+        strategy=WithFeedback(named_part("teacher", teacher, setting, slip, ("arithmetic",)), setting.steps, share),
         minibatches=4,
     )
-
-
-def _teacher(text: str) -> LLMClient:
-    return (None if text == "rules" else parse_llm_client(text)) or Procedural(slip)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from strop.filter.judges.pairwise_judge import Generative, Graded
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
-from strop.models.loading.model_names import model_folder
 from strop.recipes.environments import parse_envs
+from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.gae import Gae
@@ -31,7 +31,7 @@ def pairwise_rl(
 ) -> Run:
     """PPO with a critic on pairwise rewards; without a `judge` the environments' checks compare."""
     envs = parse_envs(setting.env, setting.seed)
-    comparison = Generative(str(model_folder(judge))) if judge else Graded(envs)
+    comparison = Generative(named_model("judge", judge)) if judge else Graded(envs)
     return setting.run(
         "pairwise_rl",
         Gae(),

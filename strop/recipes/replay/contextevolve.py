@@ -25,7 +25,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, with_help
 from strop.generate.memory.reflect import reflected, trace
-from strop.recipes.llm_clients import parse_reflector
+from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
@@ -130,12 +130,12 @@ def picked(scores: Sequence[float], count: int, key: Sequence[int]) -> list[int]
 
 def contextevolve(
     setting: Setting = Setting(env="arithmetic:5", group_size=1, steps=4),
-    llm_client: str = "rules",  # summarizes and directs: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # summarizes and directs (a named part)
     iterations: int = 6,  # candidates of one search
     exemplars: int = 3,  # candidates shown as summaries
     longest: int = 200,  # characters of context before a task
 ) -> Run:
     """group_size searches per task; each returns its best candidate."""
-    search = EvolvedContext(parse_reflector(llm_client), iterations, exemplars, longest)
+    search = EvolvedContext(named_reflector(teacher, setting), iterations, exemplars, longest)
     run = setting.run("contextevolve", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

@@ -6,7 +6,7 @@ Claim: With as few as five training samples, reasoning improves on four tasks wi
 Reading: The loss has weight 0: a step is a pass over the training tasks in which insights are written and validated.
     Held-out tasks read the insights and add none. Similarity is overlap of short pieces of text (the paper compares
     embeddings); usefulness follows an independent implementation. A stand-in rule for the bundled environments writes
-    the insights in place of an LLM; llm_client=itself asks the policy.
+    the insights in place of an LLM; teacher=itself asks the policy.
 Left out: Prompts, which were not found.
 Acts: lessons > 0 and fact/insights_tried > 0 and fact/insights > 0
 """
@@ -30,7 +30,7 @@ from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, topic, useful, with_help
 from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import Change, Lesson, Library, add, tells, used
-from strop.recipes.llm_clients import parse_reflector
+from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import Environment, LLMClient, PassRateEstimator, Sampler, Strategy
 from strop.run import Run
@@ -214,7 +214,7 @@ class RecallOnly(Strategy):
 
 def core(
     setting: Setting = Setting(env="arithmetic:5", group_size=4, groups_per_step=5, steps=4),
-    llm_client: str = "rules",  # writes the insights: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # writes the insights (a named part)
     tasks: int = 5,  # training tasks per environment
     shown: int = 2,  # insights before a task
     trials: int = 4,  # rollouts that validate an insight on the task it came from
@@ -225,7 +225,7 @@ def core(
 ) -> Run:
     """group_size rollouts of each task; a failed rollout is contrasted with a right one."""
     library = Library(most, same)
-    learning = Insights(library, parse_reflector(llm_client), shown, trials, explore, longest)
+    learning = Insights(library, named_reflector(teacher, setting), shown, trials, explore, longest)
     run = setting.run("core", Constant(), (Reinforce(weight=0.0),), strategy=learning)
     run.sampler = FailureWeighted(run.envs, tasks, setting.seed)
     measured = replace(run.evaluation, strategy=RecallOnly(library, INSIGHTS, shown, longest))

@@ -26,7 +26,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting
 from strop.generate.memory.reflect import reflected, trace
-from strop.recipes.llm_clients import parse_reflector
+from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
@@ -130,7 +130,7 @@ class Tournament(Strategy):
 
 def rtv_pdr(
     setting: Setting = Setting(env="arithmetic:5", group_size=1, steps=4, heldout_tasks=32),
-    llm_client: str = "rules",  # summarizes and votes: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # summarizes and votes (a named part)
     rollouts: int = 16,  # rollouts of a round
     kept: int = 4,  # summaries that the next round reads
     rounds: int = 2,  # rounds of rollouts
@@ -138,6 +138,6 @@ def rtv_pdr(
     longest: int = 200,  # characters of all summaries in a prompt
 ) -> Run:
     """group_size tournaments per task; each returns its winner."""
-    search = Tournament(parse_reflector(llm_client), rollouts, kept, rounds, votes, longest)
+    search = Tournament(named_reflector(teacher, setting), rollouts, kept, rounds, votes, longest)
     run = setting.run("rtv_pdr", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

@@ -7,7 +7,7 @@ Reading: Two episodes of the same agent, each in its own environment; the plan i
     weight 0, held-out tasks are tried in the same way, and both episodes count towards the tokens. A stand-in rule
     for the bundled environments writes the plan in place of an LLM: it does not know the answers but recognizes wrong
     steps. Without a plan the first episode is submitted.
-Left out: Ensembles of several plans. (A separate model for the plan is llm_client=.)
+Left out: Ensembles of several plans. (A separate model for the plan is teacher=.)
 Acts: fact/plan_steps > 0 and fact/plan_share > 0
 """
 
@@ -25,7 +25,7 @@ from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, with_help
 from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import lines
-from strop.recipes.llm_clients import parse_reflector
+from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
@@ -76,11 +76,11 @@ class PlanAndRetry(Strategy):
 
 def sage_abstraction(
     setting: Setting = Setting(env="arithmetic:5", group_size=1, steps=4),
-    llm_client: str = "rules",  # writes the plan: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # writes the plan (a named part)
     plan_steps: int = 8,  # lines of a plan
     longest: int = 200,  # characters of a plan
 ) -> Run:
     """group_size second episodes of each task, each with a plan from its own first episode."""
-    twice = PlanAndRetry(parse_reflector(llm_client), plan_steps, longest)
+    twice = PlanAndRetry(named_reflector(teacher, setting), plan_steps, longest)
     run = setting.run("sage_abstraction", Constant(), (Reinforce(weight=0.0),), strategy=twice)
     return replace(run, evaluation=replace(run.evaluation, strategy=twice))

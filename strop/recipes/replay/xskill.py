@@ -6,7 +6,7 @@ Claim: Better than agents without such memories on five benchmarks with four mod
 Reading: Thresholds, operations and limits are the release's. The loss has weight 0: a step is a batch of tasks from
     which both memories grow. Held-out tasks read the memories and add nothing. Overlap of short pieces of text replaces
     cosine similarity of embeddings and is recomputed after every merge. A stand-in rule for the bundled environments
-    compares, merges and adapts in place of an LLM; llm_client=itself asks the policy. The number of experiences
+    compares, merges and adapts in place of an LLM; teacher=itself asks the policy. The number of experiences
     retrieved per part of a task was not found.
 Left out: Images.
 Acts: lessons > 0 and fact/experiences > 0 and fact/skill_words > 0
@@ -27,7 +27,7 @@ from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, topic, with_help
 from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
-from strop.recipes.llm_clients import parse_reflector
+from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Strategy
 from strop.run import Run
@@ -201,7 +201,7 @@ class SkillsAndExperiences(Strategy):
 
 def xskill(
     setting: Setting = Setting(env="arithmetic:5", group_size=2, steps=4),
-    llm_client: str = "rules",  # compares, merges and adapts: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # compares, merges and adapts (a named part)
     shown: int = 3,  # experiences for each part of a task
     operations: int = 2,  # add or modify operations per group
     same: float = 0.7,  # overlap from which a new experience is merged with a stored one
@@ -212,6 +212,8 @@ def xskill(
 ) -> Run:
     """group_size rollouts of each task, compared; eight tasks per batch."""
     library = Library(most, same, longest=10 * words)
-    learning = SkillsAndExperiences(library, parse_reflector(llm_client), shown, operations, forced, words, longest)
+    learning = SkillsAndExperiences(
+        library, named_reflector(teacher, setting), shown, operations, forced, words, longest
+    )
     run = setting.run("xskill", Constant(), (Reinforce(weight=0.0),), strategy=learning)
     return replace(run, evaluation=replace(run.evaluation, strategy=replace(learning, learns=False)))

@@ -31,6 +31,7 @@ from strop.generate.reward_model import RewardModel
 from strop.generate.rollout_limits import REFERENCE
 from strop.generate.strategies.support.forced_completion import ForcedCompletion
 from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
+from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Player, Strategy
@@ -140,7 +141,9 @@ def acecoder(
     else:
         run = setting.run("acecoder", TokenReturns(kl=kl), (Clip(clip, clip),), minibatches=2, reward_seconds=60.0)
         tests = PassedTests("all" if is_binary else "share", trials, weight=0.0 if reward_model else 1.0)
-        judged = (Scored(RewardModel(reward_model, setting.device)),) if reward_model else ()
+        judged = (
+            (Scored(RewardModel(named_model("reward_model", reward_model), setting.device)),) if reward_model else ()
+        )
         run.rewards = (tests, *judged)
     run.warmup = shown(setting, "acecoder", warmup_steps)
     return run

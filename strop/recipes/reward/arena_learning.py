@@ -29,7 +29,7 @@ from strop.filter.judges.pairwise_criteria import compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import LLMAgent
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Gate, LLMClient, Loss, Player, Reward, Strategy
 from strop.run import Run
@@ -205,8 +205,8 @@ class Arena(Strategy):
 
 def arena_learning(
     setting: Setting = Setting(),
-    rival: str = "demonstrations",  # stronger model: demonstrations, a folder, or http://HOST/v1#MODEL
-    judge: str = "rules",  # compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    rival: str = "demonstrations",  # stronger model: demonstrations (or a named part)
+    judge: str = "rules",  # compares two completions (a named part)
     imitated: int = 20,  # steps on the first slice: supervised training on winners
     beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
@@ -214,14 +214,12 @@ def arena_learning(
 
     def stage(sizes: Setting, loss: Loss, winner_only: bool) -> Run:
         gates = (LostFights(winner_only),)
-        against: Agent = (
-            Demonstrate() if rival == "demonstrations" else LLMAgent(parse_judge(rival, compared_by_criteria))
-        )
+        against: Agent = Demonstrate() if rival == "demonstrations" else LLMAgent(named_part("rival", rival, setting))
         strategy = Arena((against,))
         parts = {"gates": gates, "strategy": strategy, "reduction": SequenceMean()}
         run = sizes.run("arena_learning", Constant(), (loss,), **parts)
-        run.rewards = (Fights(parse_judge(judge, compared_by_criteria)), measured(run.envs))
-        run.reward_seconds = judge_seconds(judge)
+        run.rewards = (Fights(named_part("judge", judge, setting, compared_by_criteria)), measured(run.envs))
+        run.reward_seconds = reward_seconds(judge)
         return run
 
     run = stage(setting, Dpo(beta), winner_only=False)

@@ -22,7 +22,7 @@ from strop.filter.judges.batch_ask import all_of
 from strop.filter.judges.checklist_items import FACT
 from strop.filter.judges.criteria import criteria_of, scores_of
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
@@ -62,13 +62,13 @@ class ContextCriteria(Reward):
 
 def carmo(
     setting: Setting = Setting(),
-    judge: str = "rules",  # names criteria and scores: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # names criteria and scores (a named part)
     beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
 ) -> Run:
     """No fixed rubric: criteria are named for each task, then scored."""
     gates = (BestAndWorst(),)
     run = setting.run("carmo", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean())
     truth = measured(run.envs)
-    task_generator, scorer = (parse_judge(judge, rule) for rule in (written_criteria, scored_by_criteria))
-    run.rewards, run.reward_seconds = (ContextCriteria(task_generator, scorer), truth), judge_seconds(judge)
+    task_generator, scorer = named_parts("judge", judge, setting, written_criteria, scored_by_criteria)
+    run.rewards, run.reward_seconds = (ContextCriteria(task_generator, scorer), truth), reward_seconds(judge)
     return run

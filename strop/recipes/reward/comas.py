@@ -27,8 +27,8 @@ from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
 from strop.filter.paid_text import Paid, Span
-from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Dialogue, Episode, LLMClient, Reward
 from strop.run import Run
@@ -214,6 +214,7 @@ def _is_scored(turn: Turn) -> bool:
 
 def comas(
     setting: Setting = Setting(),
+    judge: str = "rules",  # scores solutions by the discussion (a named part)
     agents: int = 4,  # policy names of the one policy
     rounds: int = 2,  # solutions per rollout, each with an evaluation
     history: int = 2,  # rounds in a turn's context
@@ -222,6 +223,6 @@ def comas(
 ) -> Run:
     """REINFORCE++ for each policy name separately, on rewards from the discussion."""
     run = setting.run("comas", PerPolicy(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))
-    scorer = Procedural(scored_discussion)
-    run.rewards = (Interactions(scorer), measured(run.envs))
+    scorer = named_part("judge", judge, setting, scored_discussion)
+    run.rewards, run.reward_seconds = (Interactions(scorer), measured(run.envs)), reward_seconds(judge)
     return run

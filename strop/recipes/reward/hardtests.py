@@ -24,7 +24,7 @@ from strop.environments.code_execution import Cases, Trials, cases_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.rubric import answer
-from strop.generate.llm_clients.without_model import Procedural
+from strop.recipes.named_parts import named_parts
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
@@ -171,17 +171,19 @@ def precision_and_recall(both: Sequence[tuple[bool, bool]]) -> Metrics:
 
 def hardtests(
     setting: Setting = Setting(env="programs:1+programs:2"),
+    generator: str = "rules",  # writes inputs, solutions and a validator (a named part)
     is_hard: bool = True,  # with special and hacking inputs in addition to plain ones
     clip: float = 0.2,  # PPO clip range of the importance ratio
     warmup_steps: int = BundledOnly(20),  # supervised warm-up steps before RL
 ) -> Run:
     """Only the written tests give rewards; the environment's own tests measure them."""
     task_generators = (direct, special, hacking) if is_hard else (direct,)
-    written, solved = (
-        tuple(Procedural(rule) for rule in rules) for rules in (task_generators, (straight, nested, careless))
+    written, solved, (validator,) = (
+        tuple(named_parts("generator", generator, setting, *rules, envs=("programs",)))
+        for rules in (task_generators, (straight, nested, careless), (written_validator,))
     )
     run = setting.run("hardtests", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)
-    tests = AgreedTests(written, Procedural(written_validator), solved)
+    tests = AgreedTests(written, validator, solved)
     run.rewards = (HardTests(tests, Trials(setting.isolation)),)
     run.warmup = shown(setting, "hardtests", warmup_steps)
     return run

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.batch_ask import Lines, all_of, text_of, verdict
+from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import Lines, all_of, text_of, unread, verdict
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.from_environment import Checked, Earned
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
@@ -75,7 +75,7 @@ async def brief_of(llm_client: LLMClient, wanted: str, **shown: str) -> WorkBrie
     """The brief that an LLM client writes for a task or a completion."""
     text = await verdict(llm_client, judgement(wanted, **shown), Lines(_LINE))
     if (found := brief_in(text)) is None:
-        raise LLMClientError(f"need a brief with topic, audience, size and themes, got {text[:80]!r}")
+        raise unread(llm_client, text, "need a brief with topic, audience, size and themes, got")
     return found
 
 
@@ -209,17 +209,17 @@ def _turn_bonus(rollout: Rollout, number: int) -> float:
 
 def inverse_spec(
     setting: Setting = Setting(),
-    judge: str = "rules",  # writes and guesses briefs: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # writes and guesses briefs (a named part)
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """The inverse specification reward is also logged on its own, with weight 0."""
     run = setting.run("inverse_spec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     content = Earned(weight=2.0) if all(env.pays for env in run.envs) else Checked(run.envs, weight=2.0)
-    task_generator, guesser = (parse_judge(judge, rule) for rule in (told, guessed))
+    task_generator, guesser = named_parts("judge", judge, setting, told, guessed)
     inverse = InverseSpecification(task_generator, guesser, 2.0)
     run.rewards = (
         QualityGained((Formatted(weight=1.0), content, inverse)),
         InverseSpecification(task_generator, guesser, 0.0),
     )
-    run.reward_seconds = judge_seconds(judge)
+    run.reward_seconds = reward_seconds(judge)
     return run

@@ -22,7 +22,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import YES_OR_NO, all_of, key_of, verdict_or_none
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.from_environment import Earned
-from strop.generate.llm_clients.without_model import Procedural
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
@@ -134,6 +134,7 @@ def messages_after(rollout: Rollout) -> list[list[str]]:
 
 def oni(
     setting: Setting = Setting(env="keyvalue:3"),
+    judge: str = "rules",  # labels messages (a named part)
     intrinsic: float = 0.4,  # weight of the labels
     extrinsic: float = 10.0,  # weight of the task's own reward, which is sparse
     power: float = 3.0,  # exponent of the message's count, by which a label is divided
@@ -142,6 +143,7 @@ def oni(
 ) -> Run:
     """Each message is labelled once; the label is kept."""
     run = setting.run("oni", Gae(), (Clip(clip, clip),), values=Critic(device=setting.device), minibatches=4)
-    llm_client = Procedural(labelled)
+    llm_client = named_part("judge", judge, setting, labelled)
+    run.reward_seconds = reward_seconds(judge)
     run.rewards = (Earned(weight=extrinsic), LabelledMessages(llm_client, power, queue, weight=intrinsic))
     return run

@@ -24,7 +24,7 @@ from strop.errors import LLMClientError
 from strop.filter.judges.pairwise_criteria import compared
 from strop.filter.reward_values import plain_scores
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
@@ -86,13 +86,13 @@ def _known(found: Sequence[float | BaseException]) -> list[float | None]:
 
 def openrs(
     setting: Setting = Setting(),
-    judge: str = "rules",  # compares two completions: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # compares two completions (a named part)
     checked: bool = True,  # a rollout that alone passes the environment's check wins without a judge
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """Every pair of rollouts of a group is compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     truth = measured(run.envs)
-    wins = RubricWins(parse_judge(judge, compared_by_criteria), truth if checked else None)
-    run.rewards, run.reward_seconds = (wins, truth), judge_seconds(judge)
+    wins = RubricWins(named_part("judge", judge, setting, compared_by_criteria), truth if checked else None)
+    run.rewards, run.reward_seconds = (wins, truth), reward_seconds(judge)
     return run

@@ -27,8 +27,8 @@ from strop.environments.judging.preferences import Preferences, asked_of, comple
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.reward_model import RewardModel
-from strop.models.loading.model_names import model_folder
 from strop.models.off_loop_compute import BesideLoop
+from strop.recipes.named_parts import named_model
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Loss, Reward
@@ -171,6 +171,6 @@ def principled_rlhf(
         return preferring(setting, "principled_rlhf", (loss,), completions=setting.group_size)
     run = setting.run("principled_rlhf", GroupMean(), (Reinforce(), Kl("k3", kl)))
     envs = tuple(Preferences(env) for env in run.envs)
-    model = RewardModel(str(model_folder(judge)), setting.device)
+    model = RewardModel(named_model("judge", judge), setting.device)
     run.rewards = (Pessimistic(model, envs, bound, ridge), Earned(weight=0.0))
     return run

@@ -24,11 +24,12 @@ from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
+from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, unread, verdict, verdict_or_none
 from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in, widest_gap
+from strop.filter.judges.rubric import answer
 from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Gate, LLMClient, Reward
 from strop.run import Run
@@ -37,7 +38,7 @@ from strop.text.llm_prompt import judgement, question
 from strop.training.advantages.constant import Constant
 from strop.training.losses.preference_pairs import Dpo
 from strop.training.reductions.means import SequenceMean
-from strop.types import GateResult, Group, Message, Rollout, Sampling, Task
+from strop.types import GateResult, Group, Rollout, Sampling, Task
 
 # RLCF's choice of pairs (2507.18624): those that differ most on a single item of their checklist.
 #
@@ -110,11 +111,9 @@ class Checklist(Reward):
     async def _items(self, task: Task) -> list[Item]:
         """The task's checklist, the same for all rollouts."""
         asked = question(WANTED, task=text_of(task))
-        items = items_in(
-            await self.task_generator.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked))
-        )
-        if not items:
-            raise LLMClientError(f"the checklist for task {task.id} has no item with an importance")
+        said = await answer(self.task_generator, asked)
+        if not (items := items_in(said)):
+            raise unread(self.task_generator, said, f"the checklist for task {task.id} has no item with an importance:")
         return [*items, EVERYWHERE]
 
     async def _rated(self, rollout: Rollout, items: Sequence[Item]) -> float:
@@ -151,7 +150,7 @@ class Checklist(Reward):
 
 def rlcf(
     setting: Setting = Setting(),
-    judge: str = "rules",  # writes and judges checklists: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # writes and judges checklists (a named part)
     samples: int = 1,  # answers of the judge per question; use 25 with a language model
     share: float = 0.4,  # share of the pairs that is kept: those that differ most on one item
     beta: float = 0.1,  # DPO's beta: scale of the implicit reward log(policy / reference)
@@ -159,11 +158,11 @@ def rlcf(
     """No reward model and no reference answers: a checklist of requirements is written first."""
     gates = (BestAndWorst(), WidestGap(share))
     run = setting.run("rlcf", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean(), epochs=2)
-    task_generator, scorer = (parse_judge(judge, rule) for rule in (written_checklist, judged_items))
+    task_generator, scorer = named_parts("judge", judge, setting, written_checklist, judged_items)
     verifier = Procedural(verified_items) if judge == "rules" else None  # it knows its own items alone
     truth = measured(run.envs)
     run.rewards, run.reward_seconds = (
         (Checklist(task_generator, scorer, verifier, samples), truth),
-        judge_seconds(judge),
+        reward_seconds(judge),
     )
     return run

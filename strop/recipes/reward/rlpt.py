@@ -28,7 +28,7 @@ from strop.filter.judges.batch_ask import YES_OR_NO, all_of, verdict
 from strop.filter.judges.rubric import is_met
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.environment_specs import wrap_envs
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
@@ -73,7 +73,7 @@ class Continued(Reward):
 def rlpt(
     setting: Setting = Setting(env="next_segment:1+next_segment:2"),
     text: str = "",  # a text file, texts separated by empty lines; empty: sums told in sentences
-    judge: str = "rules",  # compares prediction and text: rules, itself, a folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # compares prediction and text (a named part)
     share: float = 0.5,  # missing-sentence tasks per next-sentence task
     warmup_steps: int = BundledOnly(10),  # supervised warm-up steps before RL
 ) -> Run:
@@ -84,6 +84,6 @@ def rlpt(
         wrap_envs(run, lambda env: (replace(env, path=text),) if isinstance(env, NextSegment) else (env,))
     weights = tuple(share if env.level == 2 else 1.0 for env in run.envs)
     run.sampler = Mixture(run.envs, weights, setting.seed)
-    run.reward_seconds = judge_seconds(judge)
-    run.rewards = (Continued(parse_judge(judge, continued)), Earned(weight=0.0))
+    run.reward_seconds = reward_seconds(judge)
+    run.rewards = (Continued(named_part("judge", judge, setting, None if text else continued)), Earned(weight=0.0))
     return run

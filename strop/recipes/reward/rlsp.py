@@ -28,7 +28,7 @@ from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.behavior_injection import Injected
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import LLMClient, Reward
@@ -108,7 +108,7 @@ def rlsp(
     setting: Setting = Setting(max_tokens=96),
     form: str = "length",  # length or judge: how search is rewarded
     price: float = 2.0,  # form=length: penalty of a chain of thought of one token; 1000 in the release
-    judge: str = "rules",  # form=judge: grades effort: rules, itself, a folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # form=judge: grades effort (a named part)
     share: float = 0.2,  # form=judge: weight of the judge's grade in the reward
     warmup_steps: int = BundledOnly(10),  # supervised warm-up steps before RL
     behaviours: float = 0.3,  # probability of backtracking, and of a check, before each step of a demonstration
@@ -124,8 +124,10 @@ def rlsp(
     truth = measured(run.envs)
     weight = 1.0 if form == "length" else 1 - share
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)
-    search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, effort), share)
-    run.rewards, run.reward_seconds = (graded, search, truth), judge_seconds(judge)
+    search: Reward = (
+        SearchEffort(price) if form == "length" else JudgedEffort(named_part("judge", judge, setting, effort), share)
+    )
+    run.rewards, run.reward_seconds = (graded, search, truth), reward_seconds(judge)
     if (warmup := shown(setting, "rlsp", warmup_steps)) is not None:
         run.warmup = replace(warmup, agent=Injected(Demonstrate(least=1.0), behaviours, behaviours, setting.seed))
     return run

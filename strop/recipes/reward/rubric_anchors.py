@@ -19,15 +19,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.errors import ConfigurationError, LLMClientError
+from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
-from strop.filter.judges.batch_ask import all_of, text_of
+from strop.filter.judges.batch_ask import all_of, text_of, unread
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.criteria import scores_of
 from strop.filter.judges.rubric import answer, items_in
 from strop.generate.llm_clients.without_model import Rule
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
@@ -74,7 +74,7 @@ class RubricAnchors(Reward):
         found = [_VETO.fullmatch(line.rstrip()) for line in rubric.splitlines()]
         items = [item for item in items_in(rubric) if item.weight > 0]
         if not items:
-            raise LLMClientError(f"the rubric for task {task.id} has no dimension with a weight")
+            raise unread(self.task_generator, rubric, f"the rubric for task {task.id} has no dimension with a weight:")
         return items, [each.group(1) for each in found if each]
 
     async def _score(self, rollout: Rollout, items: list[Item], vetoes: list[str]) -> float:
@@ -92,7 +92,7 @@ class RubricAnchors(Reward):
 
 def rubric_anchors(
     setting: Setting = Setting(),
-    judge: str = "rules",  # rubric bank and judge: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # rubric bank and judge (a named part)
     first: int = 20,  # steps of the first stage, before the veto against hacking
     saturation: float = 2.0,  # larger values reward high scores less
     low: float = 0.1,  # least mean reward of a group that is trained on
@@ -105,10 +105,10 @@ def rubric_anchors(
         gates = (RewardBand(low, high),)
         run = sizes.run("rubric_anchors", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), gates=gates)
         truth = measured(run.envs)
-        task_generator, scorer = (parse_judge(judge, rule) for rule in (rubric, scored_by_criteria))
+        task_generator, scorer = named_parts("judge", judge, setting, rubric, scored_by_criteria)
         run.rewards, run.reward_seconds = (
             (RubricAnchors(task_generator, scorer, saturation), truth),
-            judge_seconds(judge),
+            reward_seconds(judge),
         )
         return run
 

@@ -27,7 +27,7 @@ from strop.environments.judging.preferences import asked_of, completions_of
 from strop.errors import ConfigurationError
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
-from strop.models.loading.model_names import model_folder
+from strop.recipes.named_parts import named_model
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Loss, Player, Strategy
@@ -152,6 +152,6 @@ def secrets_of_rlhf_ii(
     if not judges:
         return preferring(setting, "secrets_of_rlhf_ii", (BradleyTerry(),), noise=noise)
     run = preferring(setting, "secrets_of_rlhf_ii", (MarginPreference(soft),), noise=noise)
-    models = tuple(RewardModel(str(model_folder(folder)), setting.device) for folder in judges.split("+"))
+    models = tuple(RewardModel(named_model("judges", folder), setting.device) for folder in judges.split("+"))
     run.strategy = EnsembleVotes(run.strategy, models, run.envs, wrong)
     return run

@@ -21,7 +21,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
 from strop.filter.judges.checklist_items import score_in
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
@@ -91,7 +91,7 @@ class ShuffledVotes(Reward):
 
 def spct_votes(
     setting: Setting = Setting(group_size=4),
-    judge: str = "rules",  # scores completions: rules, itself, a folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # scores completions (a named part)
     meta: str = "",  # meta judge that rates answers: a model folder or an address; empty: all count
     votes: int = 4,  # answers of the judge per group; 32 in the paper
     kept: int = 2,  # answers that count if there is a meta judge
@@ -99,7 +99,10 @@ def spct_votes(
 ) -> Run:
     """No reference answers: the judge compares the rollouts of a group."""
     run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    second = parse_judge(meta, scored_list) if meta else None
-    run.rewards = (ShuffledVotes(parse_judge(judge, scored_list), votes, second, kept), measured(run.envs))
-    run.reward_seconds = max(judge_seconds(judge), judge_seconds(meta or "rules"))
+    second = named_part("meta", meta, setting, scored_list) if meta else None
+    run.rewards = (
+        ShuffledVotes(named_part("judge", judge, setting, scored_list), votes, second, kept),
+        measured(run.envs),
+    )
+    run.reward_seconds = max(reward_seconds(judge), reward_seconds(meta or "rules"))
     return run

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.models.loading.model_names import model_folder
 from strop.recipes.environment_specs import measured
+from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
@@ -113,7 +113,7 @@ def teacher_forcing_rewards(
     has_baseline: bool = True,  # subtract the teacher's expectation
 ) -> Run:
     """`teacher` is for example runs/NAME/checkpoints/step-100 of a run of recipe sft."""
-    advantage = TeacherForced(str(model_folder(teacher)), divisor, has_baseline=has_baseline)
+    advantage = TeacherForced(named_model("teacher", teacher), divisor, has_baseline=has_baseline)
     run = setting.run("teacher_forcing_rewards", advantage, (Reinforce(),))
     run.rewards = (measured(run.envs),)
     return run

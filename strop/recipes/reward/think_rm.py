@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
-from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
@@ -121,14 +120,13 @@ class Given(Advantage):
 
 def think_rm(
     setting: Setting = Setting(group_size=4),
-    llm_client: str = "rules",  # or http://HOST:PORT/v1#MODEL
+    judge: str = "rules",  # compares two completions (a named part)
     clip: float = 0.2,  # PPO clip range of the importance ratio
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """G (G - 1) / 2 judgements per task, and no score of a single completion."""
-    rules = Procedural(compared)
-    judge = rules if llm_client == "rules" else parse_llm_client(llm_client)
     run = setting.run("think_rm", Given(), (Clip(clip, clip), Kl("k3", kl)), minibatches=2)
     truth = measured(run.envs)
-    run.rewards = (PairwiseLead(judge or rules), truth)
+    run.rewards = (PairwiseLead(named_part("judge", judge, setting, compared)), truth)
+    run.reward_seconds = reward_seconds(judge)
     return run

@@ -25,13 +25,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.errors import ConfigurationError, LLMClientError, RewardError
-from strop.filter.judges.batch_ask import Lines, all_of, text_of, verdict
+from strop.errors import ConfigurationError, RewardError
+from strop.filter.judges.batch_ask import Lines, all_of, text_of, unread, verdict
 from strop.filter.judges.pairwise_judge import Graded
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.filter.span_rewards import ENDS
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
 from strop.run import Run
@@ -146,7 +146,7 @@ class SentenceVerdicts(Reward):
         text = await verdict(self.judge, asked, VERDICTS)
         found = verdicts_in(text)
         if sorted(found) != list(range(1, count + 1)):
-            raise LLMClientError(f"need one verdict on each of {count} sentences, got {text[:80]!r}")
+            raise unread(self.judge, text, f"need one verdict on each of {count} sentences, got")
         return [found[number] for number in range(1, count + 1)]
 
 
@@ -228,7 +228,7 @@ def _sentences(rollout: Rollout) -> tuple[NDArray[np.float64], list[int]]:
 def trm(
     setting: Setting = Setting(),
     trains: str = "policy",  # policy or judge: train a policy, or the judge of sentences
-    judge: str = "rules",  # judges sentences: rules, itself, a model's folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # judges sentences (a named part)
     preference: float = 2.0,  # weight of the preference; the sentences have 1
     bonus: float = 0.5,  # trains=judge: reward for a caught error
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
@@ -241,7 +241,7 @@ def trm(
     if trains == "judge":
         run.rewards = (VerdictsRight(bonus),)
         return run
-    llm_client = parse_judge(judge, judged_sentences)
+    llm_client = named_part("judge", judge, setting, judged_sentences)
     run.rewards = (SentenceVerdicts(llm_client), Pairwise(Graded(run.envs), preference))
-    run.reward_seconds = judge_seconds(judge)
+    run.reward_seconds = reward_seconds(judge)
     return run

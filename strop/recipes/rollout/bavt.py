@@ -26,7 +26,7 @@ from strop.filter.judges.progress_frames import frames
 from strop.filter.judges.step_gain import question, residual
 from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.generate.turn_ops import as_prefix
-from strop.recipes.llm_clients import parse_judge
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Dialogue, Episode, LLMClient, Player, Strategy
 from strop.run import Run
@@ -146,11 +146,11 @@ def _id(node: _Node) -> str:
 
 def bavt(
     setting: Setting = Setting(env="guess:4", group_size=1, steps=4),
-    judge: str = "rules",  # rates how much a turn helped: rules, itself, a model folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # rates how much a turn helped (a named part)
     calls: int = 10,  # turns of one search, over all branches
     tokens: int = 512,  # completion tokens of one search, over all branches
 ) -> Run:
     """group_size searches of each task; the best dialogue of each is the rollout."""
-    search = BudgetedTree(parse_judge(judge, narrowing), calls, tokens)
+    search = BudgetedTree(named_part("judge", judge, setting, narrowing, ("guess",)), calls, tokens)
     run = setting.run("bavt", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

@@ -11,7 +11,7 @@ Reading: Half of group_size are first rollouts. A reflection says in JSON whethe
     (success=0). No ratio and no clipping, the mean over tokens after the pivot, divided by 1 + 1, one optimizer step
     per batch. Where a retry helped, the retry behind its guidance and the reflection are trained as groups of one. The
     bundled model writes no JSON: its reflections are canned, and call wrong what earned nothing, which it has learned
-    to use. With reflects=itself a model reflects by itself, with reflects=http://HOST:PORT/v1#MODEL another one does.
+    to use. With teacher=itself a model reflects by itself, with teacher=http://HOST:PORT/v1#MODEL another one does.
 Left out: Training on a reflection that rightly finds a rollout good; random replay of earlier rollouts.
 Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 """
@@ -34,7 +34,7 @@ from strop.generate.llm_clients.without_model import Canned
 from strop.generate.strategies.support.ask_policy import OneCompletion
 from strop.generate.strategies.support.prompt_swap import twin
 from strop.generate.turn_ops import as_prefix
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Player, Reduction, Strategy
 from strop.run import Run
@@ -281,13 +281,13 @@ _CANNED = {
 
 def r3l(
     setting: Setting = Setting(env="arithmetic:6"),
-    reflects: str = "canned",  # or itself, or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # reflects on rollouts (a named part)
     strips: bool = True,  # whether the guidance is removed from a retry's messages before training
     factor: float = 3.0,  # of advantages above 0
     success: float = 1.0,  # advantage of a full success; 0: amplified as any other
 ) -> Run:
     """A group is group_size / 2 first rollouts, and a retry of each that its reflection rejects."""
-    llm_client = Canned(_CANNED) if reflects == "canned" else parse_llm_client(reflects)
+    llm_client = None if teacher == "itself" else named_part("teacher", teacher, setting, Canned(_CANNED))
     run = setting.run(
         "r3l",
         Amplified(factor, success),

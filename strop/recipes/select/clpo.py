@@ -7,7 +7,7 @@ Reading: As released: 4 rollouts, one rewrite of each task with the same answer,
     reworded up to 0.7, groups without contrast dropped, half of the KL penalty on hard tasks. The release samples and
     trains rewrites in the batch of their originals; here they follow in the next batches, half of each. A rule stands
     in for the rewriting LLM with the bundled environments, since the bundled model writes no problems:
-    llm_client=itself is the paper's. A rewrite that contains its answer is refused.
+    generator=itself is the paper's. A rewrite that contains its answer is refused.
 Left out: Hard rewrites first where a batch is cut to the number of machines.
 Acts: written > 0 and written_share > 0 and hard_share > 0
 """
@@ -26,7 +26,7 @@ from strop.control.task_generators.support.prompts import ask_llm
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Loss, TaskGenerator
 from strop.run import Run
@@ -105,7 +105,7 @@ class KlBySuccess(Loss):
 
 def clpo(
     setting: Setting = Setting(env="arithmetic:5+countdown:3", group_size=4, groups_per_step=16),
-    llm_client: str = "rules",  # rewrites tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # rewrites tasks (a named part)
     hard: float = 0.3,  # pass rate up to which the rewrite is simpler
     medium: float = 0.7,  # pass rate up to which the task is reworded; above, no rewrite
     share: float = 0.5,  # largest share of rewrites in a batch
@@ -113,6 +113,6 @@ def clpo(
 ) -> Run:
     """The policy's pass rates decide which tasks are rewritten, and how."""
     run = setting.run("clpo", GroupStandard(), (Clip(0.2, 0.2), KlBySuccess(hard, 0.5, kl)), gates=(ZeroVariance(),))
-    run.task_generator = Reworded(parse_llm_client(llm_client), hard, medium)
+    run.task_generator = Reworded(named_generator(generator, setting), hard, medium)
     run.sampler = WithWritten(Uniform(run.envs), share)
     return run

@@ -7,7 +7,7 @@ Reading: Regret is the best minus the worst reward, the paper's default as other
     its constants are parameters here. Creator and solver alternate group by group, not round by round. Rewards are the
     environment's own, where the paper has a reward model: on rewards of 0 and 1 regret is 1 exactly where rollouts
     differ. A rule stands in for the LLM that evolves problems of bundled environments
-    (llm_client=http://HOST:PORT/v1#MODEL).
+    (generator=http://HOST:PORT/v1#MODEL).
 Left out: The variant with RLOO; other measures of information, which did worse.
 Acts: written > 0 and written_share > 0 and regret > 0
 """
@@ -25,7 +25,7 @@ from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
@@ -97,13 +97,13 @@ def regret(group: Group) -> float:
 
 def eva(
     setting: Setting = Setting(env="arithmetic:4+countdown:3"),
-    llm_client: str = "rules",  # evolves problems: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # evolves problems (a named part)
     evolved: float = 0.8,  # largest share of evolved tasks in a batch
     deeper: float = 0.5,  # share of evolutions with one more step; the others ask for another problem of the kind
     beta: float = 0.1,  # scale of the implicit reward log(policy / reference)
 ) -> Run:
     """One evolution after every group, of a task sampled in proportion to its regret."""
     run = setting.run("eva", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())
-    run.task_generator = Evolved(parse_llm_client(llm_client), deeper)
+    run.task_generator = Evolved(named_generator(generator, setting), deeper)
     run.sampler = WithWritten(Uniform(run.envs), evolved)
     return run

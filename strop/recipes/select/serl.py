@@ -7,7 +7,7 @@ Reading: As released: 16 rollouts, tasks of 4 to 150 words that start with a let
     with any known one, self-rewards between 0.2 and 0.8 on average, REINFORCE++ with the KL penalty inside the return.
     The release generates 2000 tasks per iteration; here one follows from every group, and they are most of all batches.
     Ties and missing answers earn nothing (`mm_upt`). The environment's reward is logged with weight 0; it knows no
-    answers to generated tasks. A rule stands in for the LLM with the bundled environments: llm_client=itself is the
+    answers to generated tasks. A rule stands in for the LLM with the bundled environments: generator=itself is the
     paper's.
 Left out: Rewards that expire after a few steps.
 Acts: written > 0 and written_share > 0 and kept_share < 1
@@ -29,7 +29,7 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.rewards.majority_vote import Majority
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
@@ -119,7 +119,7 @@ class SelfInstruct(TaskGenerator):
 
 def serl(
     setting: Setting = Setting(env="countdown:3", group_size=16),
-    llm_client: str = "rules",  # generates tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # generates tasks (a named part)
     seeds: int = 100,  # seed tasks of each environment; the paper has 500
     fewest: int = 4,  # words of a task
     overlap: float = 0.7,  # largest ROUGE-L of a new task with a known one
@@ -131,6 +131,6 @@ def serl(
     run = setting.run("serl", TokenReturns(kl), (Clip(0.2, 0.2),), gates=(RewardBand(low, high),))
     truth = measured(run.envs)
     run.rewards = (Majority(run.envs), truth)
-    run.task_generator = SelfInstruct(parse_llm_client(llm_client), fewest, overlap)
+    run.task_generator = SelfInstruct(named_generator(generator, setting), fewest, overlap)
     run.sampler = WithWritten(Few(run.envs, seeds), share=0.8)
     return run

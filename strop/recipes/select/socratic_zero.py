@@ -25,7 +25,7 @@ from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
@@ -81,7 +81,7 @@ class FromFailures(TaskGenerator):
 
 def socratic_zero(
     setting: Setting = Setting(env="arithmetic:4+countdown:3"),
-    llm_client: str = "rules",  # the teacher: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # the teacher that writes questions (a named part)
     seeds: int = 100,  # seed tasks of each environment
     share: float = 0.5,  # largest share of new questions in a batch
     questions: int = 2,  # largest number per group
@@ -91,6 +91,6 @@ def socratic_zero(
 ) -> Run:
     """Failed tasks are asked again with other numbers."""
     run = setting.run("socratic_zero", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())
-    run.task_generator = FromFailures(parse_llm_client(llm_client), questions, target, width)
+    run.task_generator = FromFailures(named_generator(generator, setting), questions, target, width)
     run.sampler = WithWritten(Few(run.envs, seeds), share)
     return run

@@ -30,7 +30,7 @@ from strop.control.task_generators.support.prompts import ask_llm, asked_for, re
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.reward_band import RewardBand
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
@@ -198,7 +198,7 @@ class Weaknesses(TaskGenerator):
 
 def sws(
     setting: Setting = Setting(env="arithmetic:6+countdown:4"),
-    llm_client: str = "rules",  # names concepts, writes and solves: rules, itself, or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # names concepts, writes and solves (a named part)
     seeds: int = 32,  # tasks of each environment; they repeat, or no slope could be measured
     share: float = 0.5,  # largest share of new problems in a batch
     visits: int = 2,  # to a task before its slope is used
@@ -208,6 +208,6 @@ def sws(
 ) -> Run:
     """New problems on the concepts of weak tasks."""
     run = setting.run("sws", GroupStandard(), (Clip(0.2, 0.28),), gates=(RewardBand(0.125, 0.875),))
-    run.task_generator = Weaknesses(parse_llm_client(llm_client), visits, exercises, votes, probes)
+    run.task_generator = Weaknesses(named_generator(generator, setting), visits, exercises, votes, probes)
     run.sampler = WithWritten(Few(run.envs, seeds), share)
     return run

@@ -27,7 +27,7 @@ from strop.control.task_generators.support.prompts import asked_for, rewritten
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
@@ -117,12 +117,12 @@ class Operations(TaskGenerator):
 
 def teams_rl(
     setting: Setting = Setting(env="arithmetic:3+countdown:3", group_size=1, groups_per_step=32),
-    llm_client: str = "rules",  # rewrites and reviews: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    generator: str = "rules",  # rewrites and reviews (a named part)
     seeds: int = 32,  # seed tasks of each environment
     rate: float = 0.5,  # learning rate of the operation preferences
 ) -> Run:
     """Generated tasks come first; where none waits, a seed task."""
     run = setting.run("teams_rl", Constant(), (Likelihood(),), agent=Demonstrate())
-    run.task_generator = Operations(parse_llm_client(llm_client), rate)
+    run.task_generator = Operations(named_generator(generator, setting), rate)
     run.sampler = WithWritten(Few(run.envs, seeds), share=1.0)
     return run

@@ -34,7 +34,7 @@ from strop.filter.judges.progress_frames import (
     question,
 )
 from strop.filter.rewards.weighted_sum import as_one
-from strop.recipes.llm_clients import parse_judge
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, LLMClient, Reward
 from strop.run import Run
@@ -140,12 +140,15 @@ class ProgressWeighted(Advantage):
 
 def gvl(
     setting: Setting = Setting(env="guess:3"),
-    judge: str = "rules",  # says how far each step is: rules, itself, a model folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # says how far each step is (a named part)
     least: float = 0.5,  # smallest value-order correlation of a rollout that is imitated
     sharpness: float = 1.0,  # exponent of a turn's weight per unit of progress
 ) -> Run:
     """Imitation of own rollouts, selected and weighted by progress alone; no answers are used."""
     run = setting.run("gvl", ProgressWeighted(sharpness), (Reinforce(),), gates=(Ordered(least),))
     judged = as_one(run.rewards)
-    run.rewards = (InContextProgress(parse_judge(judge, guessing)), replace(judged, weight=0.0))  # type: ignore[type-var]
+    run.rewards = (
+        InContextProgress(named_part("judge", judge, setting, guessing, ("guess",))),
+        replace(judged, weight=0.0),
+    )  # type: ignore[type-var]
     return run

@@ -16,10 +16,10 @@ from strop.environments.judging.first_error_question import CLEAN, located, numb
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
-from strop.generate.llm_clients.local_model import Local
+from strop.generate.llm_clients.named import Named
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.without_model import Procedural
-from strop.recipes.llm_clients import KEY_VARIABLE, parse_judge
+from strop.recipes.named_parts import KEY_VARIABLE
 from strop.recipes.reward.fapo.recipe import fapo
 from strop.recipes.reward.fapo.reward import Flawed
 from strop.recipes.reward.fapo_genrm import ErrorDistance, fapo_genrm
@@ -134,9 +134,6 @@ def test_what_cannot_work_is_refused() -> None:
         Flawed(Earned(), RULES, 3)
     with pytest.raises(ConfigurationError, match="guess does not"):
         FirstError(Guess(1))
-    with pytest.raises(ConfigurationError, match="got 'nobody'"):
-        parse_judge("nobody", "a:b")
-    assert isinstance(parse_judge(".", "a:b"), Local)
 
 
 def test_who_asks_a_model_has_the_time_for_all_its_answers() -> None:
@@ -150,7 +147,7 @@ def test_who_asks_a_model_has_the_time_for_all_its_answers() -> None:
     assert (
         checklist.judge
         == checklist.task_generator
-        == Endpoint("http://127.0.0.1:1/v1", "judge", key_variable=KEY_VARIABLE)
+        == Named(Endpoint("http://127.0.0.1:1/v1", "judge", key_variable=KEY_VARIABLE), "judge", address)
     )
 
 

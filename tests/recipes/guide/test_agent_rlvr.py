@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from strop.capabilities import inside
 from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.errors import ConfigurationError, LLMClientError
+from strop.errors import LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.pipeline import train
@@ -125,7 +126,5 @@ def test_the_rule_stops_at_the_first_slip(completion: str, told: str) -> None:
 
 
 def test_a_teacher_behind_an_address() -> None:
-    strategy = build(recipe_named("agent_rlvr"), {"guide": "http://localhost:1/v1#a"}).strategy
-    assert isinstance(strategy, GuidedRetry) and isinstance(strategy.guide, Endpoint)
-    with pytest.raises(ConfigurationError, match="an LLM client must be rules, itself or http"):
-        build(recipe_named("agent_rlvr"), {"guide": "somebody"})
+    strategy = build(recipe_named("agent_rlvr"), {"teacher": "http://localhost:1/v1#a"}).strategy
+    assert isinstance(strategy, GuidedRetry) and inside(strategy.guide, Endpoint)

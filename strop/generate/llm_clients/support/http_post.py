@@ -9,11 +9,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from strop.errors import LLMClientError
 from strop.generate.llm_clients.support.retry import LaterError
+
+Result = TypeVar("Result")
 
 _LONGEST = 1 << 20  # bytes of an answer that are read
 _PIECE = 1 << 16
@@ -31,23 +34,36 @@ async def posted(url: str, body: bytes, headers: dict[str, str], seconds: float)
     """What is answered; `LaterError` where somebody may answer later, `LLMClientError` where asking again is in
     vain.
     """
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[bytes | Exception] = loop.create_future()
-
-    def settle(found: bytes | Exception) -> None:
-        if not answer.done():
-            answer.set_result(found)
-
-    def work() -> None:
-        found = _exchanged(urllib.request.Request(url, body, headers), seconds)
-        with suppress(RuntimeError):  # the run is over
-            loop.call_soon_threadsafe(settle, found)
-
-    threading.Thread(target=work, daemon=True).start()
-    found = await answer
+    found = await in_daemon_thread(lambda: _exchanged(urllib.request.Request(url, body, headers), seconds))
     if isinstance(found, Exception):
         raise found
     return found
+
+
+async def in_daemon_thread(work: Callable[[], Result]) -> Result:
+    """What `work` returns or raises; a thread that never ends keeps nobody waiting."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Result] = loop.create_future()
+
+    def settle(found: Result | None, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(cast(Result, found))
+
+    def do() -> None:
+        found, problem = None, None
+        try:
+            found = work()
+        except Exception as error:
+            problem = error
+        with suppress(RuntimeError):  # the run is over
+            loop.call_soon_threadsafe(settle, found, problem)
+
+    threading.Thread(target=do, daemon=True).start()
+    return await answer
 
 
 def _exchanged(request: urllib.request.Request, seconds: float) -> bytes | Exception:

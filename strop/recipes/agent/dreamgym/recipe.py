@@ -6,7 +6,7 @@ Claim: On WebArena more than 30 % above all baselines; in environments made for 
     ones, with no real step.
 Reading: The experience model reads the task, the history and the 3 most similar transitions of a memory, which starts
     with real demonstrations and grows with each training batch. It returns reward 1 for a solved task and 0 before.
-    By default (model=rules) a rule-based stand-in simulates the bundled store: it invents values and keeps them
+    By default (simulator=rules) a rule-based stand-in simulates the bundled store: it invents values and keeps them
     consistent. Tasks whose rewards have a variance of at least 0.1 are rewritten into harder ones; generated tasks are
     at most `share` of the tasks. GRPO. The real environment is evaluated as `unseen` and never trained in.
 Left out: Training the experience model, and the later phase in the real environment (train from the checkpoint).
@@ -28,7 +28,7 @@ from strop.errors import ConfigurationError
 from strop.recipes.agent.dreamgym.environment import Dreamed
 from strop.recipes.agent.dreamgym.experiences import Experiences
 from strop.recipes.environment_specs import wrap_envs
-from strop.recipes.llm_clients import parse_judge, parse_llm_client
+from strop.recipes.named_parts import named_generator, named_part
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient, TaskGenerator
 from strop.run import Run
@@ -73,8 +73,8 @@ def variance(group: Group) -> float:
 
 def dreamgym(
     setting: Setting = Setting(env="keyvalue:2"),
-    model: str = "rules",  # experience model: rules, itself (the policy), a model folder, http://HOST:PORT/v1#MODEL
-    llm_client: str = "rules",  # writes harder tasks: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    simulator: str = "rules",  # experience model (a named part)
+    generator: str = "rules",  # writes harder tasks (a named part)
     seeds: int = 16,  # real demonstrations in the initial memory
     top: int = 3,  # similar transitions in the experience model's prompt
     share: float = 0.5,  # largest share of generated tasks
@@ -84,8 +84,11 @@ def dreamgym(
     """GRPO in simulated episodes; the real environment is for evaluation only."""
     run = setting.run("dreamgym", GroupStandard(), (Clip(clip, clip),))
     real, memory = run.envs, Experiences(top)
-    wrap_envs(run, lambda env: (Dreamed(env, parse_judge(model, dreamt), memory, seeds),))
+    wrap_envs(
+        run,
+        lambda env: (Dreamed(env, named_part("simulator", simulator, setting, dreamt, ("keyvalue",)), memory, seeds),),
+    )
     run.sampler = WithWritten(Uniform(run.envs), share)
-    run.task_generator = FromVaried(parse_llm_client(llm_client), least)
+    run.task_generator = FromVaried(named_generator(generator, setting), least)
     run.evaluation = replace(run.evaluation, unseen=real)
     return run

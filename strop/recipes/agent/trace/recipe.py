@@ -22,14 +22,14 @@ from strop.control.samplers.with_generated import WithWritten
 from strop.errors import ConfigurationError
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.per_policy import EnginePerPolicy
-from strop.generate.llm_clients.without_model import Procedural, Rule
+from strop.generate.llm_clients.without_model import Rule
 from strop.generate.strategies.independent import Independent
 from strop.recipes.agent.trace.agent import PolicyRouter
 from strop.recipes.agent.trace.skill_practice import Practice
 from strop.recipes.agent.trace.store_skills import SKILLS, chosen, described, lacking
 from strop.recipes.agent.trace.strategy import HasPolicy, PolicyPerEnvironment
 from strop.recipes.agent.trace.task_generator import SkillCurriculum
-from strop.recipes.llm_clients import parse_llm_client
+from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient
 from strop.run import Run
@@ -43,8 +43,8 @@ _LEVELS = range(1, 7)
 
 def trace(
     setting: Setting = Setting(env="keyvalue:4"),
-    labels: str = "rules",  # labels missing skills: rules, itself, or http://HOST:PORT/v1#MODEL
-    router: str = "rules",  # selects an adapter for a task: rules, itself, or http://HOST:PORT/v1#MODEL
+    labels: str = "rules",  # labels missing skills (a named part)
+    router: str = "rules",  # selects an adapter for a task (a named part)
     passes: int = 10,  # labels per rollout
     after: int = 64,  # labelled rollouts before skills are ranked
     most: int = 3,  # maximum number of practised skills
@@ -68,15 +68,17 @@ def trace(
     )
     run.envs = (*target, *practice)
     run.sampler = WithWritten(Uniform(target), share=1.0)
-    run.task_generator = SkillCurriculum(_client(labels, lacking), practice, passes, after, most, (low, high), probes)
+    run.task_generator = SkillCurriculum(
+        _client("labels", labels, setting, lacking), practice, passes, after, most, (low, high), probes
+    )
     run.strategy = PolicyPerEnvironment(Independent(), tuple((f"practice {skill}", skill) for skill in skills))
     run.gates = (HasPolicy(skills),)
     run.engine = EnginePerPolicy(policy_names, tuple(engine_on(setting.device) for _ in policy_names))
     run.trainer = TrainerPerPolicy(policy_names, trainers)
-    picks = PolicyRouter(skills, described(skills), _client(router, chosen))
+    picks = PolicyRouter(skills, described(skills), _client("router", router, setting, chosen))
     run.evaluation = replace(run.evaluation, agent=picks, envs=target)
     return run
 
 
-def _client(text: str, rule: Rule) -> LLMClient | None:
-    return Procedural(rule) if text == "rules" else parse_llm_client(text)
+def _client(role: str, text: str, setting: Setting, rule: Rule) -> LLMClient | None:
+    return None if text == "itself" else named_part(role, text, setting, rule, ("keyvalue",))

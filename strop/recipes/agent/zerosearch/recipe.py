@@ -22,7 +22,7 @@ from strop.filter.rewards.search_answer_f1 import Refined
 from strop.generate.agents.chat import Chat
 from strop.recipes.agent.zerosearch.environment import SimulatedSearch
 from strop.recipes.environment_specs import wrap_envs
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment
@@ -35,7 +35,7 @@ from strop.training.losses.kl import Kl
 
 def zerosearch(
     setting: Setting = Setting(env="search:1", group_size=5),
-    simulator: str = "rules",  # writes search results: rules, itself, a model folder, or http://HOST:PORT/v1#MODEL
+    simulator: str = "rules",  # writes search results (a named part)
     start: float = 0.0,  # noise probability at the start of the run
     end: float = 0.5,  # noise probability at the end of the run
     base: float = 4.0,  # base of the noise curve: 1 is linear, larger ones rise later
@@ -45,7 +45,7 @@ def zerosearch(
 ) -> Run:
     """GRPO with a noise curriculum, which ends at the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
-    client, seconds = parse_judge(simulator, found), judge_seconds(simulator)
+    client, seconds = named_part("simulator", simulator, setting, found, ("search",)), reward_seconds(simulator)
     wrap_envs(run, lambda env: (SimulatedSearch(_search(env), client, setting.steps, start, end, base, seconds),))
     run.rewards = (Refined(found=0.0),)
     run.warmup = shown(setting, "zerosearch", warmup_steps)  # with real searches: demonstrations rely on the results

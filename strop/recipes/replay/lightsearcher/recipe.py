@@ -6,7 +6,7 @@ Claim: Accuracy of the best deep search method with 39.6 % fewer tool calls, 48.
 Reading: GRPO on a key-value store queried by tool calls, in place of a search engine; tool outputs are not trained on.
     The environment's score replaces F1. The smallest sufficient number of calls is known only after a task was solved,
     so tasks are repeated. A stand-in rule for the bundled environments writes the experience text in place of an LLM;
-    llm_client=itself asks the policy. The bundled model was not trained with such text: with it, the recipe only shows
+    teacher=itself asks the policy. The bundled model was not trained with such text: with it, the recipe only shows
     that the mechanism runs.
 Left out: Prompts, and rates that were not found.
 Acts: lessons > 0 and fact/memory > 0 and fact/least_calls > 0 and fact/examples > 0 with every=1, tasks=2
@@ -28,7 +28,7 @@ from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.memory.inject import fitting, topic, with_help
 from strop.generate.memory.reflect import reflected, trace
 from strop.generate.memory.store import Change, Lesson, Library, add
-from strop.recipes.llm_clients import parse_reflector
+from strop.recipes.named_parts import named_reflector
 from strop.recipes.replay.lightsearcher.calls import LEAST, RIGHT, calls_of
 from strop.recipes.replay.lightsearcher.reward import FewestCalls
 from strop.recipes.setting import Setting
@@ -152,7 +152,7 @@ class ExperientialMemory(Strategy):
 
 def lightsearcher(
     setting: Setting = Setting(env="keyvalue:2", group_size=12),
-    llm_client: str = "rules",  # writes the text: rules, itself (the policy), or http://HOST:PORT/v1#MODEL
+    teacher: str = "rules",  # writes the text (a named part)
     tasks: int = 64,  # tasks per environment, which are repeated
     every: int = 5,  # steps between two rewrites of the text
     best: float = 1.0,  # success of a good rollout
@@ -163,7 +163,7 @@ def lightsearcher(
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """group_size rollouts that read the memory and an example; held-out tasks are evaluated without them."""
-    memory = ExperientialMemory(Library(most), parse_reflector(llm_client), every, best, worst, longest)
+    memory = ExperientialMemory(Library(most), named_reflector(teacher, setting), every, best, worst, longest)
     run = setting.run("lightsearcher", GroupStandard(), (Clip(clip, clip),), strategy=memory)
     judged = as_one(run.rewards)
     run.rewards = (FewestCalls(judged, price),)

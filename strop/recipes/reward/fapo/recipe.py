@@ -16,7 +16,7 @@ from __future__ import annotations
 from strop.filter.rewards.overlong_penalty import Overlong
 from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.environment_specs import measured
-from strop.recipes.llm_clients import judge_seconds, parse_judge
+from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.reward.fapo.reward import Flawed
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -27,7 +27,7 @@ from strop.training.losses.clip import Clip
 
 def fapo(
     setting: Setting = Setting(env="countdown:3", temperature=1.6),
-    judge: str = "rules",  # finds wrong steps: rules, itself, a folder, or http://HOST/v1#MODEL
+    judge: str = "rules",  # finds wrong steps (a named part)
     penalty: float = 1.0,  # subtracted from a right answer with a wrong step
     low: float = 0.2,  # importance ratios are clipped below 1 - low
     high: float = 0.28,  # importance ratios are clipped above 1 + high
@@ -36,8 +36,8 @@ def fapo(
     """Reward 1 for a right answer without wrong steps, 0 for a right one with them, -1 for a wrong answer."""
     run = setting.run("fapo", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
     outcome = as_one(run.rewards)
-    flawed = Flawed(outcome, parse_judge(judge, first_error), penalty)
+    flawed = Flawed(outcome, named_part("judge", judge, setting, first_error), penalty)
     truth = measured(run.envs)
-    run.reward_seconds = judge_seconds(judge)
+    run.reward_seconds = reward_seconds(judge)
     run.rewards = (flawed, truth, Overlong(setting.max_tokens, setting.max_tokens // 2))
     return run

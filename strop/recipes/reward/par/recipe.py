@@ -26,7 +26,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.reward_model import RewardModel
 from strop.generate.rollout_limits import REFERENCE
-from strop.models.loading.model_names import model_folder
+from strop.recipes.named_parts import named_model
 from strop.recipes.reward.par.reward import Preferred
 from strop.recipes.setting import Setting
 from strop.roles import Gate, Player, Strategy
@@ -94,6 +94,6 @@ def par(
     is_paid = all(env.pays for env in run.envs)
     checked = Earned() if is_paid else Checked(run.envs)
     measured = Earned(weight=0.0) if is_paid else Checked(run.envs, weight=0.0)
-    scores = Scored(RewardModel(str(model_folder(judge)), setting.device)) if judge else checked
+    scores = Scored(RewardModel(named_model("judge", judge), setting.device)) if judge else checked
     run.rewards = (Preferred(scores, steepness), measured)
     return run
