@@ -107,8 +107,8 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Rollout]) -> None:
         del progress.versions[group.number]
     del progress.running[group.number], progress.keys[group.number]
     progress.stages.leave(f"group {group.number}")
-    watch_failures(run, progress, group)
     check_answers(flow.named_parts)
+    watch_failures(run, progress, group)
     progress.notify()
 
 

@@ -13,11 +13,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from strop.text.sanitize import CODE, LETTERS, PARTS, quoted
 
-_MARKER = re.compile(rf"\[({'|'.join(PARTS)})\]")
+_MARKER = re.compile(rf"\[({'|'.join(PARTS)})\]", re.IGNORECASE)
+_HEADING = re.compile(r"^[ \t#*_`]*(task|problem|answer)[ \t*_`]*(?::[ \t*_`]*|$)", re.IGNORECASE | re.MULTILINE)
+_THOUGHT = re.compile(r"^.*</think(?:ing)?>|<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+_CODE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 _LINE = re.compile(rf"^{_MARKER.pattern}$", re.MULTILINE)  # a marker that opens a part; what is wanted may name others
 _FENCED = re.compile(rf"^\[([a-z]{{1,20}}) ({CODE})\]\n(.*?)\n\[/\1 \2\]$", re.MULTILINE | re.DOTALL)
 _SIZE = 6  # letters of a code
@@ -112,10 +115,33 @@ def parts_of(text: str) -> dict[str, str]:
 
 
 def told(text: str) -> dict[str, str]:
-    """The parts of an answer; what stands before the first marker is left out, and without a marker all is the task."""
-    pieces = _MARKER.split(text)
-    parts = {name: said.strip() for name, said in zip(pieces[1::2], pieces[2::2], strict=True)}
-    return parts or {"task": text.strip()}
+    """The parts of an answer, behind markers or as a JSON object; what stands before the first marker is left out.
+
+    Markers may be written in any case, in bold, as a heading or with a colon: `[task]`, `**Task:**`, `## Answer`.
+    """
+    spoken = without_reasoning(text)
+    if spoken.startswith("{") and (found := json_object(spoken)):
+        return {str(name).lower(): str(said).strip() for name, said in found.items()}
+    pieces = _MARKER.split(spoken) if _MARKER.search(spoken) else _HEADING.split(spoken)
+    parts = {name.lower(): said.strip() for name, said in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return {"task": parts.pop("problem"), **parts} if "problem" in parts else parts
+
+
+def without_reasoning(text: str) -> str:
+    """An answer without its thoughts in tags, opened or not, and without the fence of code around all of it."""
+    spoken = _THOUGHT.sub("", text).strip()
+    fence = _CODE.fullmatch(spoken)
+    return fence.group(1).strip() if fence else spoken
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The one JSON object of a text, in a fence of code or not; empty: there is none, or anything else is unclear."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[start : end + 1]) if 0 <= start < end else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _code(texts: Sequence[str]) -> str:

@@ -16,7 +16,15 @@ from strop.catalogue.record import read_record, recipe_files
 from strop.cli.fields.overrides import find_recipe, make_run, paths
 from strop.cli.fields.recipe_help import show_options, table
 from strop.cli.fields.text_to_values import describe
+from strop.generate.llm_clients.local_model import CHOICES
 from strop.recipes import parameters_of
+from strop.recipes.named_parts import KEY_VARIABLE
+
+_NAMED = f"""
+A named part is {CHOICES}; rules are for the bundled environments that they were written for.
+Keys of endpoints come from the environment variable {KEY_VARIABLE}.
+Each part is asked before the run, also with --dry-run.
+"""
 
 
 def show_fields(name: str) -> None:
@@ -32,7 +40,7 @@ def show_fields(name: str) -> None:
     for each in parameters.values():
         rows.add_row(f"[cyan]{each.name}[/]", describe(each.type), plain(each.default), escape(own.get(each.name, "")))
     console.print(rows)
-    console.print()
+    console.print(escape(_NAMED) if any("named part" in text for text in own.values()) else "")
     parts = table("More fields, by part of the run", "Default", "")
     for key, value in paths(run):
         if key not in parameters and not is_dataclass(value) and not list(paths(value)):

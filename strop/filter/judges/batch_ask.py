@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from strop.capabilities import inside
 from strop.errors import UnreadVerdictError
 from strop.roles import CountsUnread, LLMClient
-from strop.text.llm_prompt import Bare, compact, judgement, own_words
+from strop.text.llm_prompt import Bare, compact, judgement, own_words, without_reasoning
 from strop.types import Message, Sampling, Task
 
 Result = TypeVar("Result")
@@ -49,7 +49,14 @@ async def verdict(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling =
     return own
 
 
-def unread(judge: LLMClient, said: str, problem: str) -> UnreadVerdictError:
+def heard(llm_client: LLMClient, said: str) -> str:
+    """What is left of an answer without its thoughts; nothing is no answer."""
+    if not (spoken := without_reasoning(said)):
+        raise unread(llm_client, said, "an answer without a word:")
+    return spoken
+
+
+def unread(judge: LLMClient | None, said: str, problem: str) -> UnreadVerdictError:
     """The error of an answer that cannot be read; whoever gave it counts it."""
     for each in inside(judge, CountsUnread):
         each.unread(said)

@@ -22,7 +22,7 @@ class Named(LLMClient, CountsUnread):
     role: str = "judge"  # parameter of the recipe
     called: str = ""  # its value: an address, a folder, a file's function
     most_lost: float = 0.5  # largest share of the last questions that failed or whose answer could not be read
-    window: int = 32  # questions over which this share is taken
+    window: int = 16  # questions over which this share is taken
 
     _since: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # the last step
     _lost: deque[bool] = field(init=False, repr=False, compare=False)  # of the last questions

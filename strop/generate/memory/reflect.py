@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from strop.control.task_generators.support.prompts import asked
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import LLMClientError
+from strop.filter.judges.batch_ask import heard
 from strop.filter.judges.progress_frames import frames
 from strop.roles import LLMClient
 from strop.text.llm_prompt import question
-from strop.types import Rollout
+from strop.types import Message, Rollout, Sampling, Task
 
 if TYPE_CHECKING:
     from strop.roles import Player
@@ -51,6 +53,17 @@ async def reflected(llm_client: LLMClient | None, wanted: str, play: Player, **p
         return await asked(llm_client, question(REFLECTIONS[wanted], wanted=wanted, **parts), play)
     except LLMClientError:
         return ""
+
+
+async def try_reflection(llm_client: LLMClient | None, wanted: str, task: Task) -> None:
+    """Put a request about a task to an LLM client before the run; the policy itself answers only within one."""
+    if llm_client is not None:
+        shown = {"task": prompt_of(task), "completion": _LOST, "other": _LOST, "ideas": _LOST}
+        asked = question(REFLECTIONS[wanted], wanted=wanted, **shown)
+        heard(llm_client, await llm_client.ask([Message("user", asked)], Sampling(max_tokens=512), 0))
+
+
+_LOST = "I looked at the question for a while. My answer is 1."
 
 
 def trace(rollout: Rollout, longest: int = 2000) -> str:

@@ -1,4 +1,4 @@
-"""Health rules about throughput: a side that waits, a scorer that runs into its deadline."""
+"""Health rules about throughput: a side that waits, a scorer that runs into its deadline, a judge without answers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,40 @@ class ExhaustedScorer(HealthRule):
         )
         return HealthFinding("scorer exhausted", evidence, remedy)
 
+
+# Questions to a judge, teacher or generator without a readable answer: their rollouts, hints or tasks are lost.
+
+_LOST = 0.05  # of the questions to a part
+_LEAST_ASKED = 20
+
+
+class UnansweredPart(HealthRule):
+    """A twentieth of the questions to a named part failed, or their answers could not be read."""
+
+    def judge(self, history: History) -> HealthFinding | None:
+        names = {name for row in history.steps for name in row}
+        found = []
+        for role in sorted(name.removesuffix("/asked") for name in names if name.endswith("/asked")):
+            asked, failed, unread = (
+                sum(value for _, value in history.points(f"{role}/{each}")) for each in ("asked", "failed", "unread")
+            )
+            if asked >= _LEAST_ASKED and failed + unread >= _LOST * asked:
+                found.append(((failed + unread) / asked, role, asked, failed, unread))
+        if not found:
+            return None
+        share, role, asked, failed, unread = max(found)
+        evidence = (
+            f"{failed + unread:,.0f} of {asked:,.0f} questions to {role} had no readable answer ({share:.0%}): "
+            f"{failed:,.0f} failed and {unread:,.0f} could not be read"
+        )
+        remedy = (
+            "what hung on them was left out of training: read answers in llm_answers.db; for unread ones another model "
+            "or prompt, for failed ones fewer questions at once (at_once) or a longer deadline (seconds)"
+        )
+        return HealthFinding("unanswered part", evidence, remedy, is_grave=share > _MOST_LOST)
+
+
+_MOST_LOST = 0.25  # of the questions to a part, above which what was trained is not what was meant
 
 # An asynchronous run in which one side waits for the other nearly all the time.
 

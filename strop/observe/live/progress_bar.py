@@ -31,6 +31,7 @@ class ShownStanding:
     first_heldout: float | None = None
     heldout: float | None = None
     tokens_per_second: float | None = None
+    lost: dict[str, float] = field(default_factory=dict)  # by part: share of its questions without a readable answer
     step_seconds: list[float] = field(default_factory=list)  # since this process started
     stepped_at: float = field(default_factory=time.monotonic)
 
@@ -39,6 +40,7 @@ class ShownStanding:
         self.tokens = metrics.get("tokens_generated", self.tokens)
         if (reward := metrics.get("reward")) is not None and math.isfinite(reward):
             self.reward = reward if self.reward is None else _SMOOTHING * self.reward + (1 - _SMOOTHING) * reward
+        self.lost |= lost_shares(metrics)
         if (heldout := metrics.get("heldout")) is not None:
             self.heldout = heldout
             self.first_heldout = heldout if self.first_heldout is None else self.first_heldout
@@ -64,9 +66,17 @@ class ShownStanding:
         if self.heldout is not None and self.first_heldout is not None:
             before = "" if self.heldout == self.first_heldout else f"{self.first_heldout:.0%} → "
             found.append(("held-out", f"{before}{self.heldout:.0%}"))
+        found += [(f"{role} unanswered", f"{share:.0%}") for role, share in self.lost.items() if share]
         if self.tokens_per_second is not None:
             found.append(("tok/s", f"{self.tokens_per_second:,.0f}"))
         return found
+
+
+def lost_shares(metrics: Metrics) -> dict[str, float]:
+    """For each named part that was asked, the share of its questions that failed or whose answer could not be read."""
+    roles = [name.removesuffix("/asked") for name, count in metrics.items() if name.endswith("/asked") and count]
+    lost = {role: metrics.get(f"{role}/failed", 0.0) + metrics.get(f"{role}/unread", 0.0) for role in roles}
+    return {role: count / metrics[f"{role}/asked"] for role, count in lost.items() if f"{role}/failed" in metrics}
 
 
 class Line(Protocol):

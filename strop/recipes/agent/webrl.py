@@ -29,12 +29,12 @@ from torch import Tensor
 from strop.control.estimators.prompt_value_head import PromptValue
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten
+from strop.control.task_generators.support.prompts import rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
-from strop.roles import Advantage, LLMClient, Loss, TaskGenerator
+from strop.roles import Advantage, Asks, LLMClient, Loss, TaskGenerator
 from strop.run import Run
 from strop.success import successes
 from strop.training.arithmetic.turn_returns import on_written, over_turns, turn_bounds, turn_payments
@@ -58,7 +58,7 @@ _WANTED = ("similar", "easier")
 
 
 @dataclass(frozen=True)
-class FromFailed(TaskGenerator):
+class FromFailed(TaskGenerator, Asks):
     """Task generator that writes `tasks` tasks from each unsolved one: equally hard, or one step easier."""
 
     llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
@@ -67,6 +67,9 @@ class FromFailed(TaskGenerator):
     def __post_init__(self) -> None:
         if self.tasks < 1:
             raise ConfigurationError(f"FromFailed needs tasks >= 1, got {self.tasks}")
+
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "similar", task, ("task", "answer"))
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         right, count = successes(group)

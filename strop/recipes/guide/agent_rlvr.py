@@ -22,16 +22,17 @@ from strop.control.budgets.waves import AgainWhenLost
 from strop.environments.format.hints import with_hint
 from strop.errors import LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
+from strop.filter.judges.batch_ask import heard
 from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Player, Strategy
+from strop.roles import Asks, LLMClient, Player, Strategy
 from strop.run import Run
 from strop.standins.feedback import put_right
 from strop.text.llm_prompt import question
 from strop.training.advantages.constant import Constant
 from strop.training.losses.preference_pairs import Dpo
 from strop.training.reductions.means import SequenceMean
-from strop.types import Group, Message, Origin, Rollout, Sampling, Start
+from strop.types import Group, Message, Origin, Rollout, Sampling, Start, Task
 
 # Agent-RLVR's guidance (2506.11425): a teacher explains a failure, and the task is retried with that guidance.
 #
@@ -45,11 +46,16 @@ WANTED = (
 )
 
 
-@dataclass(frozen=True)
-class GuidedRetry(Strategy):
-    """A first wave without guidance; later rollouts read the feedback of `guide` on a failed one."""
+_FAILED = "I do not know where to begin."  # completion that is shown before the run
 
-    guide: LLMClient
+
+@dataclass(frozen=True)
+class GuidedRetry(Strategy, Asks):
+    """A first wave without guidance; later rollouts read the feedback of `teacher` on a failed one."""
+
+    teacher: LLMClient
+    prompt: str = WANTED  # what the teacher is asked, below the task, its answer and the failed completion
+    tokens: int = 512  # most tokens of an answer
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not group.own:
@@ -58,11 +64,18 @@ class GuidedRetry(Strategy):
         again = await together(self._again(*each, play) for each in zip(failed, starts, strict=True))
         return [rollout for rollout in again if rollout is not None]
 
+    async def try_clients(self, task: Task) -> None:
+        await self._hint(task, _FAILED, 0)
+
+    async def _hint(self, task: Task, completion: str, key: int) -> str:
+        asked = question(self.prompt, task=task.messages[-1].content, answer=task.answer, completion=completion)
+        hint = await self.teacher.ask([Message("user", asked)], Sampling(temperature=0.0, max_tokens=self.tokens), key)
+        return heard(self.teacher, hint)
+
     async def _again(self, failed: Rollout, start: Start, play: Player) -> Rollout | None:
         task = failed.task
-        asked = question(WANTED, task=task.messages[-1].content, answer=task.answer, completion=failed.completion)
         try:
-            hint = await self.guide.ask([Message("user", asked)], Sampling(temperature=0.0, max_tokens=256), start.key)
+            hint = await self._hint(task, failed.completion, start.key)
         except LLMClientError:
             return None
         rollout = await play(replace(start, messages=with_hint(task, hint), origin=Origin.GUIDED))

@@ -24,11 +24,12 @@ from torch import Tensor
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
+from strop.filter.judges.batch_ask import heard
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut
 from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Loss, Player, Strategy
+from strop.roles import Asks, LLMClient, Loss, Player, Strategy
 from strop.run import Run
 from strop.standins.feedback import slip
 from strop.text.llm_prompt import question
@@ -38,7 +39,7 @@ from strop.training.batch import Batch, Output
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.requirements import Logprobs, Need
-from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Sampling, Start
+from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Sampling, Start, Task
 
 # ThinkTuning's feedback (2508.07616): teacher text after some completions, from which the policy continues.
 #
@@ -50,13 +51,13 @@ from strop.types import Group, Message, Metrics, Origin, Outcome, Rollout, Sampl
 FEEDBACK = "feedback"  # the fact that holds the number of feedback tokens in a rollout
 WANTED = (
     "Read the completion to the task as its author would read it again: say in a sentence what to question, and a "
-    "phrase with "
-    "which to go on. Do not give the answer away."
+    "phrase with which to go on. Do not give the answer away."
 )
+_DOUBTED = "I think the answer is 1."  # completion that is shown before the run
 
 
 @dataclass
-class WithFeedback(Strategy):
+class WithFeedback(Strategy, Asks):
     """Rollouts of which a share, from `first` to `last` over a third of the run, continues after feedback."""
 
     teacher: LLMClient
@@ -65,6 +66,8 @@ class WithFeedback(Strategy):
     last: float = 0.01  # share after a third of the run
     least: float = 0.06  # no feedback once the share is at most this
     joint: str = "\n\n"  # text before and after the feedback
+    prompt: str = WANTED  # what the teacher is asked, below the task and the completion
+    tokens: int = 256  # most tokens of the feedback
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -94,12 +97,19 @@ class WithFeedback(Strategy):
         is_chosen = np.random.default_rng(start.key).random() < self.share(start.version)
         if not is_chosen or rollout.outcome is not Outcome.FINISHED or not self._ended_itself(rollout):
             return rollout
-        asked = question(WANTED, task=rollout.task.messages[-1].content, completion=rollout.completion)
         try:
-            feedback = await self.teacher.ask([Message("user", asked)], Sampling(temperature=0.0), start.key)
+            feedback = await self._feedback(rollout.task, rollout.completion, start.key)
         except LLMClientError:
             return rollout
         return await self._extended(rollout, f"{self.joint}{feedback}{self.joint}", start, play)
+
+    async def try_clients(self, task: Task) -> None:
+        await self._feedback(task, _DOUBTED, 0)
+
+    async def _feedback(self, task: Task, completion: str, key: int) -> str:
+        asked = question(self.prompt, task=task.messages[-1].content, completion=completion)
+        sampling = Sampling(temperature=0.0, max_tokens=self.tokens)
+        return heard(self.teacher, await self.teacher.ask([Message("user", asked)], sampling, key))
 
     async def _extended(self, rollout: Rollout, feedback: str, start: Start, play: Player) -> Rollout:
         """The rollout, continued after the feedback with the token limit of the first completion once more."""

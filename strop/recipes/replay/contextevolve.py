@@ -24,10 +24,10 @@ from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, with_help
-from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Strategy
+from strop.roles import Asks, LLMClient, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.constant import Constant
@@ -57,7 +57,7 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class EvolvedContext(Strategy):
+class EvolvedContext(Strategy, Asks):
     """One search of at most `iterations` candidates per start; returns the best candidate."""
 
     llm_client: LLMClient | None = None  # writes summaries and directions; None: the policy itself
@@ -72,6 +72,9 @@ class EvolvedContext(Strategy):
             raise ConfigurationError(
                 f"EvolvedContext needs iterations >= 1 and exemplars >= 1, got {self.iterations} and {self.exemplars}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_reflection(self.llm_client, "summary", task)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._search(group.task, start, play.apart(start)) for start in starts)

@@ -28,11 +28,11 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, topic, useful, with_help
-from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add, tells, used
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
-from strop.roles import Environment, LLMClient, PassRateEstimator, Sampler, Strategy
+from strop.roles import Asks, Environment, LLMClient, PassRateEstimator, Sampler, Strategy
 from strop.run import Run
 from strop.success import ROUNDING, is_right, success
 from strop.training.advantages.constant import Constant
@@ -116,7 +116,7 @@ _SOLVED = "solved"  # the library's category of right rollouts
 
 
 @dataclass
-class Insights(Strategy):
+class Insights(Strategy, Asks):
     """Rollouts that read `shown` insights; each group with a failure may add one insight."""
 
     library: Library
@@ -137,6 +137,9 @@ class Insights(Strategy):
                 f"Insights needs shown >= 1, trials >= 1 and explore >= 0, got {self.shown}, {self.trials} and "
                 f"{self.explore}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_reflection(self.llm_client, "insight", task)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self.library.catch_up(group.version)

@@ -25,10 +25,10 @@ from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting
-from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Strategy
+from strop.roles import Asks, LLMClient, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
@@ -48,7 +48,7 @@ Summarized: TypeAlias = tuple[Rollout, str]
 
 
 @dataclass(frozen=True)
-class Tournament(Strategy):
+class Tournament(Strategy, Asks):
     """One search per start: `rounds` rounds of `rollouts` rollouts; returns the winner of the last round.
 
     Its facts hold the number of comparisons and the number of summaries that the last round read.
@@ -68,6 +68,9 @@ class Tournament(Strategy):
                 "Tournament needs rollouts, kept, rounds and votes >= 1 and {notes} in asks, got "
                 f"{self.rollouts}, {self.kept}, {self.rounds}, {self.votes} and {self.asks!r}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_reflection(self.llm_client, "note", task)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._refined(group.task, start, play.apart(start)) for start in starts)

@@ -23,15 +23,15 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, with_help
-from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.generate.memory.store import lines
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Strategy
+from strop.roles import Asks, LLMClient, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Group, Rollout, Start
+from strop.types import Group, Rollout, Start, Task
 
 if TYPE_CHECKING:
     from strop.roles import Player
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PlanAndRetry(Strategy):
+class PlanAndRetry(Strategy, Asks):
     """Each start is the second episode, with a plan from a first one that is discarded."""
 
     llm_client: LLMClient | None = None  # writes the plan; None: the policy itself
@@ -55,6 +55,9 @@ class PlanAndRetry(Strategy):
     def __post_init__(self) -> None:
         if self.steps < 1 or self.longest < 1:
             raise ConfigurationError(f"PlanAndRetry needs steps and longest >= 1, got {self.steps} and {self.longest}")
+
+    async def try_clients(self, task: Task) -> None:
+        await try_reflection(self.llm_client, "plan", task)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._again(group, start, play.apart(start)) for start in starts)

@@ -25,11 +25,11 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, topic, with_help
-from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Strategy
+from strop.roles import Asks, LLMClient, Strategy
 from strop.run import Run
 from strop.success import is_right, success
 from strop.training.advantages.constant import Constant
@@ -56,7 +56,7 @@ _ROUNDS = 3  # merges when the library is full
 
 
 @dataclass
-class SkillsAndExperiences(Strategy):
+class SkillsAndExperiences(Strategy, Asks):
     """Rollouts that read the skill document and experiences; with `learns`, comparisons of rollouts extend both."""
 
     library: Library
@@ -81,6 +81,9 @@ class SkillsAndExperiences(Strategy):
                 f"SkillsAndExperiences needs shown, operations and words >= 1, got {self.shown}, {self.operations} "
                 f"and {self.words}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_reflection(self.llm_client, "experience", task)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not self.learns:

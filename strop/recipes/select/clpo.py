@@ -22,13 +22,13 @@ from torch import Tensor
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import ask_llm
+from strop.control.task_generators.support.prompts import ask_llm, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Loss, TaskGenerator
+from strop.roles import Asks, LLMClient, Loss, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import successes
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reworded(TaskGenerator):
+class Reworded(TaskGenerator, Asks):
     """Task generator: one rewrite of each task with a pass rate of at most `medium`; a simpler one up to `hard`."""
 
     llm_client: LLMClient | None = None  # rewrites; None: the policy itself
@@ -64,13 +64,16 @@ class Reworded(TaskGenerator):
         if not 0 <= self.hard <= self.medium <= 1:
             raise ConfigurationError(f"Reworded needs 0 <= hard <= medium <= 1, got {self.hard} and {self.medium}")
 
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "simpler", task)
+
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         right, count = successes(group)
         if is_written(group.task) or not count or right > self.medium * count:
             return []
         wanted = "simpler" if right <= self.hard * count else "reworded"
         written = await ask_llm(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
-        return [child(group.task, written.get("task", ""), group.task.answer)]
+        return [child(group.task, written["task"], group.task.answer)]
 
 
 # CLPO's KL penalty (2509.25004): half as strong on hard tasks, where the policy has to change most.

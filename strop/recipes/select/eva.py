@@ -22,12 +22,12 @@ import numpy as np
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten
+from strop.control.task_generators.support.prompts import rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, TaskGenerator
+from strop.roles import Asks, LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import plain, unplain
 from strop.training.advantages.constant import Constant
@@ -49,7 +49,7 @@ _KNOWN = 256  # tasks remembered, those sampled last
 
 
 @dataclass
-class Evolved(TaskGenerator):
+class Evolved(TaskGenerator, Asks):
     """Task generator: one evolution after every group, of a task sampled in proportion to its regret."""
 
     llm_client: LLMClient | None = None  # evolves tasks; None: the policy itself
@@ -60,6 +60,9 @@ class Evolved(TaskGenerator):
     def __post_init__(self) -> None:
         if not 0 <= self.deeper <= 1:
             raise ConfigurationError(f"Evolved needs 0 <= deeper <= 1, got {self.deeper}")
+
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "similar", task, ("task", "answer"))
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         pool = [*(self._pool | {group.task.id: (group.task, regret(group))}).values()]

@@ -23,7 +23,7 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import ask_llm
+from strop.control.task_generators.support.prompts import ask_llm, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
@@ -31,7 +31,7 @@ from strop.filter.rewards.majority_vote import Majority
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, TaskGenerator
+from strop.roles import Asks, LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child
 from strop.text.overlap import rouge_l
@@ -54,7 +54,7 @@ _BANNED = ("image", "images", "graph", "graphs", "picture", "pictures", "file", 
 
 
 @dataclass
-class SelfInstruct(TaskGenerator):
+class SelfInstruct(TaskGenerator, Asks):
     """Task generator: one task after every group, without an answer, from that group's task and other examples.
 
     It is kept if it has `fewest` to 150 words, starts with a letter, mentions nothing that a text cannot contain, and
@@ -74,6 +74,9 @@ class SelfInstruct(TaskGenerator):
             raise ConfigurationError(
                 f"SelfInstruct needs 0 < fewest <= {_LONGEST} and 0 <= overlap <= 1, got {self.fewest}, {self.overlap}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "similar", task)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         asked, others = prompt_of(group.task), list(self._texts)

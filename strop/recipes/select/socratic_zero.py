@@ -22,12 +22,12 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten
+from strop.control.task_generators.support.prompts import rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, TaskGenerator
+from strop.roles import Asks, LLMClient, TaskGenerator
 from strop.run import Run
 from strop.success import is_right, successes
 from strop.training.advantages.constant import Constant
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FromFailures(TaskGenerator):
+class FromFailures(TaskGenerator, Asks):
     """Task generator: a new question, with the utility's probability, for each of at most `questions` failures of a
     group.
     """
@@ -65,6 +65,9 @@ class FromFailures(TaskGenerator):
                 f"FromFailures needs questions >= 1, 0 <= target <= 1 and width > 0, got {self.questions}, "
                 f"{self.target} and {self.width}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "similar", task, ("task", "answer"))
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         failed = [rollout for rollout in group.own if not is_right(rollout)]

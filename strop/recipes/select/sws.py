@@ -26,13 +26,13 @@ from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.seeded_choice import softmax
 from strop.control.task_generators.support.probing import probed
-from strop.control.task_generators.support.prompts import ask_llm, asked_for, rewritten
+from strop.control.task_generators.support.prompts import ask_llm, asked_for, rewritten, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.reward_band import RewardBand
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, TaskGenerator
+from strop.roles import Asks, LLMClient, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, is_written
 from strop.success import kind, successes
@@ -103,7 +103,7 @@ _EASY_ENOUGH, _HARD_ENOUGH = 0.25 - _ROUNDING, 0.75 + _ROUNDING  # pass rate of 
 
 
 @dataclass
-class Weaknesses(TaskGenerator):
+class Weaknesses(TaskGenerator, Asks):
     """Task generator: new problems for each task whose pass rate stayed below a half and fell over at least `visits`
     visits.
 
@@ -127,6 +127,9 @@ class Weaknesses(TaskGenerator):
                 f"got {self.visits}, {self.exercises}, {self.votes} and {self.probes}"
             )
 
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "solved", task, ("answer",))
+
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if not self.is_weak(self._with(group)):
             return []
@@ -139,16 +142,17 @@ class Weaknesses(TaskGenerator):
             ideas = table.sample(_CONCEPTS, _TEMPERATURE, play.another().key)
             try:
                 problem = await rewritten(self.llm_client, "about", task, play, ideas="\n".join(ideas))
+                made += await self._accepted(problem, play)
             except LLMClientError:
                 if not made:
                     raise
                 break  # keep the problems that were already probed with rollouts
-            made += await self._accepted(problem, play)
         return made
 
     async def _accepted(self, problem: Task, play: Player) -> list[Task]:
-        answers = [await ask_llm(self.llm_client, "solved", play, task=prompt_of(problem)) for _ in range(self.votes)]
-        label, count = Counter(answer.get("answer", "") for answer in answers).most_common(1)[0]
+        asked = prompt_of(problem)
+        answers = [await ask_llm(self.llm_client, "solved", play, ("answer",), task=asked) for _ in range(self.votes)]
+        label, count = Counter(answer["answer"] for answer in answers).most_common(1)[0]
         if not label or 2 * count <= self.votes:
             return []
         labelled = child(problem, prompt_of(problem), label)

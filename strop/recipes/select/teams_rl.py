@@ -23,13 +23,13 @@ import numpy as np
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.seeded_choice import Doubles, softmax
-from strop.control.task_generators.support.prompts import asked_for, rewritten
+from strop.control.task_generators.support.prompts import asked_for, rewritten, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, TaskGenerator
+from strop.roles import Asks, LLMClient, TaskGenerator
 from strop.run import Run
 from strop.success import kind
 from strop.training.advantages.constant import Constant
@@ -53,7 +53,7 @@ _KNOWN = 1000  # generated tasks whose depth is remembered
 
 
 @dataclass
-class Operations(TaskGenerator):
+class Operations(TaskGenerator, Asks):
     """Task generator: one rewrite after every group, by an operation sampled from the softmax over preferences; kept if
     rewarded.
     """
@@ -69,6 +69,9 @@ class Operations(TaskGenerator):
     def __post_init__(self) -> None:
         if self.rate <= 0:
             raise ConfigurationError(f"Operations needs rate > 0, got {self.rate}")
+
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "breadth", task, ("task", "answer"))
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         task = group.task

@@ -127,4 +127,4 @@ def test_the_rule_stops_at_the_first_slip(completion: str, told: str) -> None:
 
 def test_a_teacher_behind_an_address() -> None:
     strategy = build(recipe_named("agent_rlvr"), {"teacher": "http://localhost:1/v1#a"}).strategy
-    assert isinstance(strategy, GuidedRetry) and inside(strategy.guide, Endpoint)
+    assert isinstance(strategy, GuidedRetry) and inside(strategy.teacher, Endpoint)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
-from strop.errors import LLMClientError
+from strop.filter.judges.batch_ask import unread
 from strop.roles import Agent, Episode, LLMClient
 from strop.stats.task_lineage import child
 from strop.text.llm_prompt import question, told
@@ -68,20 +68,30 @@ async def asked_for(llm_client: LLMClient | None, wanted: str, play: Player, **p
     return await asked(llm_client, question(REQUESTS[wanted], wanted=wanted, **parts), play)
 
 
-async def ask_llm(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> dict[str, str]:
-    """The same in parts."""
-    return told(await asked_for(llm_client, wanted, play, **parts))
+async def ask_llm(
+    llm_client: LLMClient | None, wanted: str, play: Player, names: Sequence[str] = ("task",), **parts: str
+) -> dict[str, str]:
+    """The same in parts, all of `names` among them."""
+    return readable(llm_client, wanted, await asked_for(llm_client, wanted, play, **parts), names)
 
 
 async def rewritten(llm_client: LLMClient | None, wanted: str, parent: Task, play: Player, **parts: str) -> Task:
     """The task that the answer holds, with its own answer."""
-    said = await ask_llm(llm_client, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
-    if not said.get("task") or not said.get("answer"):
-        raise LLMClientError(
-            f"asked for a problem and its answer ({wanted}), there is no {missing(said)} in the completion"
-        )
-    return child(parent, said["task"], said["answer"])
+    said = await asked_for(llm_client, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
+    read = readable(llm_client, wanted, said, ("task", "answer"))
+    return child(parent, read["task"], read["answer"])
 
 
-def missing(said: Mapping[str, str]) -> str:
-    return " and no ".join(name for name in ("task", "answer") if not said.get(name))
+def readable(llm_client: LLMClient | None, wanted: str, said: str, names: Sequence[str]) -> dict[str, str]:
+    """The parts of an answer, all of which must be there."""
+    read = told(said)
+    if missing := " and no ".join(name for name in names if not read.get(name)):
+        raise unread(llm_client, said, f"asked for {wanted}, there is no {missing} in the answer")
+    return read
+
+
+async def try_request(llm_client: LLMClient | None, wanted: str, task: Task, names: Sequence[str] = ("task",)) -> None:
+    """Put a request about a task to an LLM client before the run; the policy itself answers only within one."""
+    if llm_client is not None:
+        text = question(REQUESTS[wanted], wanted=wanted, task=prompt_of(task), answer=task.answer)
+        readable(llm_client, wanted, await llm_client.ask([Message("user", text)], _ADVISED, 0), names)

@@ -23,14 +23,14 @@ import numpy as np
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten
+from strop.control.task_generators.support.prompts import rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.recipes.agent.dreamgym.environment import Dreamed
 from strop.recipes.agent.dreamgym.experiences import Experiences
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.named_parts import named_generator, named_part
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, TaskGenerator
+from strop.roles import Asks, LLMClient, TaskGenerator
 from strop.run import Run
 from strop.standins.world_model import dreamt
 from strop.training.advantages.group_relative import GroupStandard
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FromVaried(TaskGenerator):
+class FromVaried(TaskGenerator, Asks):
     """Task generator that writes one harder task from each group whose reward variance is at least `least`."""
 
     llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
@@ -54,6 +54,9 @@ class FromVaried(TaskGenerator):
     def __post_init__(self) -> None:
         if not 0 < self.least <= 0.25:
             raise ConfigurationError(f"FromVaried needs 0 < least <= 0.25, got {self.least}")
+
+    async def try_clients(self, task: Task) -> None:
+        await try_request(self.llm_client, "harder", task, ("task", "answer"))
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if variance(group) < self.least:

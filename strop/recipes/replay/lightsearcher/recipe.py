@@ -26,13 +26,13 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.memory.inject import fitting, topic, with_help
-from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.replay.lightsearcher.calls import LEAST, RIGHT, calls_of
 from strop.recipes.replay.lightsearcher.reward import FewestCalls
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient, Strategy
+from strop.roles import Asks, LLMClient, Strategy
 from strop.run import Run
 from strop.success import reaches, success
 from strop.training.advantages.group_relative import GroupStandard
@@ -55,7 +55,7 @@ _CONTRASTED = 4  # good rollouts, and as many bad ones, in one comparison
 
 
 @dataclass
-class ExperientialMemory(Strategy):
+class ExperientialMemory(Strategy, Asks):
     """Experience text from rollouts of reward `best` versus those below `worst`, renewed every `every` versions."""
 
     library: Library
@@ -78,6 +78,9 @@ class ExperientialMemory(Strategy):
             raise ConfigurationError(
                 f"ExperientialMemory needs every >= 1 and worst <= best, got {self.every}, {self.worst} and {self.best}"
             )
+
+    async def try_clients(self, task: Task) -> None:
+        await try_reflection(self.llm_client, "memory", task)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self.library.catch_up(group.version)

@@ -32,8 +32,11 @@ def test_parts_are_read_whatever_the_request_says_about_them() -> None:
     [
         ("[task]\n1+2=?\n[answer]\n3", {"task": "1+2=?", "answer": "3"}),
         ("Sure!\n[task] 1+2=?", {"task": "1+2=?"}),
-        (" 1+2=?\n", {"task": "1+2=?"}),
-        ("", {"task": ""}),
+        ("Of course!\n**Task:** 1+2=?\n## Answer\n`3`", {"task": "1+2=?", "answer": "`3`"}),
+        ("<think>[task] no</think>[Problem]: hm\n\nproblem: 1+2=?\nANSWER: 3", {"task": "1+2=?", "answer": "3"}),
+        ('```json\n{"task": "1+2=?", "Answer": 3}\n```', {"task": "1+2=?", "answer": "3"}),
+        ("Sure, I can write a problem!", {}),
+        ("", {}),
     ],
 )
 def test_answers_are_read(completion: str, parts: dict[str, str]) -> None:
