@@ -1,8 +1,8 @@
-"""Short runs of recipes of every class, pinned to the bit: what a change of shape must leave as it is.
+"""Short runs of recipes of every class, compared to the bit: what a change of shape must leave as it is.
 
-Digests of weights, metrics and ledger stand in `oracle.json`; names are left out of them, so that a new name for a
-metric, a column or a module changes nothing here, and times too. After a change that is meant to change a run:
-python -m tests.oracle --write; to compare: python -m tests.oracle --check [--only NAME,NAME]
+`python -m tests.oracle --against REVISION [--only NAME,NAME]` runs them here and at another revision, on the same
+machine since bits depend on the processor, and compares digests of weights, metrics and ledger. Names are left out of
+them, so that a new name for a metric, a column or a module changes nothing here, and times too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import argparse
 import hashlib
 import json
 import multiprocessing
+import os
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -22,6 +24,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
+ROOT = Path(__file__).parent.parent
 TABLE = Path(__file__).parent / "oracle.json"
 RECIPES = {
     "objective": "d1 aapo gdpo nft",  # first the one that takes longest
@@ -133,21 +136,34 @@ def _leaves(data: Any) -> Iterator[str]:
         yield repr(data)
 
 
+def at(revision: str, names: list[str], processes: int) -> dict[str, Digests]:
+    """What the runs leave behind at a revision, by its own copy of this module."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = subprocess.run(["git", "archive", revision], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["tar", "-x"], cwd=folder, input=archive, check=True)
+        words = ["--write", "--only", ",".join(names), "--processes", str(processes)]
+        env = os.environ | {"PYTHONPATH": folder}
+        subprocess.run([sys.executable, "-m", "tests.oracle", *words], cwd=folder, env=env, check=True)
+        found: dict[str, Digests] = json.loads((Path(folder) / "tests" / TABLE.name).read_text())
+        return {name: found[name] for name in names}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.oracle", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep what is found as what must be")
-    parser.add_argument("--check", action="store_true", help="compare with what is kept (the default)")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--against", metavar="REVISION", help="compare with the runs of another revision")
+    which.add_argument("--write", action="store_true", help=f"write the digests to {TABLE.name} and compare nothing")
     parser.add_argument("--only", default=",".join(NAMES), help="recipes, joined by commas")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args()
     names = chosen.only.split(",")
-    kept: dict[str, Digests] = json.loads(TABLE.read_text()) if TABLE.is_file() else {}
+    kept = at(chosen.against, names, chosen.processes) if chosen.against else {}
     with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
         found = dict(zip(names, pool.map(digests, names, chunksize=1), strict=True))
     if chosen.write:
-        TABLE.write_text(json.dumps(dict(sorted((kept | found).items())), indent=1) + "\n")
+        TABLE.write_text(json.dumps(found, indent=1) + "\n")
         return 0
-    wrong = {name: [key for key in each if kept.get(name, {}).get(key) != each[key]] for name, each in found.items()}
+    wrong = {name: [key for key in each if kept[name][key] != each[key]] for name, each in found.items()}
     for name, keys in wrong.items():
         print(f"{name}: {', '.join(keys) + ' differ' if keys else 'same bits'}")
     return int(any(wrong.values()))
