@@ -6,19 +6,22 @@ can make it pass; the error that it reports is its own claim.
 
 from __future__ import annotations
 
+import ast
 import enum
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from strop.environments.code.cases import Cases, Form, OneOf
+from strop.environments.code.drivers import CHECK, PROGRAM
 from strop.environments.format.think_tags import CLOSE, OPEN
-from strop.errors import ConfigurationError, DataError
+from strop.errors import ConfigurationError
 from strop.sandbox.execution import Allowance, Ending, Ran
 from strop.sandbox.kernel_isolation.confine import best_isolation
 from strop.sandbox.python.python_pool import PythonSandbox
 from strop.sandbox.python.unconfined_python import PlainProcess
-from strop.types import Task
 from strop.workers.untrusted_answers import NoAnswer
 
 if TYPE_CHECKING:
@@ -27,36 +30,9 @@ if TYPE_CHECKING:
 Isolation: TypeAlias = Literal["sandbox", "process"]
 _FENCE = "```"
 _AT_ONCE = 4  # programs side by side
-_MEMORY, _OUTPUT = 128 << 20, 1 << 16  # bytes
+_MEMORY, _OUTPUT = 128 << 20, 1 << 18  # bytes
+_MOST_TURNS = 8  # of a check and its program
 _LONGEST_ERROR = 200
-# what runs in the sandbox; what a program itself prints goes nowhere, and each answer leaves before the next call
-_DRIVER = """
-import io, json, sys
-told, sys.stdout = sys.stdout, io.StringIO()
-def say(*said): print(json.dumps(said), file=told, flush=True)
-def place(trace):
-    line = 0
-    while trace:
-        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == "<completion>" else line
-        trace = trace.tb_next
-    return line
-def tried(work, *given):
-    try: return ("value", work(*given))
-    except MemoryError: raise
-    except SyntaxError as error: return ("syntax", error.lineno or 0, type(error).__name__)
-    except BaseException as error: return ("error", place(error.__traceback__), type(error).__name__)
-asked, space = json.loads(sys.stdin.read()), {"__name__": "completion"}
-def load():
-    exec(compile(asked["program"], "<completion>", "exec"), space)
-    return space[asked["function"]]
-found = tried(load)
-if found[0] != "value": say(*found)
-else:
-    for given in asked["inputs"]:
-        answer = tried(found[1], *given)
-        try: say(*answer)
-        except (TypeError, ValueError, RecursionError) as error: say("error", 0, type(error).__name__)
-"""
 
 
 @dataclass(frozen=True)
@@ -86,27 +62,6 @@ def program_in(completion: str) -> Program:
         opening = completion.rfind(_FENCE, begin, last) if fences > 1 else last
         begin = completion.find("\n", opening, end) + 1 or end  # behind the language's name
     return Program(completion[begin:end], begin)
-
-
-@dataclass(frozen=True)
-class Cases:
-    """Function calls and their expected results; `Task.answer` of a programming task, as text."""
-
-    function: str
-    inputs: tuple[list[Any], ...]  # the arguments of each call
-    outputs: tuple[Any, ...]
-    solution: str = ""  # a program that is right
-
-    def __str__(self) -> str:
-        return json.dumps([self.function, self.inputs, self.outputs, self.solution])
-
-
-def cases_of(task: Task) -> Cases:
-    """The tests of a task."""
-    match json.loads(task.answer or "null"):
-        case [str(function), list(inputs), list(outputs), str(solution)] if len(inputs) == len(outputs) > 0:
-            return Cases(function, tuple(inputs), tuple(outputs), solution)
-    raise DataError(f"task {task.id} of {task.source} has no tests: it is no programming task")
 
 
 class Finding(enum.Enum):
@@ -173,17 +128,56 @@ class Trials:
 
     async def of(self, completion: str, cases: Cases) -> Trial:
         """Try the program in a completion; a sandbox that could not run it raises, which is no verdict."""
-        return judged(await self._ran(completion, cases.function, cases.inputs), cases.outputs)
+        program = program_in(completion).text
+        if cases.form == "check":
+            return await self._checked(program, cases)
+        return judged(await self._ran(program, cases), cases)
 
     async def said(self, completion: str, function: str, inputs: Sequence[list[Any]]) -> list[str]:
         """What the program in a completion says to each input: lines as text, some missing where it ended before."""
-        return (await self._ran(completion, function, inputs)).stdout.split("\n")[: len(inputs)]
+        ran = await self._ran(program_in(completion).text, Cases(function, tuple(inputs)))
+        return ran.stdout.split("\n")[: len(inputs)]
 
-    async def _ran(self, completion: str, function: str, inputs: Sequence[list[Any]]) -> Ran:
-        asked = {"program": program_in(completion).text, "function": function, "inputs": inputs}
+    async def _checked(self, program: str, cases: Cases) -> Trial:
+        """The check and the program run in turns, each in a sandbox of its own, until no value is missing."""
+        known: dict[str, tuple[str, str]] = {}
+        trial = Trial(Finding.WRONG, (False,))
+        for _ in range(_MOST_TURNS):
+            need, passed = await self._asked_for(cases, known)
+            if not need:
+                is_right = bool(passed) and all(passed)
+                found = Finding.RIGHT if is_right else trial.finding if trial.error else Finding.WRONG
+                return replace(trial, finding=found, passed=passed or (False,))
+            ran = await self._ran(program, replace(cases, inputs=tuple(need), form="expression"))
+            trial = judged(ran, replace(cases, inputs=tuple(need), outputs=(NOTHING,) * len(need), form="expression"))
+            if ran.ending is not Ending.FINISHED or trial.finding is Finding.SYNTAX:
+                return replace(trial, passed=(*passed, False))
+            known |= dict(zip(need, map(_told, ran.stdout.split("\n")), strict=False))
+            known |= {source: ("error", "RuntimeError") for source in need if source not in known}
+        return trial
+
+    async def _asked_for(
+        self, cases: Cases, known: Mapping[str, tuple[str, str]]
+    ) -> tuple[list[str], tuple[bool, ...]]:
+        """Calls whose values a check needs, and which of its asserts hold."""
+        asked = {"names": [cases.function], "setup": cases.setup, "code": cases.code, "known": dict(known)}
+        ran = await self._run(CHECK, asked)
+        try:
+            need, passed = json.loads(ran.stdout)
+        except ValueError:
+            raise NoAnswer(
+                f"the check of the tests did not end: {ran.ending.value} {ran.stderr[-_LONGEST_ERROR:]}"
+            ) from None
+        return list(dict.fromkeys(need)), tuple(passed)
+
+    async def _ran(self, program: str, cases: Cases) -> Ran:
+        asked = {"program": program, "setup": cases.setup, "function": cases.function, "form": cases.form}
+        return await self._run(PROGRAM, asked | {"inputs": cases.inputs})
+
+    async def _run(self, driver: str, asked: Mapping[str, Any]) -> Ran:
         if not self._sandboxes:
             self._sandboxes.append(PlainProcess() if self.isolation == "process" else PythonSandbox(at_once=_AT_ONCE))
-        ran = await self._sandboxes[0].run(_DRIVER, json.dumps(asked), Allowance(self.seconds, _MEMORY, _OUTPUT))
+        ran = await self._sandboxes[0].run(driver, json.dumps(asked), Allowance(self.seconds, _MEMORY, _OUTPUT))
         if ran.is_envs_fault:
             raise NoAnswer(f"the sandbox could not run the program: {ran.ending.value}: {ran.stderr[:_LONGEST_ERROR]}")
         return ran
@@ -196,21 +190,77 @@ class Trials:
         return {"isolation": self.isolation, "seconds": self.seconds, "_sandboxes": []}
 
 
-def judged(ran: Ran, outputs: Sequence[Any]) -> Trial:
-    """Compare what was printed with what should have come, text with text: nothing of it is read but how it failed."""
-    said = ran.stdout.split("\n")[: len(outputs)]
-    wanted = [json.dumps(["value", output]) for output in outputs]
-    passed = tuple(place < len(said) and said[place] == line for place, line in enumerate(wanted))
+NOTHING = object()  # an output that no program gives
+
+
+def judged(ran: Ran, cases: Cases) -> Trial:
+    """Compare what came with what should have come; nothing of it is believed but how it failed."""
+    lines = ran.stdout.split("\n")[: len(cases.outputs)]
+    found = [_told(line) for line in lines]
+    passed = tuple(
+        place < len(found) and found[place][0] == "value" and _is_due(lines[place], output, cases.form)
+        for place, output in enumerate(cases.outputs)
+    )
     if all(passed):
         return Trial(Finding.RIGHT, passed)
     if ran.ending in _ENDINGS:
         return Trial(_ENDINGS[ran.ending], passed)
-    for line in said:
+    for line in lines:
         match _read(line):
             case [("error" | "syntax") as kind, int(place), str(name)]:
                 return Trial(Finding(kind), passed, max(place, 0), name)
-    is_whole = len([line for line in said if line]) == len(outputs)
+    is_whole = len([line for line in lines if line]) == len(cases.outputs)
     return Trial(Finding.WRONG if is_whole else Finding.ERROR, passed)
+
+
+def _is_due(line: str, output: Any, form: Form) -> bool:
+    """Whether a line says the output: the same JSON, an equal Python value, or the same printed lines."""
+    if isinstance(output, OneOf):
+        return _value(line) in output.values
+    if form == "call":
+        return line == json.dumps(["value", output])
+    said = _value(line)
+    if form == "stdin":
+        return isinstance(said, str) and is_printed(said, str(output))
+    try:
+        return isinstance(said, str) and bool(ast.literal_eval(said) == output)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return False
+
+
+def is_printed(said: str, due: str) -> bool:
+    """Whether two outputs have the same words on the same lines; numbers may be spelled differently."""
+    lines, wanted = ([line.split() for line in text.strip().splitlines()] for text in (said, due))
+    return len(lines) == len(wanted) and all(
+        len(line) == len(want) and all(map(_is_same_word, line, want)) for line, want in zip(lines, wanted, strict=True)
+    )
+
+
+def _is_same_word(said: str, due: str) -> bool:
+    if said == due:
+        return True
+    if "." not in due and "." not in said:
+        return False
+    try:
+        return Decimal(said) == Decimal(due)
+    except InvalidOperation:
+        return False
+
+
+def _told(line: str) -> tuple[str, str]:
+    """The kind of a line and its value as text, or the name of its error."""
+    if line.startswith('["value", '):
+        return "value", value if isinstance(value := _value(line), str) else ""
+    read = _read(line)
+    return "error", str(read[2]) if isinstance(read, list) and len(read) == 3 else "RuntimeError"
+
+
+def _value(line: str) -> Any:
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        return NOTHING
+    return read[1] if isinstance(read, list) and len(read) == 2 and read[0] == "value" else NOTHING
 
 
 def _read(line: str) -> Any:

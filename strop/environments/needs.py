@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from strop.capabilities import Demonstrates, Hints, Relates, parts
+from strop.environments.code.cases import Cases, cases_of
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
 from strop.environments.format.demonstrations import Works
+from strop.errors import DataError
 from strop.roles import Environment
 from strop.types import Task
 
@@ -66,7 +68,7 @@ class NeedsOfEnvs(Protocol):
 
 @runtime_checkable
 class HasEnvs(Protocol):
-    """Part with environments of its own."""
+    """Part with environments of its own; none: those of the run."""
 
     envs: tuple[Environment, ...]
 
@@ -77,7 +79,7 @@ def problems(run: Run) -> list[str]:
     found = [
         (sentence, type(part).__name__)
         for part in asking
-        for sentence in unmet(part.env_needs, part.envs if isinstance(part, HasEnvs) else run.envs)
+        for sentence in unmet(part.env_needs, (isinstance(part, HasEnvs) and part.envs) or run.envs)
     ]
     return [f"{sentence} (for {name})" for sentence, name in dict(found).items()]
 
@@ -110,6 +112,13 @@ def _demonstrates(env: Environment, task: Task) -> bool:
     return env.demonstration(task) is not None if isinstance(env, Works) else isinstance(env.episode(), Demonstrates)
 
 
+def _tests_of(task: Task) -> Cases | None:
+    try:
+        return cases_of(task)
+    except DataError:
+        return None
+
+
 def _has_columns(*names: str) -> Callable[[Environment, Task], bool]:
     return lambda env, task: set(names) <= columns_of(task).keys()
 
@@ -131,6 +140,16 @@ DEMONSTRATIONS = EnvNeed(
     "add a column `completion` or `solution` to each row (a bare answer shows nothing), or a method demonstrate() to "
     "the episode",
     is_met_by=_demonstrates,
+)
+TESTS = EnvNeed(
+    "tests",
+    "add a column `tests` to each row (assert lines, or inputs and outputs), or use env=programs:LEVEL",
+    is_met_by=lambda env, task: _tests_of(task) is not None,
+)
+PROGRAMS = EnvNeed(
+    "right programs",
+    "add a column `solution` with a program that passes its `tests` to each row, or use env=programs:LEVEL",
+    is_met_by=lambda env, task: bool((found := _tests_of(task)) and found.solution),
 )
 RELATIVES = EnvNeed(
     "other tasks of one scenario",

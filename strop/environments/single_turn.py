@@ -18,7 +18,7 @@ class Solves(Protocol):
 
 
 @dataclass
-class WithoutDemonstration(Episode):
+class OneCompletion(Episode):
     """Episode of a single-turn environment, which knows what is right and shows no way to it."""
 
     env: Solves
@@ -36,7 +36,7 @@ class WithoutDemonstration(Episode):
 
 
 @dataclass
-class SingleTurn(WithoutDemonstration):
+class SingleTurn(OneCompletion):
     """Episode of a single-turn environment that demonstrates its solutions."""
 
     def demonstrate(self) -> Message:

@@ -13,6 +13,7 @@ from typing import Any
 from strop.environments import bundled
 from strop.environments.bundled.notebook import Notebook
 from strop.environments.bundled.programs import Programs
+from strop.environments.code.code_table import code_table
 from strop.environments.code_execution import Isolation, Trials
 from strop.environments.data.table import Table
 from strop.environments.tools.python_notebook import Cells
@@ -37,6 +38,8 @@ def parse_envs(
 
 
 def _isolated(env: Environment, isolation: Isolation) -> Environment:
+    if isinstance(env, Table):
+        return code_table(env, isolation)
     if isinstance(env, Notebook):
         return replace(env, cells=Cells(isolation))
     return replace(env, trials=Trials(isolation)) if isinstance(env, Programs) else env

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from strop.environments.code_execution import Cases, Finding, Trial, Trials, cases_of, judged, program_in
+from strop.environments.code.cases import Cases, cases_of
+from strop.environments.code.drivers import PROGRAM
+from strop.environments.code_execution import Finding, Trial, Trials, judged, program_in
 from strop.errors import ConfigurationError, DataError
 from strop.sandbox.execution import Ending, Ran
 from strop.types import Message, Task
@@ -144,10 +146,8 @@ def test_expected_values_never_enter_the_sandbox() -> None:
 
     async def said() -> Ran:
         await trials.of(look, secret)
-        asked = {"program": look, "function": "f", "inputs": secret.inputs}
-        from strop.environments.code_execution import _DRIVER
-
-        ran = await trials._sandboxes[0].run(_DRIVER, json.dumps(asked))
+        asked = {"program": look, "setup": "", "function": "f", "form": "call", "inputs": secret.inputs}
+        ran = await trials._sandboxes[0].run(PROGRAM, json.dumps(asked))
         await trials.close()
         return ran
 
@@ -195,7 +195,7 @@ def test_without_sandbox_the_verdicts_are_the_same() -> None:
 def test_a_hundred_kilobytes_of_anything_are_judged_at_once() -> None:
     out = "\n".join(["[" * 20_000, '["error", ' + "9" * 5000 + ', "x"]', '["syntax", -3, "x"]', '["error"'])
     began = time.monotonic()
-    found = judged(Ran(Ending.FINISHED, out), (1, 2, 3, 4))
+    found = judged(Ran(Ending.FINISHED, out), Cases("f", ([1],) * 4, (1, 2, 3, 4)))
     program_in("```" * 32_000), program_in("<think>" * 14_000)
     assert time.monotonic() - began < 0.05
     assert (found.finding, found.line) == (Finding.SYNTAX, 0)

@@ -8,7 +8,8 @@ from strop.attack.ask_rewards import has_sandbox
 from strop.attack.certificate.attacked_tasks import Examined, is_paid
 from strop.attack.certificate.certificate import CheckResult
 from strop.capabilities import inside
-from strop.environments.code_execution import Trials, cases_of
+from strop.environments.code.cases import cases_of
+from strop.environments.code_execution import Trials
 from strop.errors import StropError
 
 _TASKS = 4

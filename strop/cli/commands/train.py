@@ -17,7 +17,6 @@ from strop.cli.estimate_duration import warning
 from strop.cli.fields.arguments import ParsedWords
 from strop.cli.fields.overrides import find_recipe, make_run
 from strop.cli.trust_question import is_trusted
-from strop.environments.data.answer_extraction import MEANINGS, gold
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.launch.checks.preflight import check
@@ -41,7 +40,6 @@ from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics
 
 INTERRUPTED = 130
-_SHOWN = 60  # characters of an answer
 
 
 @dataclass(frozen=True)
@@ -161,16 +159,7 @@ class StartMessage:
 
 def rules(run: Run) -> list[str]:
     """For each dataset file: the rule that extracts answers, why it was chosen, and an example."""
-    lines = []
-    for table in (env for env in run.envs if isinstance(env, Table)):
-        (rule, why), answer = table.chosen, table.task(0).answer
-        example = f"the answer {_cut(answer)!r} is read as {gold(rule, answer)!r}"
-        lines.append(f"{escape(table.name)}: answer={rule} ({why}): {MEANINGS[rule]}; {escape(example)}")
-    return lines
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"... {text[-_SHOWN:]}"
+    return [escape(f"{env.name}: {env.reads()}") for env in run.envs if isinstance(env, Table)]
 
 
 def opening(run: Run, path: Path) -> str:

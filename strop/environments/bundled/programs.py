@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.environments.code_execution import Cases, Trial, Trials, cases_of, program_in
+from strop.environments.code.cases import Cases, cases_of
+from strop.environments.code_execution import Trial, Trials, program_in
 from strop.environments.data.heldout_split import draw, require_level
 from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strop.environments.format.demonstrations import demonstration
 from strop.errors import nearest
 from strop.types import Message, Task
 
-PROMPTS = ("prompt", "messages", "question", "problem")
+PROMPTS = ("prompt", "messages", "question", "problem", "question_content")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
 COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # completions that a table brings
 SOLUTION, HINT, PLAN = "solution", "hint", "plan"
@@ -18,7 +18,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
 
 
-def task_of(row: Any, source: str, prompt: str = "", answer: str = "") -> Task:
+def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: Sequence[str] = ANSWERS) -> Task:
     """ValueError says what is wrong with the row; `prompt` and `answer` name columns, empty: the usual ones.
 
     A row without an answer is answered by the completion that it brings, and else by nothing: then `answer` is empty.
@@ -28,7 +28,7 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "") -> Task:
     if not prompt and "prompt" in row and "messages" in row:
         raise ValueError("need either `prompt` or `messages`, not both")
     row = _parted(row)
-    asked, answered = _column(row, prompt, PROMPTS), _answer_column(row, answer)
+    asked, answered = _column(row, prompt, PROMPTS), _answer_column(row, answer, answers)
     messages, given = _messages(row[asked], asked)
     completions = given | {name: _completion(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row}
     says = _answer(row[answered], answered) if answered else completions.get(COMPLETION, completions.get(CHOSEN, ""))
@@ -111,8 +111,8 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def _answer_column(row: Mapping[str, Any], named: str) -> str:
-    return _column(row, named, ANSWERS) if named else next((name for name in ANSWERS if name in row), "")
+def _answer_column(row: Mapping[str, Any], named: str, usual: Sequence[str]) -> str:
+    return _column(row, named, ANSWERS) if named else next((name for name in usual if name in row), "")
 
 
 def _column(row: Mapping[str, Any], named: str, usual: tuple[str, ...]) -> str:

@@ -22,10 +22,12 @@ from strop.environments.data.rows import (
     worked_text,
 )
 from strop.environments.format.demonstrations import Demonstration, demonstration
-from strop.environments.single_turn import SingleTurn, WithoutDemonstration
+from strop.environments.single_turn import OneCompletion, SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import Environment
 from strop.types import FilePath, Task
+
+_SHOWN = 60  # characters of an answer in a sentence
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ class Table(Environment):
     def num_tasks(self, heldout: bool = False) -> int:
         return self._tasks.num_tasks(heldout)
 
-    def episode(self) -> WithoutDemonstration:
-        return SingleTurn(self, self.pays) if self._is_worked else WithoutDemonstration(self, self.pays)
+    def episode(self) -> OneCompletion:
+        return SingleTurn(self, self.pays) if self._is_worked else OneCompletion(self, self.pays)
 
     def check(self, task: Task, completion: str) -> float:
         return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))
@@ -104,6 +106,13 @@ class Table(Environment):
             return demonstration(text).hint(steps) or text
         worked = self.demonstration(task)
         return worked.hint(steps) if worked else ""
+
+    def reads(self) -> str:
+        """How answers are read, why so, and an example, in words."""
+        (rule, why), answer = self.chosen, self.task(0).answer
+        shown = answer if len(answer) <= _SHOWN else f"... {answer[-_SHOWN:]}"
+        example = f"; the answer {shown!r} is read as {answer_extraction.gold(rule, answer)!r}" if answer else ""
+        return f"answer={rule} ({why}): {answer_extraction.MEANINGS[rule]}{example}"
 
     @cached_property
     def chosen(self) -> tuple[str, str]:
@@ -144,11 +153,18 @@ class Table(Environment):
         tasks, missing = list[Task](), list[str]()
         for place, row in dataset_rows(path, split):
             try:
-                tasks.append(task_of(row, self.name, self.prompt_column, self.answer_column))
-                if self.rule != "none" and (said := missing_answer(row, self.answer_column)):
+                tasks.append(self._task(row))
+                if said := self._lacks(row):
                     missing.append(f"{place}: {said}")
-            except ValueError as error:
+            except (ValueError, DataError) as error:
                 raise DataError(f"{place}: {error}") from None
         if missing and (len(missing) < len(tasks) or self.rule != "auto"):
             raise DataError(missing[0])
         return tasks, missing[0] if missing else ""
+
+    def _task(self, row: Any) -> Task:
+        return task_of(row, self.name, self.prompt_column, self.answer_column)
+
+    def _lacks(self, row: Any) -> str:
+        """What is said of a row without an answer, where there should be one."""
+        return "" if self.rule == "none" else missing_answer(row, self.answer_column)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from strop.environments.code_execution import Trials, cases_of
+from strop.environments.code.cases import cases_of
+from strop.environments.code_execution import Trials
+from strop.environments.needs import TESTS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of
-from strop.roles import Reward
+from strop.roles import Environment, Reward
 from strop.types import Group, Rollout, ScoreRange
 
 FACT = "passed"  # share of the tests
@@ -24,9 +26,11 @@ class PassedTests(Reward):
     form: Literal["all", "share"] = "all"
     trials: Trials = field(default_factory=Trials)
     weight: float = 1.0
+    envs: tuple[Environment, ...] = ()  # whose tasks have tests; empty: all of the run
 
     grades: ClassVar[ScoreRange | None] = ScoreRange()
     is_inline: ClassVar[bool] = True  # it waits, and the sandbox does the work
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TESTS,)
 
     def __post_init__(self) -> None:
         if self.form not in ("all", "share"):

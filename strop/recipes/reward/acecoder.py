@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from strop.concurrency import together
-from strop.environments.code_execution import Trials, cases_of, program_in
+from strop.environments.code.cases import cases_of
+from strop.environments.code_execution import Trials, program_in
 from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.filter.rewards.reward_model import Scored

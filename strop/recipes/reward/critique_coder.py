@@ -8,7 +8,8 @@ Reading: A critique earns 1 if its last conclusion is true, a program the share 
     model beforehand. Right and wrong ones alternate, so that a constant answer earns 1/2 in each training batch; while
     only one kind is queued, programs are asked for instead. The optimizer's hyperparameters were not found:
     group-relative advantages and a clip range of 0.2. The bundled model has never seen a program, so a short supervised
-    warm-up on the environments' own programs and critiques comes first.
+    warm-up on the environments' own programs and critiques comes first. Of a table, held-out critiques ask about the
+    row's program or another row's.
 Left out: Critiques that give reasons: the bundled model writes its conclusion alone.
 Acts: written_share > 0 and fact/passed > 0 and advantage > 0 with warmup_steps=0, model=CODER
 """
@@ -16,6 +17,7 @@ Acts: written_share > 0 and fact/passed > 0 and advantage > 0 with warmup_steps=
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
@@ -25,14 +27,19 @@ from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.critiques import Critiques, concluded
 from strop.environments.bundled.critiques import shown as shown_of_critiques
 from strop.environments.bundled.programs import Programs
+from strop.environments.code.cases import cases_of
+from strop.environments.code.code_table import CodeTable
 from strop.environments.code_execution import Trials, program_in
 from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.lookup import other_task
+from strop.environments.judging.derived import Derived
+from strop.environments.needs import PROGRAMS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
-from strop.roles import PassRateEstimator, Reward, Sampler, TaskGenerator
+from strop.roles import Environment, PassRateEstimator, Reward, Sampler, TaskGenerator
 from strop.run import Run
 from strop.stats.task_lineage import child, plain, unplain
 from strop.success import is_right
@@ -107,7 +114,7 @@ class CritiqueTasks(TaskGenerator):
     needs_success: ClassVar[bool] = True
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
-        if group.task.source != Programs.name:
+        if group.task.source.startswith(Critiques.name):
             return []
         found: dict[bool, Task] = {}
         for rollout in group.own:
@@ -128,8 +135,54 @@ _NAMES = (Programs.name, Critiques.name)
 
 def critique(task: Task, program: str, is_true: bool) -> Task:
     """A task that asks whether the program solves `task`."""
-    parent = replace(task, source=Critiques.name)
-    return child(parent, shown_of_critiques(prompt_of(task), program), concluded(is_true))
+    is_bundled = task.source == Programs.name
+    parent = replace(task, source=Critiques.name if is_bundled else f"{Critiques.name}-{task.source}", columns="")
+    shown_of = shown_of_critiques if is_bundled else _asked
+    return child(parent, shown_of(prompt_of(task), program), concluded(is_true))
+
+
+def _asked(question: str, program: str) -> str:
+    return f"{question}\n\n```python\n{program}\n```\n\n{_ASKED}"
+
+
+# Critiques of a table's programs: held-out tasks ask about the row's own program or another row's.
+
+_ASKED = (
+    "Is this program right? Think it through, then end with `conclusion: {T}` if it is, or with `conclusion: {F}` if "
+    "it is not."
+)
+_SAID = re.compile(r"conclusion\W{0,8}(true|false|t|f|right|wrong)\b", re.I)
+
+
+@dataclass(frozen=True)
+class ProgramCritiques(Derived):
+    """Whether a program solves a task of a table with tests: half of the programs are those of the row."""
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (PROGRAMS,)
+
+    @property
+    def name(self) -> str:
+        return f"{Critiques.name}-{self.env.name}"
+
+    @property
+    def envs(self) -> tuple[Environment, ...]:
+        return (self.env,)
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        inner, is_true = self.env.task(index, heldout), index % 2 == 0
+        program = cases_of(inner if is_true else other_task((self.env,), inner)).solution
+        return critique(inner, program.strip("\n"), is_true)
+
+    def check(self, task: Task, completion: str) -> float:
+        return float(self.answer(completion) == task.answer)
+
+    def answer(self, completion: str) -> str:
+        """The last conclusion, in the words of answers."""
+        said = _SAID.findall(completion)
+        return concluded(said[-1].lower() in ("t", "true", "right")) if said else ""
+
+    def solution(self, task: Task) -> str:
+        return task.answer
 
 
 # Critique-Coder's reward (2509.22824): programs by the tests that they pass, critiques by whether they are true.
@@ -147,7 +200,7 @@ class SolvedOrJudged(Reward):
     is_inline: ClassVar[bool] = True  # awaits the sandbox
 
     async def __call__(self, group: Group) -> Sequence[float | Paid]:
-        if group.task.source != Critiques.name:
+        if not group.task.source.startswith(Critiques.name):
             scores = self.tests(group)
             return await scores if isawaitable(scores) else scores
         for rollout in group.rollouts:
@@ -164,11 +217,13 @@ def critique_coder(
     """Environments of programs are sampled uniformly; those of critiques serve the warm-up and the held-out tasks."""
     run = setting.run("critique_coder", GroupStandard(), (Clip(clip, clip),), reward_seconds=60.0)
     programs = tuple(env for env in run.envs if env.name != Critiques.name)
+    run.envs += tuple(ProgramCritiques(env) for env in programs if isinstance(env, CodeTable))
     if len(programs) in (0, len(run.envs)):
         raise ConfigurationError(
-            f"critique_coder needs programs and critiques, as in env=programs:1+critiques:1, got {setting.env}"
+            f"critique_coder needs a table with tests, or programs and critiques, as in env=programs:1+critiques:1; "
+            f"got {setting.env}"
         )
     run.sampler, run.task_generator = AlternatingLabels(Uniform(programs), share), CritiqueTasks()
-    run.rewards = (SolvedOrJudged(PassedTests("share", Trials(setting.isolation))),)
+    run.rewards = (SolvedOrJudged(PassedTests("share", Trials(setting.isolation), envs=programs)),)
     run.warmup = shown(setting, "critique_coder", warmup_steps)
     return run

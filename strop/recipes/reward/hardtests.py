@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.environments.code_execution import Cases, Trials, cases_of
+from strop.environments.code.cases import Cases, cases_of
+from strop.environments.code_execution import Trials
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.rubric import answer

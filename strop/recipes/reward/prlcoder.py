@@ -14,6 +14,7 @@ Acts: fact/good_lines < 1 and line_labels > 0 and value_grad_norm > 0 with warmu
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +22,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from strop.concurrency import together
-from strop.environments.code_execution import Trials, cases_of
+from strop.environments.code.cases import cases_of
+from strop.environments.code_execution import Trials
+from strop.environments.needs import PROGRAMS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.judges.code_lines import LABEL, label_row, lines_in
 from strop.filter.rewards.line_prm import JudgedLines
@@ -49,15 +52,22 @@ from strop.types import Group, Message, Origin, Rollout, Start, Task
 
 _NUMBER = re.compile(r"\d+")
 _SUM = re.compile(r"\bx([+*])(\d+)")
-_WORKED = re.compile(r"(return |x=)(.+)")
+_WORKED = re.compile(r"^(\s*(?:return |\w+ ?= ?(?!=)))(.+)$")
 _SWAPPED = {"+": "-", "-": "+", "*": "+", "%": "*", ">": "<"}
 _SIGN = re.compile(r"(?<=[xi])[+\-*%>](?=\d)")
+_OTHERS = {
+    " + ": " - ", " - ": " + ", " * ": " + ", " // ": " / ", " % ": " * ", " < ": " <= ", " > ": " >= ", " <= ": " < ",
+    " >= ": " > ", " == ": " != ", " != ": " == ", " and ": " or ", " or ": " and ", "True": "False", "False": "True",
+    "min(": "max(", "max(": "min(",
+}  # fmt: skip
+_HEADS = ("def ", "class ", "import ", "from ", "@", "#", '"', "'")  # lines that are never changed
 
 
 def refactored(line: str, stream: random.Random) -> str:
     """The line written differently, with the same meaning."""
     turned = _SUM.sub(r"\2\1x", line, count=1)
-    bracketed = _WORKED.sub(r"\1(\2)", line, count=1)
+    worked = _WORKED.match(line)
+    bracketed = f"{worked[1]}({worked[2]})" if worked and _is_expression(worked[2]) else line
     return stream.choice([each for each in (turned, bracketed) if each != line] or [line])
 
 
@@ -68,16 +78,31 @@ def mutated(line: str, stream: random.Random) -> str:
         ways.append(lambda text: _NUMBER.sub(lambda found: str(int(found.group()) + 1), text, count=1))
     if _SIGN.search(line):
         ways.append(lambda text: _SIGN.sub(lambda found: _SWAPPED[found.group()], text, count=1))
+    if not ways:
+        ways += [_swapping(old, new) for old, new in _OTHERS.items() if old in line]
     if not ways and _WORKED.search(line):
         ways.append(lambda text: _WORKED.sub(r"\1x", text, count=1))
     return stream.choice(ways)(line) if ways else line
+
+
+def _swapping(old: str, new: str) -> Callable[[str], str]:
+    return lambda text: text.replace(old, new, 1)
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def rewritten(program: str, key: int) -> tuple[str, int]:
     """The program with one line of its body refactored or mutated, 1/2 each, and the number of that line."""
     stream = random.Random(key)
     lines = program.split("\n")
-    at = stream.randrange(1, len(lines))
+    code = [at for at, line in enumerate(lines) if line.strip() and not line.strip().startswith(_HEADS)]
+    at = stream.choice([at for at in code if at > 0] or list(range(len(lines))))
     lines[at] = (mutated if stream.random() < 0.5 else refactored)(lines[at], stream)
     return "\n".join(lines), at + 1
 
@@ -110,6 +135,7 @@ class RewrittenLines(Strategy):
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     needs_success: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (PROGRAMS,)
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy

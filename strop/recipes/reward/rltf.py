@@ -21,7 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.environments.code_execution import Finding, Program, Trial, Trials, cases_of, program_in
+from strop.environments.code.cases import cases_of
+from strop.environments.code_execution import Finding, Program, Trial, Trials, program_in
+from strop.environments.needs import TESTS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of
 from strop.filter.paid_text import Paid, Span
@@ -88,6 +90,7 @@ class UnitTestFeedback(Reward):
 
     grades: ClassVar[ScoreRange | None] = ScoreRange(-1.0, 1.0)
     is_inline: ClassVar[bool] = True  # awaits the sandbox
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TESTS,)
 
     async def __call__(self, group: Group) -> list[Paid]:
         return await all_of(self._score(rollout) for rollout in group.rollouts)

@@ -11,7 +11,8 @@ import pytest
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.critiques import Critiques
 from strop.environments.bundled.programs import SHAPES
-from strop.environments.code_execution import Cases, Trials
+from strop.environments.code.cases import Cases
+from strop.environments.code_execution import Trials
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid

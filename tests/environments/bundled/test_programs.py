@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from strop.environments.bundled.programs import SHAPES, Programs
-from strop.environments.code_execution import Trial, Trials, cases_of
+from strop.environments.code.cases import cases_of
+from strop.environments.code_execution import Trial, Trials
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
 from strop.launch.checks.preflight import check

@@ -82,7 +82,10 @@ def test_the_final_answer_is_compared_and_demonstrates_nothing(tmp_path: Path) -
     [
         ('{"prompt": "x", "answer": "y"', "Expecting"),
         ('["x"]', "need an object like .* got list"),
-        ('{"answer": "y"}', "`prompt` is missing .messages, question or problem will do.; there is 'answer'"),
+        (
+            '{"answer": "y"}',
+            "`prompt` is missing .messages, question, problem or question_content will do.; there is 'an",
+        ),
         ('{"prompt": "x", "messages": [], "answer": "y"}', "not both"),
         ('{"prompt": "x"}', "`answer` is missing"),
         ('{"prompt": "x", "answer": true}', "`answer` must be text or a number, got True"),

@@ -14,7 +14,7 @@ import pytest
 
 from strop.backends import Completion
 from strop.environments.bundled.programs import Programs
-from strop.environments.code_execution import cases_of
+from strop.environments.code.cases import cases_of
 from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import StepJudge
 from strop.filter.judges.code_lines import LABEL, label_row, labels_of, last_tokens, lines_in

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from strop.environments.code_execution import Cases, Trials
+from strop.environments.code.cases import Cases
+from strop.environments.code_execution import Trials
 from strop.errors import ConfigurationError
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.filter.scoring import Scorer, Scores

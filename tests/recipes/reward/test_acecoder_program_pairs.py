@@ -8,7 +8,7 @@ from pathlib import Path
 
 from strop.backends import Completion
 from strop.environments.bundled.programs import Programs
-from strop.environments.code_execution import Cases
+from strop.environments.code.cases import Cases
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.reward.acecoder import ProgramPairs

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from strop.environments.bundled.programs import SHAPES, Programs
-from strop.environments.code_execution import Cases, Trials, cases_of
+from strop.environments.code.cases import Cases, cases_of
+from strop.environments.code_execution import Trials
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import text_of
 from strop.recipes.reward.hardtests import AgreedTests, HardTests, agreed, hardtests, precision_and_recall

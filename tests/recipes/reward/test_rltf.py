@@ -7,7 +7,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from strop.environments.code_execution import Cases, Finding, Program, Trial
+from strop.environments.code.cases import Cases
+from strop.environments.code_execution import Finding, Program, Trial
 from strop.filter.scoring import Scorer
 from strop.recipes.reward.rltf import TokenFeedback, UnitTestFeedback, blamed, coarse
 from strop.types import Group, Message, Origin, Outcome, Task
