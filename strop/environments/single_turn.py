@@ -18,7 +18,7 @@ class Solves(Protocol):
 
 
 @dataclass
-class OneCompletion(Episode):
+class SingleCompletion(Episode):
     """Episode of a single-turn environment, which knows what is right and shows no way to it."""
 
     env: Solves
@@ -36,7 +36,7 @@ class OneCompletion(Episode):
 
 
 @dataclass
-class SingleTurn(OneCompletion):
+class SingleTurn(SingleCompletion):
     """Episode of a single-turn environment that demonstrates its solutions."""
 
     def demonstrate(self) -> Message:

@@ -17,7 +17,7 @@ from strop.environments.data.hf_dataset import dataset_rows
 from strop.environments.data.rows import PLAN, task_of, text_in
 from strop.environments.data.table import Table
 from strop.environments.format.demonstrations import Demonstration
-from strop.environments.single_turn import OneCompletion
+from strop.environments.single_turn import SingleCompletion
 from strop.text.steps import Piece
 from strop.types import Message, Observation, Task
 
@@ -52,7 +52,7 @@ class CodeTable(Table):
         count = f"{len(cases.inputs)} tests" if cases.inputs else "a check"
         return f"programs run on the tests of their row (the first has {count}) and earn the share passed"
 
-    def episode(self) -> OneCompletion:
+    def episode(self) -> SingleCompletion:
         return ShownProgram(self) if self._is_worked else TestedProgram(self)
 
     def check(self, task: Task, completion: str) -> float:
@@ -104,7 +104,7 @@ class CodeTable(Table):
 
 
 @dataclass
-class TestedProgram(OneCompletion):
+class TestedProgram(SingleCompletion):
     """Episode of one completion, whose program runs beside others; a sandbox that fails is no verdict."""
 
     env: CodeTable

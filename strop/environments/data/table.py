@@ -22,7 +22,7 @@ from strop.environments.data.rows import (
     worked_text,
 )
 from strop.environments.format.demonstrations import Demonstration, demonstration
-from strop.environments.single_turn import OneCompletion, SingleTurn
+from strop.environments.single_turn import SingleCompletion, SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import Environment
 from strop.types import FilePath, Task
@@ -77,8 +77,8 @@ class Table(Environment):
     def num_tasks(self, heldout: bool = False) -> int:
         return self._tasks.num_tasks(heldout)
 
-    def episode(self) -> OneCompletion:
-        return SingleTurn(self, self.pays) if self._is_worked else OneCompletion(self, self.pays)
+    def episode(self) -> SingleCompletion:
+        return SingleTurn(self, self.pays) if self._is_worked else SingleCompletion(self, self.pays)
 
     def check(self, task: Task, completion: str) -> float:
         return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))

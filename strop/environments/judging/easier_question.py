@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.environments.judging.derived import Derived
-from strop.environments.single_turn import OneCompletion, Solves
+from strop.environments.single_turn import SingleCompletion, Solves
 from strop.environments.wrappers.around import Unpaid
 from strop.errors import ConfigurationError
 from strop.roles import Environment
@@ -28,7 +28,7 @@ class Easier(Derived):
     """
 
     def __post_init__(self) -> None:
-        if not isinstance(self.env.episode(), OneCompletion | Unpaid):
+        if not isinstance(self.env.episode(), SingleCompletion | Unpaid):
             raise ConfigurationError(
                 f"{self.env.name} is no environment of one completion: its answers cannot be shown"
             )

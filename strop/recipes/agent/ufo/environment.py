@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from strop.environments.format.demonstrations import demonstrating
-from strop.environments.single_turn import OneCompletion
+from strop.environments.single_turn import SingleCompletion
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.roles import Episode
@@ -28,7 +28,7 @@ class TryAgain(Around):
     def __post_init__(self) -> None:
         if self.tries < 1:
             raise ConfigurationError(f"TryAgain needs tries >= 1, got {self.tries}")
-        if not isinstance(self.inner.episode(), OneCompletion) or not self.inner.pays:
+        if not isinstance(self.inner.episode(), SingleCompletion) or not self.inner.pays:
             raise ConfigurationError(
                 f"TryAgain needs an environment of one completion that judges it, not {self.inner.name}"
             )
