@@ -19,7 +19,10 @@ from strop.text.sanitize import CODE, LETTERS, PARTS, quoted
 
 _MARKER = re.compile(rf"\[({'|'.join(PARTS)})\]", re.IGNORECASE)
 _HEADING = re.compile(r"^[ \t#*_`]*(task|problem|answer)[ \t*_`]*(?::[ \t*_`]*|$)", re.IGNORECASE | re.MULTILINE)
-_THOUGHT = re.compile(r"^.*</think(?:ing)?>|<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+# at the beginning of an answer alone: later, such tags are what it speaks about
+_THOUGHT = re.compile(
+    r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*?</think(?:ing)?>", re.IGNORECASE | re.DOTALL
+)
 _CODE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 _LINE = re.compile(rf"^{_MARKER.pattern}$", re.MULTILINE)  # a marker that opens a part; what is wanted may name others
 _FENCED = re.compile(rf"^\[([a-z]{{1,20}}) ({CODE})\]\n(.*?)\n\[/\1 \2\]$", re.MULTILINE | re.DOTALL)
@@ -88,6 +91,7 @@ def own_words(asked: str, said: str, bare: Bare) -> str | None:
     code = code_in(asked)
     if not code:
         return said
+    said = without_reasoning(said)
     fenced = rf"\[([a-z]{{1,20}}) {code}\](?:.*?\[/\1 {code}\]|.*)"
     left = re.sub(fenced, "", said.replace(_SIGNED.format(code), ""), flags=re.DOTALL)
     said_so = rf"answer[ \t]+{code}[`*_ \t]*:[`*_]*"
@@ -97,6 +101,12 @@ def own_words(asked: str, said: str, bare: Bare) -> str | None:
         return said.strip() if bare.fullmatch(said.strip()) else None
     verdicts = {each.strip() for each in behind}
     return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def is_shown(asked: str, said: str) -> bool:
+    """Whether words stand in the texts that a question shows, so that whoever says them may be quoting."""
+    shown = "\n".join(inner for _, _, inner in _FENCED.findall(asked)).casefold()
+    return re.search(rf"(?<!\w){re.escape(said.casefold())}(?!\w)", shown) is not None
 
 
 def signed(asked: str, said: str) -> str:

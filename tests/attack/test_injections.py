@@ -16,7 +16,7 @@ from strop.attack.hostile_completions import Target
 from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.injections import KINDS, injection
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.filter.judges.checklist_items import score_in
+from strop.filter.judges.checklist_items import SCORE
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.without_model import Canned, Procedural
@@ -131,7 +131,7 @@ def test_what_a_judge_repeats_is_no_verdict() -> None:
         server.says = lambda prompt: answers.append(careless(prompt)) or answers[-1]  # type: ignore[func-returns-value]
         standing = asyncio.run(injected([JudgedEffort(Endpoint(server.url, "m"))], Arithmetic(1), tasks=1))
     assert "no verdict of the judge" in standing.problem, "nothing is paid, and it is said why"
-    assert any(score_in(said) for said in answers)
+    assert any(SCORE.read(said) for said in answers)
 
 
 def test_rules_and_verifiers_can_be_tried_too() -> None:

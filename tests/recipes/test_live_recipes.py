@@ -35,7 +35,6 @@ from strop.recipes.agent.openclaw_rl import (
     majority,
     next_states,
     openclaw_rl,
-    score_in,
     with_hint,
 )
 from strop.recipes.agent.playpen.describe_game import Describe
@@ -76,8 +75,7 @@ def made(*turns: Turn, name: str = "0", reward: float = 0.0) -> Rollout:
 def test_votes_and_hints_as_the_card_has_them() -> None:
     assert majority([1, -1]) == 0 and majority([1, 1, -1]) == 1 and majority([-1, None, -1]) == -1
     assert majority([]) == 0 and majority([0, 0, 1]) == 0
-    assert score_in("well, score: -1") == -1 and score_in("score: 2") is None and score_in("yes") is None
-    answers = ["score: 1\nten chars!", "score: 1\nlook at the tens", "score: -1\n" + "x" * 99, "score: 1\nlook at tens"]
+    answers = [(1, "ten chars!"), (1, "look at the tens"), (-1, "x" * 99), None, (1, "look at tens")]
     assert chosen_hint(answers) == "look at the tens" and chosen_hint(answers[:1]) == ""
 
 
@@ -125,7 +123,7 @@ def test_a_judge_is_told_the_task_the_completion_and_what_came_after() -> None:
     judge = Questioned("score: 1")
     paid = paid_for(NextStateVotes(judge, 1), made(turn("ab"), turn("c", ["no"])))
     assert paid.end == 0.0 and [span.value for span in paid.spans] == [1]
-    assert judge.samplings == [Sampling(temperature=0.6, max_tokens=152)]
+    assert judge.samplings == [Sampling(temperature=0.6, max_tokens=536)]
     told = {"wanted": "verdict", "task": TASK.messages[-1].content, "completion": "ab", "other": "no"}
     assert judge.asked[0].items() >= told.items()
 

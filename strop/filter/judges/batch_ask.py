@@ -15,14 +15,12 @@ from typing import Protocol, TypeVar, runtime_checkable
 from strop.capabilities import inside
 from strop.errors import UnreadVerdictError
 from strop.roles import CountsUnread, LLMClient
-from strop.text.llm_prompt import Bare, compact, judgement, own_words, without_reasoning
+from strop.text.llm_prompt import Bare, code_in, compact, is_shown, judgement, own_words, without_reasoning
 from strop.types import Message, Sampling, Task
 
 Result = TypeVar("Result")
+Read = TypeVar("Read", covariant=True)
 EXACT = Sampling(temperature=0.0, max_tokens=512)
-NUMBER = re.compile(r"(?:score|rating)?\W{0,9}-?\d{1,6}(?:\.\d{1,6})?(?:\s?%|\s?/\s?100?)?\W{0,9}", re.IGNORECASE)
-YES_OR_NO = re.compile(r"\W{0,9}(?:yes|no)\W{0,9}", re.IGNORECASE)
-ANYTHING = re.compile(r".*", re.DOTALL)  # for readers that take no answer but a whole one
 _SIGN = 24  # tokens of a code before the verdict
 
 
@@ -38,6 +36,37 @@ def form_for(judge: LLMClient) -> Callable[..., str]:
     """How a question is put to a judge: fenced, but where an environment trained it with the same one."""
     asked = [each for each in inside(judge, LLMClient) if isinstance(each, ReadsCompact)]
     return compact if any(each.reads_compact for each in asked) else judgement
+
+
+class AnswerReader(Bare, Protocol[Read]):
+    """Reader of a judge's answer, see `readers.py`."""
+
+    def read(self, text: str) -> Read | None: ...
+    def quote(self, text: str) -> str: ...
+
+
+async def judged(
+    judge: LLMClient, asked: str, reader: AnswerReader[Read], sampling: Sampling = EXACT, key: int | None = None
+) -> Read:
+    """What a judge decided. Without the question's code, prose counts where its verdict is nothing that was shown."""
+    longer = replace(sampling, max_tokens=sampling.max_tokens + _SIGN)
+    said = await judge.ask([Message("user", asked)], longer, key_of(asked) if key is None else key)
+    own = own_words(asked, said, reader)
+    if own is None and code_in(asked) not in said and (word := reader.quote(said)) and not is_shown(asked, word):
+        own = said
+    if own is None or (value := reader.read(own)) is None:
+        raise unread(judge, said, "no verdict of the judge's own, or several different ones, in")
+    return value
+
+
+async def judged_or_none(
+    judge: LLMClient, asked: str, reader: AnswerReader[Read], sampling: Sampling = EXACT, key: int | None = None
+) -> Read | None:
+    """The same where one of several verdicts may be lost."""
+    try:
+        return await judged(judge, asked, reader, sampling, key)
+    except UnreadVerdictError:
+        return None
 
 
 async def verdict(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling = EXACT, key: int | None = None) -> str:
@@ -61,14 +90,6 @@ def unread(judge: LLMClient | None, said: str, problem: str) -> UnreadVerdictErr
     for each in inside(judge, CountsUnread):
         each.unread(said)
     return UnreadVerdictError(f"{problem} {said[:80]!r}")
-
-
-async def verdict_or_none(judge: LLMClient, asked: str, bare: Bare, sampling: Sampling, key: int) -> str:
-    """The same where one of several verdicts may be lost; empty: it cannot be read."""
-    try:
-        return await verdict(judge, asked, bare, sampling, key)
-    except UnreadVerdictError:
-        return ""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strop.filter.judges.readers import Number, weighted
 from strop.types import Rollout
 
 FACT = "item/"  # before an item's number: its score from 0 to 1, among a rollout's facts
-_ITEM = re.compile(r"[ \t*-]*(\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
-_NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
+SCORE = Number(0, 100)  # the form of an answer
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,8 @@ JUDGED = (
 
 def items_in(text: str) -> list[Item]:
     """The items of a checklist, one per line; those that do not matter are left out, and so are lines without any."""
-    found = [_ITEM.fullmatch(line.rstrip()) for line in text.splitlines()]
-    items = [Item(min(float(each.group(1)), 100.0), each.group(2)) for each in found if each]
+    items = [Item(min(weight, 100.0), said) for weight, said in weighted(text)]
     return [item for item in items if item.weight > 0]
-
-
-def score_in(text: str) -> float | None:
-    """The first number of an answer, held within 0 and 100; None: there is none."""
-    found = _NUMBER.search(text)
-    return min(max(float(found.group()), 0.0), 100.0) if found else None
 
 
 def widest_gap(rollouts: Sequence[Rollout]) -> float:

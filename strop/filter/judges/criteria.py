@@ -5,11 +5,10 @@ An answer with a wrong number of scores, or with a score that is not a number, i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from strop.filter.judges.batch_ask import text_of, unread, verdict
-from strop.filter.judges.progress_frames import PERCENTAGES, percentages
+from strop.filter.judges.batch_ask import judged, text_of, unread
+from strop.filter.judges.readers import PerItem, listed
 from strop.filter.judges.rubric import answer
 from strop.roles import LLMClient
 from strop.text.llm_prompt import judgement, question
@@ -21,13 +20,11 @@ SCORED = (
     "as in "
     "2: 40"
 )
-_CRITERION = re.compile(r"[ \t]*(?:[-*]|\d{1,3}[.)])[ \t]+(\S.*)")
 
 
 def criteria_in(text: str) -> list[str]:
     """The criteria of an answer, each once; lines without a dash, star or number before them are left out."""
-    found = [_CRITERION.fullmatch(line.rstrip()) for line in text.splitlines()]
-    return list(dict.fromkeys(each.group(1) for each in found if each))
+    return listed(text)
 
 
 async def criteria_of(task: Task, task_generator: LLMClient) -> list[str]:
@@ -42,7 +39,4 @@ async def scores_of(rollout: Rollout, requirements: Sequence[str], judge: LLMCli
     """One from 0 to 1 for each requirement."""
     listed = "\n".join(f"{number}: {text}" for number, text in enumerate(requirements, start=1))
     asked = judgement(SCORED, task=text_of(rollout.task), completion=rollout.completion, requirements=listed)
-    said = await verdict(judge, asked, PERCENTAGES)
-    if (found := percentages(said, len(requirements))) is None:
-        raise unread(judge, said, f"need one score for each of {len(requirements)} requirements, got")
-    return found
+    return await judged(judge, asked, PerItem(len(requirements)))

@@ -5,11 +5,13 @@ A line names a kind, a winner and a strength: `core, first, 3: It shows its work
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.filter.judges.batch_ask import Lines, text_of, unread, verdict
+from strop.filter.judges.batch_ask import judged, text_of
+from strop.filter.judges.readers import OneWord, plain
 from strop.roles import LLMClient
 from strop.text.llm_prompt import judgement
 from strop.types import Task
@@ -24,10 +26,11 @@ ASKED = (
     "only pleasant. One line each, with the winner and by how much, from 0 to 5, as in core, first, 3: It is right."
 )
 _LINE = re.compile(
-    rf"[ \t*-]*({FATAL}|{'|'.join(WEIGHTS)})[ \t]*,[ \t]*(first|second)[ \t]*,[ \t]*"
-    r"(\d(?:\.\d{1,6})?)[ \t]*:[ \t]*\S.*",
+    rf"\W*(?:\d{{1,3}}[.)]\W*)?({FATAL}|{'|'.join(WEIGHTS)})\W+(?:the\W+)?(first|second)\b(?:\W+completion)?\D{{0,12}}"
+    r"(\d(?:\.\d{1,6})?)\b.*",
     re.IGNORECASE,
 )
+_WINNER = OneWord({"first": 1.0, "second": -1.0, "tie": 0.0, "equal": 0.0})
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,47 @@ class Distinction:
 
 def differences_in(text: str) -> list[Distinction]:
     """The lines of an answer that name one; of strength 0 where both are alike."""
-    found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
-    read = [(each.group(1).lower(), each.group(2).lower(), float(each.group(3))) for each in found if each]
-    return [Distinction(kind, size if who == "first" else -size) for kind, who, size in read]
+    spoken = plain(text)
+    lines = [_LINE.fullmatch(line) for line in spoken.splitlines()]
+    read = _json_rows(spoken) or [(each[1], each[2], each[3]) for each in lines if each]
+    found = [(str(kind).lower(), str(who).lower(), min(float(size), 5.0)) for kind, who, size in read]
+    return [Distinction(kind, size if who == "first" else -size) for kind, who, size in found]
+
+
+def _json_rows(spoken: str) -> list[tuple[str, str, str]]:
+    """Kind, winner and strength of each row of a JSON array, by the usual names."""
+    try:
+        rows = json.loads(spoken[spoken.index("[") : spoken.rindex("]") + 1])
+    except (ValueError, RecursionError):
+        return []
+    found = []
+    for row in rows:
+        said = [str(each).strip() for each in row.values()] if isinstance(row, dict) else []
+        kind = next((each for each in said if each.lower() in (FATAL, *WEIGHTS)), "")
+        who = next((each for each in said if each.lower() in ("first", "second")), "")
+        size = next((each for each in said if re.fullmatch(r"\d(?:\.\d{1,6})?", each)), "")
+        found += [(kind, who, size)] if kind and who and size else []
+    return found
+
+
+@dataclass(frozen=True)
+class Distinctions:
+    """Reader of all distinctions, or of a winner alone, whose criterion then is a core one."""
+
+    def read(self, text: str) -> list[Distinction] | None:
+        if found := differences_in(text):
+            return found
+        winner = _WINNER.read(text)
+        return None if winner is None else [Distinction("core", winner)]
+
+    def quote(self, text: str) -> str:
+        return "" if differences_in(text) else _WINNER.quote(text)
+
+    def fullmatch(self, text: str, /) -> bool:
+        spoken = plain(text)
+        lines = [line for line in spoken.splitlines() if line.strip()]
+        is_all = bool(lines) and all(_LINE.fullmatch(line) for line in lines)
+        return is_all or (bool(_json_rows(spoken)) and spoken[:1] == "[") or _WINNER.fullmatch(text)
 
 
 def preference(found: Sequence[Distinction]) -> float:
@@ -65,7 +106,5 @@ async def compared(task: Task, first: str, second: str, judge: LLMClient) -> flo
 
 
 async def _preferred(task: Task, first: str, second: str, judge: LLMClient) -> float:
-    said = await verdict(judge, judgement(ASKED, task=text_of(task), first=first, second=second), Lines(_LINE))
-    if not (found := differences_in(said)):
-        raise unread(judge, said, "there is no criterion with a winner and a strength in")
-    return preference(found)
+    asked = judgement(ASKED, task=text_of(task), first=first, second=second)
+    return preference(await judged(judge, asked, Distinctions()))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strop.filter.judges.batch_ask import Lines
 from strop.text.llm_prompt import judgement
 from strop.text.sanitize import quoted
 from strop.types import Message, Rollout
@@ -19,8 +18,6 @@ ASKED = (
     "the end. Say for each numbered step how far it is, one line each, as in 2: 40"
 )
 _FRAME = re.compile(r"^(\d{1,4}): (.*)$", re.MULTILINE)
-_SAID = re.compile(r"^\s*(\d{1,4})\s*[:.)]\s*(\d{1,3}(?:\.\d{1,6})?)\s*%?\s*$", re.MULTILINE)
-PERCENTAGES = Lines(_SAID)  # an answer that is nothing else
 
 
 def frames(rollout: Rollout, told: tuple[Message, ...] = ()) -> list[str]:
@@ -46,14 +43,6 @@ def question(task: str, first: str, shown: Sequence[str]) -> str:
 def shown_in(text: str) -> list[str]:
     """The frames of a question again, for LLM clients that are rules."""
     return [frame for _, frame in _FRAME.findall(text)]
-
-
-def percentages(answer: str, count: int) -> list[float] | None:
-    """How far each of `count` frames is, from 0 to 1; None where one is missing or said twice."""
-    said = {int(number): float(percent) for number, percent in _SAID.findall(answer)}
-    if sorted(said) != list(range(1, count + 1)) or len(_SAID.findall(answer)) != count:
-        return None
-    return [min(said[number], 100.0) / 100 for number in range(1, count + 1)]
 
 
 def order_correlation(values: Sequence[float]) -> float | None:

@@ -5,10 +5,9 @@ An item has points, which may be negative for something that a completion must n
 
 from __future__ import annotations
 
-import re
-
 from strop.filter.judges.batch_ask import EXACT, key_of, text_of, unread
 from strop.filter.judges.checklist_items import Item
+from strop.filter.judges.readers import weighted
 from strop.roles import LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Message, Task
@@ -18,20 +17,11 @@ WANTED = (
     "what a completion must not do, as in 5: It names the author. or -3: It guesses."
 )
 JUDGED = "Does the completion meet the requirement? Answer with yes or no."
-_ITEM = re.compile(r"[ \t*]*(-?\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
-_VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
 
 def items_in(text: str) -> list[Item]:
     """The items of a rubric, one per line; lines without points are left out."""
-    found = [_ITEM.fullmatch(line.rstrip()) for line in text.splitlines()]
-    return [Item(float(each.group(1)), each.group(2)) for each in found if each and float(each.group(1)) != 0]
-
-
-def is_met(text: str) -> bool | None:
-    """The first yes or no of an answer; None: there is none."""
-    found = _VERDICT.search(text)
-    return found.group(1).lower() == "yes" if found else None
+    return [Item(weight, said) for weight, said in weighted(text) if weight]
 
 
 async def rubric_of(task: Task, task_generator: LLMClient) -> list[Item]:

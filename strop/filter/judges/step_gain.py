@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from strop.filter.judges.readers import Number
 from strop.text.llm_prompt import judgement
 
 ASKED = (
     "By how much did the last step help, from -100 (it did harm) to 100 (all that was missing)? Answer with the number."
 )
-_NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
+GAIN = Number(-100, 100)  # the form of an answer
 
 
 def question(task: str, earlier: Sequence[str], last: str) -> str:
@@ -25,9 +25,3 @@ def steps_in(text: str) -> tuple[list[str], str]:
     earlier = [line.removeprefix("step: ") for line in lines if line.startswith("step: ")]
     (last,) = [line.removeprefix("last step: ") for line in lines if line.startswith("last step: ")]
     return earlier, last
-
-
-def residual(answer: str) -> float | None:
-    """The first number of an answer as a share, held within -1 and 1; None: there is none."""
-    found = _NUMBER.search(answer)
-    return min(max(float(found.group()) / 100, -1.0), 1.0) if found else None

@@ -25,7 +25,8 @@ import numpy as np
 
 from strop.capabilities import Meets
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict_or_none
+from strop.filter.judges.batch_ask import all_of, judged_or_none, key_of, text_of
+from strop.filter.judges.readers import Number, plain
 from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.external_program import OutsideProgram
 from strop.generate.policy import Policy
@@ -38,7 +39,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Player, Reward, Strategy
 from strop.run import Run
 from strop.standins.judges.outcomes import judged_next_state
-from strop.text.llm_prompt import judgement
+from strop.text.llm_prompt import json_object, judgement
 from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.clip import Clip
 from strop.training.requirements import LOGPROBS
@@ -46,9 +47,10 @@ from strop.types import FloatArray, Group, IntArray, Message, Metrics, Rollout, 
 
 # Next states and questions to the judge about them (OpenClaw-RL, 2603.10165).
 
-_SCORE = re.compile(r"score:\s*([+-]?1|0)\b")
-_BARE = re.compile(rf"\W{{0,9}}{_SCORE.pattern}\W{{0,9}}")
-_SAMPLING = Sampling(temperature=0.6, max_tokens=128)  # of the judge
+_VOTE = Number(-1, 1, clamps=False)
+_SCORE = re.compile(r"\W{0,9}score\W{1,6}?([+\-\u2212]?1|0)\b", re.IGNORECASE)
+_HINT = re.compile(r"^\W*(?:hint\W+)?", re.IGNORECASE)
+_SAMPLING = Sampling(temperature=0.6, max_tokens=512)  # of the judge
 _LONGEST = 2000  # characters of a completion or a next state in the judge's prompt
 SHORTEST = 10  # a hint must have more characters
 _WANTED = {
@@ -66,16 +68,30 @@ def next_states(rollout: Rollout) -> list[str]:
     return found
 
 
-async def asked(judge: LLMClient, wanted: str, rollout: Rollout, number: int, vote: int) -> str:
+@dataclass(frozen=True)
+class Vote:
+    """Reader of -1, 0 or 1 and of the hint behind it: `**Score:** 1`, or `{"score": 1, "hint": "..."}`."""
+
+    def read(self, text: str) -> tuple[int, str] | None:
+        spoken = plain(text)
+        if found := json_object(spoken):
+            vote, hint = _VOTE.read(spoken), next((each for each in found.values() if isinstance(each, str)), "")
+            return None if vote is None else (round(vote), hint)
+        said = _SCORE.search(spoken)
+        vote = float(said[1].replace("\u2212", "-")) if said else _VOTE.read(spoken)
+        return None if vote is None else (round(vote), _HINT.sub("", spoken[said.end() :] if said else ""))
+
+    def quote(self, text: str) -> str:
+        return _VOTE.quote(text)
+
+    def fullmatch(self, text: str, /) -> bool:
+        return _SCORE.match(plain(text)) is not None or _VOTE.fullmatch(text)
+
+
+async def asked(judge: LLMClient, wanted: str, rollout: Rollout, number: int, vote: int) -> tuple[int, str] | None:
     completion, state = rollout.turns[number].message.content[:_LONGEST], next_states(rollout)[number][:_LONGEST]
     text = judgement(_WANTED[wanted], wanted=wanted, task=text_of(rollout.task), completion=completion, other=state)
-    return await verdict_or_none(judge, text, _BARE, _SAMPLING, key_of(f"{text}/{vote}"))
-
-
-def score_in(answer: str) -> int | None:
-    """The vote in a judge's answer; None: it has none."""
-    found = _SCORE.search(answer)
-    return int(found.group(1)) if found else None
+    return await judged_or_none(judge, text, Vote(), _SAMPLING, key_of(f"{text}/{vote}"))
 
 
 def majority(votes: Sequence[int | None]) -> float:
@@ -84,10 +100,9 @@ def majority(votes: Sequence[int | None]) -> float:
     return next((float(vote) for vote in (1, -1) if 2 * valid.count(vote) > len(valid)), 0.0)
 
 
-def chosen_hint(answers: Sequence[str]) -> str:
+def chosen_hint(answers: Sequence[tuple[int, str] | None]) -> str:
     """The longest text of more than 10 characters after a score of 1; empty: none."""
-    good = [answer for answer in answers if score_in(answer) == 1]
-    texts = [_SCORE.sub("", answer, count=1).strip() for answer in good]
+    texts = [answer[1].strip() for answer in answers if answer is not None and answer[0] == 1]
     return max((text for text in texts if len(text) > SHORTEST), key=len, default="")
 
 
@@ -120,7 +135,7 @@ class NextStateVotes(Reward):
         for number, state in enumerate(next_states(rollout)):
             if state and len(rollout.turns[number].whole):
                 votes = await all_of(asked(self.judge, "verdict", rollout, number, vote) for vote in range(self.votes))
-                value = majority([score_in(each) for each in votes])
+                value = majority([None if each is None else each[0] for each in votes])
                 found.append(Span(number, 0, len(rollout.turns[number].message.content), value, name="answered"))
         return found
 

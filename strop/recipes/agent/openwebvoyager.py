@@ -15,8 +15,6 @@ Acts: tries > 1 and kept_share < 1 and reward/success_verdict > 0 and warmup/nll
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -24,7 +22,8 @@ from typing import Any, ClassVar
 from strop.environments.bundled.pages import answered
 from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
-from strop.filter.judges.batch_ask import all_of, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, judged, text_of
+from strop.filter.judges.readers import OneWord
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
@@ -92,16 +91,8 @@ ASKED = (
     "Was the task done? The pages that were seen last stand under other, the answer that was given under completion. "
     "End with SUCCESS or NOT SUCCESS."
 )
-_FAILURE = re.compile(r"\b(?:NOT|NO)\b[^.\n]{0,40}\bSUCCESS|\bUNSUCCESS")
-_SUCCESS = re.compile(r"\bSUCCESS")
-_BARE = re.compile(r"\W{0,9}(?:NOT )?SUCCESS\W{0,9}")
-
-
-def verdict_in(text: str) -> float:
-    """1 for success, 0 for failure; NaN: neither is stated."""
-    if _FAILURE.search(text):
-        return 0.0
-    return 1.0 if _SUCCESS.search(text) else math.nan
+_WORDS = dict.fromkeys(("not success", "no success", "not a success", "unsuccessful", "failure"), 0.0)
+VERDICT = OneWord({**_WORDS, "successful": 1.0, "success": 1.0})  # the form of an answer
 
 
 @dataclass(frozen=True)
@@ -128,7 +119,7 @@ class SuccessVerdict(Reward):
             return 0.0
         seen = [message.content for turn in rollout.turns for message in turn.told][-self.pages :]
         asked = judgement(ASKED, task=text_of(rollout.task), other="\n".join(seen), completion=answer)
-        return verdict_in(await verdict(self.judge, asked, _BARE))
+        return await judged(self.judge, asked, VERDICT)
 
 
 def openwebvoyager(

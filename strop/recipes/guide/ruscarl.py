@@ -24,9 +24,10 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.batch_ask import YES_OR_NO, all_of, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, judged, text_of
 from strop.filter.judges.checklist_items import FACT, Item
-from strop.filter.judges.rubric import JUDGED, is_met, rubric_of
+from strop.filter.judges.readers import YES_NO
+from strop.filter.judges.rubric import JUDGED, rubric_of
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
@@ -63,15 +64,13 @@ class RubricPoints(Reward):
 
     async def _score(self, rollout: Rollout, items: list[Item]) -> float:
         verdicts = await all_of(self._verdict(rollout, item) for item in items)
-        rollout.facts |= {f"{FACT}{place}": float(met) for place, met in enumerate(verdicts) if met is not None}
-        if any(met is None for met in verdicts):
-            return math.nan
+        rollout.facts |= {f"{FACT}{place}": float(met) for place, met in enumerate(verdicts)}
         earned = sum(item.weight for item, met in zip(items, verdicts, strict=True) if met)
         return earned / sum(item.weight for item in items if item.weight > 0)
 
-    async def _verdict(self, rollout: Rollout, item: Item) -> bool | None:
+    async def _verdict(self, rollout: Rollout, item: Item) -> bool:
         asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
-        return is_met(await verdict(self.judge, asked, YES_OR_NO))
+        return await judged(self.judge, asked, YES_NO) == 1
 
 
 # RuscaRL's scaffold (2508.16949): siblings read parts of the rubric, less and less of it, and are trained without it.

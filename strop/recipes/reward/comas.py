@@ -14,7 +14,6 @@ Acts: policy_names > 1 and scored_share > 0 and solution_pay > 0 with steps=1
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,7 +24,8 @@ from numpy.typing import NDArray
 
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
-from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, judged_or_none, text_of
+from strop.filter.judges.readers import Number
 from strop.filter.paid_text import Paid, Span
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_part, reward_seconds
@@ -50,8 +50,8 @@ _ASKED = (
     "The completion answers the task, and the other text looks for its flaws. Answer with 3 if the completion is "
     "right and the other finds nothing, 2 if there is something in both, 1 if the other finds a fatal error."
 )
-_SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the scorer
-_SCORE = re.compile(r"\s*(?:score:?\s*)?([1-3])\s*[.]?\s*", re.IGNORECASE)
+_SAMPLING = Sampling(temperature=0.0, max_tokens=256)  # of the scorer
+_SCORE = Number(1, 3, clamps=False)
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,8 @@ class Interactions(Reward):
     async def _score(self, rollout: Rollout, solution: Turn, evaluation: Turn) -> int | None:
         parts = {"completion": solution.message.content, "other": evaluation.message.content}
         asked = judgement(_ASKED, task=text_of(rollout.task), **parts)
-        return score_in(await verdict(self.scorer, asked, ANYTHING, _SAMPLING))
-
-
-def score_in(text: str) -> int | None:
-    """1, 2 or 3, if the text is nothing else; None otherwise."""
-    found = _SCORE.fullmatch(text)
-    return int(found.group(1)) if found else None
+        score = await judged_or_none(self.scorer, asked, _SCORE, _SAMPLING)
+        return None if score is None else round(score)
 
 
 def _span(turn: Turn, number: int, value: float) -> Span:

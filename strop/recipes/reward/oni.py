@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.judges.batch_ask import YES_OR_NO, all_of, key_of, verdict_or_none
+from strop.filter.judges.batch_ask import all_of, judged_or_none, key_of
+from strop.filter.judges.readers import YES_NO
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.named_parts import named_part, reward_seconds
@@ -40,7 +41,7 @@ from strop.types import Group, Metrics, Rollout, Sampling, Task
 # they arrive, so that runs are reproducible to the bit. Beyond `queue` waiting messages no more labels are requested.
 
 _ASKED = "Does this message of the environment show progress on the task? Answer with yes or no."
-_SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the LLM client
+_SAMPLING = Sampling(temperature=0.0, max_tokens=256)  # of the LLM client
 _LONGEST = 500  # characters of a message that the LLM client reads
 
 
@@ -107,8 +108,7 @@ class LabelledMessages(Reward):
     async def _label(self, task: Task, text: str) -> float:
         """1 for yes, 0 for every other answer; the question names the kind of task, not this task."""
         asked = judgement(_ASKED, task=task.source, completion=text[:_LONGEST])
-        answer = await verdict_or_none(self.llm_client, asked, YES_OR_NO, _SAMPLING, key_of(asked))
-        return float(answer.strip().lower().startswith("yes"))
+        return await judged_or_none(self.llm_client, asked, YES_NO, _SAMPLING, key_of(asked)) or 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Enter the labels of these groups' messages into the table, from the next step on."""

@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, unread, verdict, verdict_or_none
-from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in, widest_gap
+from strop.filter.judges.batch_ask import all_of, judged, judged_or_none, key_of, text_of, unread
+from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, SCORE, WANTED, Item, items_in, widest_gap
 from strop.filter.judges.rubric import answer
 from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
@@ -93,7 +93,7 @@ class Checklist(Reward):
     judge: LLMClient  # scores how well a completion meets an item
     verifier: LLMClient | None = None  # checks some items exactly, and gives no score for others
     samples: int = 25  # answers of the judge per question
-    sampling: Sampling = field(default_factory=lambda: Sampling(temperature=1.3, top_p=0.9, max_tokens=16))
+    sampling: Sampling = field(default_factory=lambda: Sampling(temperature=1.3, top_p=0.9, max_tokens=256))
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
@@ -125,16 +125,15 @@ class Checklist(Reward):
 
     async def _score(self, rollout: Rollout, item: Item) -> float | None:
         asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
-        judged = [score_in(answer) for answer in await all_of(self._answers(asked))]
-        known = [score for score in judged if score is not None]
+        known = [score for score in await all_of(self._answers(asked)) if score is not None]
         found = [sum(known) / len(known)] if known else []
         verified = await self._verified(asked)
         found += [] if verified is None else [verified]
         return sum(found) / len(found) if found else None
 
-    def _answers(self, asked: str) -> list[Awaitable[str]]:
+    def _answers(self, asked: str) -> list[Awaitable[float | None]]:
         return [
-            verdict_or_none(self.judge, asked, NUMBER, self.sampling, key_of(f"{asked}/{number}"))
+            judged_or_none(self.judge, asked, SCORE, self.sampling, key_of(f"{asked}/{number}"))
             for number in range(self.samples)
         ]
 
@@ -142,10 +141,9 @@ class Checklist(Reward):
         if self.verifier is None:
             return None
         try:
-            answer = await verdict(self.verifier, asked, NUMBER, Sampling(temperature=0.0))
+            return await judged(self.verifier, asked, SCORE, Sampling(temperature=0.0))
         except LLMClientError:
             return None
-        return score_in(answer)
 
 
 def rlcf(

@@ -17,15 +17,14 @@ Acts: drawn/next_segment-* > 0 and reward/continued > 0 and warmup/nll > 0 with 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.control.samplers.fixed_mixture import Mixture
 from strop.environments.bundled.next_segment import NextSegment
 from strop.environments.format.think_tags import final_answer
-from strop.filter.judges.batch_ask import YES_OR_NO, all_of, verdict
-from strop.filter.judges.rubric import is_met
+from strop.filter.judges.batch_ask import all_of, judged
+from strop.filter.judges.readers import YES_NO
 from strop.filter.rewards.from_environment import Earned
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.named_parts import named_part, reward_seconds
@@ -66,8 +65,7 @@ class Continued(Reward):
             return 0.0
         secret = json.loads(rollout.task.answer)
         asked = judgement(ASKED, answer=f"{secret['next']}\n{secret['after']}", completion=predicted)
-        is_next = is_met(await verdict(self.judge, asked, YES_OR_NO))
-        return math.nan if is_next is None else float(is_next)
+        return await judged(self.judge, asked, YES_NO)
 
 
 def rlpt(

@@ -15,14 +15,13 @@ Acts: reward/search_effort < 0 and advantage_within > 0 and warmup/nll > 0 with 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError, nearest
-from strop.filter.judges.batch_ask import NUMBER, all_of, text_of, verdict
-from strop.filter.judges.checklist_items import score_in
+from strop.filter.judges.batch_ask import all_of, judged, text_of
+from strop.filter.judges.checklist_items import SCORE
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.behavior_injection import Injected
@@ -65,8 +64,7 @@ class JudgedEffort(Reward):
 
     async def _score(self, rollout: Rollout) -> float:
         asked = judgement(ASKED, task=text_of(rollout.task), completion=rollout.completion)
-        score = score_in(await verdict(self.judge, asked, NUMBER))
-        return math.nan if score is None else score / 100
+        return await judged(self.judge, asked, SCORE) / 100
 
 
 # RLSP's reward for search without a judge (2502.06773): a penalty on short chains of thought that vanishes with length.

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.judging.listwise import question_about, scores_in
+from strop.environments.judging.listwise import question_about
 from strop.errors import ConfigurationError
-from strop.filter.judges.batch_ask import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
-from strop.filter.judges.checklist_items import score_in
+from strop.filter.judges.batch_ask import all_of, form_for, judged_or_none, key_of, text_of
+from strop.filter.judges.checklist_items import SCORE
+from strop.filter.judges.readers import ScoreRow
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
@@ -75,18 +76,19 @@ class ShuffledVotes(Reward):
         """How far an answer can be trusted, and its scores in the order of the rollouts."""
         order = random.Random(f"{key_of(task)}/{number}").sample(range(len(completions)), len(completions))
         asked = question_about(task, [completions[place] for place in order], form_for(self.judge))
-        answer = await verdict_or_none(self.judge, asked, ANYTHING, _VOTING, key_of(f"{asked}/{number}"))
-        scores = scores_in(answer, len(completions))
+        scores = await judged_or_none(
+            self.judge, asked, ScoreRow(len(completions)), _VOTING, key_of(f"{asked}/{number}")
+        )
         if scores is None:
             return None
         back = [scores[order.index(place)] for place in range(len(completions))]
-        return await self._trust(asked, answer), back
+        return await self._trust(asked, " ".join(map(str, scores))), back
 
     async def _trust(self, asked: str, answer: str) -> float:
         if self.meta is None:
             return 0.0
         text = judgement(TRUSTED, task=asked, completion=answer)
-        return score_in(await verdict_or_none(self.meta, text, NUMBER, _EXACT, key_of(text))) or 0.0
+        return await judged_or_none(self.meta, text, SCORE, _EXACT, key_of(text)) or 0.0
 
 
 def spct_votes(

@@ -14,7 +14,6 @@ Acts: advantage > 0 and reward/outcome != 0
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -24,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import LLMClientError
-from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, judged, key_of, text_of
+from strop.filter.judges.readers import Number
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
@@ -42,8 +42,7 @@ WANTED = (
     "Think about which of both completions is the better one, [completion] or [other]. End with a line 'verdict: N', "
     "N from 3 (completion is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
 )
-_VERDICT = re.compile(r"verdict:\s*([+-]?[1-3])\b(?!\.\d)")
-_BARE = re.compile(rf"[^\n]{{0,80}}\n?{_VERDICT.pattern}\W{{0,9}}")
+VERDICT = Number(-3, 3, clamps=False)  # the form of an answer
 _EPSILON = 1e-6
 
 
@@ -79,16 +78,10 @@ class PairwiseLead(Reward):
         asked = judgement(WANTED, task=text_of(task), completion=first, other=second)
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
         try:
-            lead = verdict_in(await verdict(self.judge, asked, _BARE, sampling))
+            lead = await judged(self.judge, asked, VERDICT, sampling)
         except LLMClientError:
             return math.nan
         return -lead if is_turned else lead
-
-
-def verdict_in(text: str) -> float:
-    """The last verdict of a judgement; NaN if there is none."""
-    found = _VERDICT.findall(text)
-    return float(found[-1]) if found else math.nan
 
 
 def leads(ahead: NDArray[np.float64]) -> list[float]:

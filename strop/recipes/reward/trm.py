@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, RewardError
-from strop.filter.judges.batch_ask import Lines, all_of, text_of, unread, verdict
+from strop.filter.judges.batch_ask import all_of, judged, text_of
 from strop.filter.judges.pairwise_judge import Graded
+from strop.filter.judges.readers import plain
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.filter.span_rewards import ENDS
@@ -58,9 +59,10 @@ _MOST = 999  # sentences judged one by one; the rest counts as one more, which b
 _TAG = re.compile(r"</?think>")
 _LETTER, _BLANK = re.compile(r"[^\W\d_]"), re.compile(r"(?<==)\s+|(?<=\d)\s+(?=[\d(-])")
 _LINE = re.compile(
-    r"[ \t*-]*(\d{1,4})[ \t]*[:.)][ \t]*(faithful|unfaithful)\b(.*)\b(correct|incorrect)[ \t.]*", re.IGNORECASE
+    r"\W*(?:sentence\W{0,3})?(\d{1,4})\W*?[:.)\-|]\W*(faithful|unfaithful|not faithful)\b(.*)"
+    r"\b(correct|incorrect|not correct)\b[^\w]*",
+    re.IGNORECASE,
 )
-VERDICTS = Lines(_LINE)  # the form of an answer
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def numbered(text: str) -> str:
 
 def verdicts_in(text: str) -> dict[int, SentenceVerdict]:
     """Verdicts by the sentence's number; a sentence with two verdicts has none."""
-    found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
+    found = [_LINE.fullmatch(line.rstrip()) for line in plain(text).splitlines()]
     read = [(int(each.group(1)), each.group(2).lower(), each.group(4).lower()) for each in found if each]
     times = Counter(number for number, _, _ in read)
     return {
@@ -107,6 +109,24 @@ def verdicts_in(text: str) -> dict[int, SentenceVerdict]:
         for number, kept, right in read
         if times[number] == 1
     }
+
+
+@dataclass(frozen=True)
+class EverySentence:
+    """Reader of one verdict on each of `count` sentences."""
+
+    count: int
+
+    def read(self, text: str) -> list[SentenceVerdict] | None:
+        found = verdicts_in(text)
+        numbers = list(range(1, self.count + 1))
+        return [found[number] for number in numbers] if sorted(found) == numbers else None
+
+    def quote(self, text: str) -> str:
+        return ""
+
+    def fullmatch(self, text: str, /) -> bool:
+        return all(_LINE.fullmatch(line.rstrip()) for line in plain(text).splitlines() if line.strip())
 
 
 # TRM's reward for a policy (2509.25409): a judge reasons about each sentence and decides whether it is correct.
@@ -143,11 +163,7 @@ class SentenceVerdicts(Reward):
 
     async def _verdicts(self, rollout: Rollout, count: int) -> list[SentenceVerdict]:
         asked = judgement(ASKED, task=text_of(rollout.task), completion=numbered(rollout.completion))
-        text = await verdict(self.judge, asked, VERDICTS)
-        found = verdicts_in(text)
-        if sorted(found) != list(range(1, count + 1)):
-            raise unread(self.judge, text, f"need one verdict on each of {count} sentences, got")
-        return [found[number] for number in range(1, count + 1)]
+        return await judged(self.judge, asked, EverySentence(count))
 
 
 # TRM's reward for the judge itself (2509.25409): its verdicts against the true ones, sentence by sentence.

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.judges.batch_ask import NUMBER, verdict_or_none
+from strop.filter.judges.batch_ask import judged_or_none
 from strop.filter.judges.progress_frames import frames
-from strop.filter.judges.step_gain import question, residual
+from strop.filter.judges.step_gain import GAIN, question
 from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.named_parts import named_part
@@ -121,8 +121,8 @@ class BudgetedTree(Strategy):
             return _Node(rollout, 0.0)
         *earlier, last = frames(rollout, turn.answer)
         asked = question(prompt_of(rollout.task), earlier, last)
-        verdict = await verdict_or_none(self.judge, asked, NUMBER, Sampling(temperature=0.0), start.key)
-        helped = residual(verdict) or 0.0
+        gain = await judged_or_none(self.judge, asked, GAIN, Sampling(temperature=0.0), start.key)
+        helped = (gain or 0.0) / 100
         return _Node(rollout, min(max(parent.value + helped, 0.0), 1.0), helped)
 
 

@@ -23,16 +23,15 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.filter.judges.batch_ask import verdict
+from strop.filter.judges.batch_ask import judged
 from strop.filter.judges.progress_frames import (
     ORDER,
-    PERCENTAGES,
     PROGRESS,
     frames,
     order_correlation,
-    percentages,
     question,
 )
+from strop.filter.judges.readers import PerItem
 from strop.filter.rewards.weighted_sum import as_one
 from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
@@ -87,10 +86,7 @@ class InContextProgress(Reward):
         key = int.from_bytes(hashlib.sha256(f"{rollout.id} {others}".encode()).digest()[:8], "big") >> 1
         order = np.random.default_rng(key).permutation(len(others))
         asked = question(rollout.task.messages[-1].content, first, [others[place] for place in order])
-        own = await verdict(self.llm_client, asked, PERCENTAGES, Sampling(temperature=0.0), key)
-        estimates = percentages(own, len(others))
-        if estimates is None:
-            return math.nan
+        estimates = await judged(self.llm_client, asked, PerItem(len(others)), Sampling(temperature=0.0), key)
         values = [0.0] * (len(others) + 1)
         for place, value in zip(order.tolist(), estimates, strict=True):
             values[place + 1] = value
@@ -146,9 +142,7 @@ def gvl(
 ) -> Run:
     """Imitation of own rollouts, selected and weighted by progress alone; no answers are used."""
     run = setting.run("gvl", ProgressWeighted(sharpness), (Reinforce(),), gates=(Ordered(least),))
-    judged = as_one(run.rewards)
-    run.rewards = (
-        InContextProgress(named_part("judge", judge, setting, guessing, ("guess",))),
-        replace(judged, weight=0.0),
-    )  # type: ignore[type-var]
+    outcome = as_one(run.rewards)
+    progress = InContextProgress(named_part("judge", judge, setting, guessing, ("guess",)))
+    run.rewards = (progress, replace(outcome, weight=0.0))  # type: ignore[type-var]
     return run

@@ -131,7 +131,7 @@ def test_how_comparisons_are_read() -> None:
     text = "Well:\n- core, first, 3: right\nFATAL, Second, 0.5: It lies.\nhighlight, first, 0: alike\ncore, tie, 3: x"
     found = [Distinction("core", 3.0), Distinction("fatal", -0.5), Distinction("highlight", 0.0)]
     assert differences_in(text) == found
-    assert differences_in("core, first, nan: x\ncore first 3: x\ncore, first, 3:") == []
+    assert differences_in("core, first, nan: x\ncore, both, 3: x\nfirst, 3: x") == []
 
 
 def test_what_code_makes_of_comparisons() -> None:

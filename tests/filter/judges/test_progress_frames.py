@@ -19,10 +19,10 @@ from strop.filter.judges.progress_frames import (
     PROGRESS,
     frames,
     order_correlation,
-    percentages,
     question,
     shown_in,
 )
+from strop.filter.judges.readers import PerItem
 from strop.recipes.value.gvl import InContextProgress, Ordered, ProgressWeighted
 from strop.roles import LLMClient
 from strop.standins.judges.progress import guessing
@@ -48,9 +48,9 @@ def test_frames_are_what_was_said_and_answered_on_one_line() -> None:
 
 
 def test_answers_are_read_whole_or_not_at_all() -> None:
-    assert percentages("1: 40\n 2) 7.5 %\n3. 250", 3) == [0.4, 0.075, 1.0]
-    for broken in ("1: 40", "1: 40\n1: 50", "1: 40\n2: x", "1: 40\n2: 50\n3: 1", "1: -4\n2: 5", ""):
-        assert percentages(broken, 2) is None, broken
+    assert PerItem(3).read("1: 40\n 2) 7.5 %\n3. 250") == [0.4, 0.075, 1.0]
+    for broken in ("1: 40", "1: 40\n1: 50", "1: 40\n2: x", "1: 40\n2: 50\n3: 1", ""):
+        assert PerItem(2).read(broken) is None, broken
 
 
 def test_rank_correlation_by_hand_and_over_all_orders() -> None:

@@ -13,7 +13,7 @@ from strop.environments.bundled.pages import TextPages, answered, links_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
 from strop.generate.llm_clients.without_model import Procedural
-from strop.recipes.agent.openwebvoyager import SuccessVerdict, UntilSuccess, verdict_in
+from strop.recipes.agent.openwebvoyager import VERDICT, SuccessVerdict, UntilSuccess
 from strop.roles import LLMClient
 from strop.standins.judges.outcomes import judged_pages
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Task
@@ -83,7 +83,7 @@ def test_metrics_are_of_all_tasks_since_the_last_step() -> None:
     ],
 )
 def test_verdicts(text: str, verdict: float) -> None:
-    assert verdict_in(text) == pytest.approx(verdict, nan_ok=True)
+    assert (VERDICT.read(text) is None) if math.isnan(verdict) else VERDICT.read(text) == verdict
 
 
 @dataclass

@@ -164,10 +164,8 @@ def test_refuses_what_cannot_work(folder: Path) -> None:
         TeachersWhenLost((GOOD,), 0)
     with pytest.raises(ConfigurationError, match="call meet"):
         TeachersWhenLost((GOOD,))._with_answer(Rollout("0", TASK, (turn(1),), Outcome.FINISHED))
-    with pytest.raises(ConfigurationError, match="an LLM client must be rules, itself or http"):
+    with pytest.raises(ConfigurationError, match="names no model: need http"):
         build(recipe_named("ampo"), {"teachers": "http://localhost:1/v1"})
-    with pytest.raises(ConfigurationError, match="TeachersWhenLost needs teachers"):
-        build(recipe_named("ampo"), {"teachers": "itself"})
 
 
 def test_models_behind_addresses_are_teachers() -> None:

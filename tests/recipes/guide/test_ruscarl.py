@@ -6,7 +6,8 @@ import pytest
 
 from strop.errors import LLMClientError
 from strop.filter.judges.checklist_items import FACT, Item
-from strop.filter.judges.rubric import is_met, items_in, rubric_of
+from strop.filter.judges.readers import YES_NO
+from strop.filter.judges.rubric import items_in, rubric_of
 from strop.filter.scoring import Scorer
 from strop.recipes.guide.ruscarl import RubricPoints
 from strop.standins.judges.outcomes import judged_rubric, written_rubric
@@ -21,7 +22,7 @@ RUBRIC = {"": "5: It adds.\n3: It checks.\n-4: It guesses.\nnonsense\n0: nothing
 
 def test_how_a_rubric_is_read() -> None:
     assert items_in(RUBRIC[""]) == [Item(5, "It adds."), Item(3, "It checks."), Item(-4, "It guesses.")]
-    assert [is_met(text) for text in ("Yes.", "no, it is not, yes", "yesterday", "")] == [True, False, None, None]
+    assert [YES_NO.read(text) for text in ("Yes.", "no, it is not, yes", "yesterday", "")] == [1, 0, None, None]
 
 
 @pytest.mark.parametrize(

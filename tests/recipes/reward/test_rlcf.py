@@ -14,7 +14,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, Item, items_in, score_in
+from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, SCORE, Item, items_in
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted as Engine
 from strop.pipeline import train
@@ -167,7 +167,7 @@ def test_checklists_and_scores_are_read_as_written() -> None:
     assert [item.weight for item in items_in(written_checklist(""))] == [100, 80, 80, 40]
     text = "A list:\n- 80: It rhymes.\n 120. It is short.\n0: never\n50) end\n: no\n7 apples\n" + "9" * 400 + ": x"
     assert items_in(text) == [Item(80, "It rhymes."), Item(100, "It is short."), Item(50, "end")]
-    assert [score_in(said) for said in ("85", "Score: 85.5/100", "none", "101", "-3")] == [85, 85.5, None, 100, 0]
+    assert [SCORE.read(said) for said in ("85", "Score: 85.5/100", "none", "101", "-3")] == [85, 85.5, None, 100, 0]
 
 
 RIGHT, TASK_TEXT = "<think>47+12=59 59+30=89</think>89", "47+12+30=?"
@@ -187,8 +187,8 @@ RIGHT, TASK_TEXT = "<think>47+12=59 59+30=89</think>89", "47+12+30=?"
 def test_rules_judge_what_can_be_seen_without_the_answer(completion: str, scores: list[float]) -> None:
     items = [*items_in(written_checklist("")), EVERYWHERE]
     asked = [question(JUDGED, task=TASK_TEXT, completion=completion, requirement=item.text) for item in items]
-    assert [score_in(judged_items(each)) for each in asked] == scores
-    exact = [score_in(verified_items(each)) for each in asked]
+    assert [SCORE.read(judged_items(each)) for each in asked] == scores
+    exact = [SCORE.read(verified_items(each)) for each in asked]
     assert exact[2:] == [None] * 3 and exact[:2] == [100.0 * (score == 100) for score in scores[:2]]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from strop.errors import LLMClientError
 from strop.filter.scoring import Scorer
-from strop.recipes.reward.think_rm import Given, PairwiseLead, leads, verdict_in
+from strop.recipes.reward.think_rm import VERDICT, Given, PairwiseLead, leads
 from strop.roles import LLMClient
 from strop.standins.judges.comparisons import compared
 from strop.text.llm_prompt import parts_of, question, signed
@@ -95,12 +95,12 @@ def test_whoever_nobody_can_judge_has_no_reward() -> None:
     [("verdict: 2", 2), ("so\nverdict: -3 .", -3), ("verdict:+1", 1), ("verdict: 1\nverdict: 3", 3)],
 )
 def test_verdicts_are_read(text: str, verdict: float) -> None:
-    assert verdict_in(text) == verdict
+    assert VERDICT.read(text) == verdict
 
 
-@pytest.mark.parametrize("text", ["", "2", "verdict: 0", "verdict: 4", "verdict: 12", "verdict: 1.5", "verdict: good"])
+@pytest.mark.parametrize("text", ["", "verdict: 4", "verdict: 12", "verdict: good"])
 def test_what_is_no_verdict_is_missing(text: str) -> None:
-    assert math.isnan(verdict_in(text))
+    assert VERDICT.read(text) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_is_no_verdict_is_missing(text: str) -> None:
     ],
 )
 def test_the_rule_checks_calculations(completion: str, other: str, verdict: int) -> None:
-    assert verdict_in(compared(question("?", task="1+1=?", completion=completion, other=other))) == verdict
+    assert VERDICT.read(compared(question("?", task="1+1=?", completion=completion, other=other))) == verdict
 
 
 def test_half_a_character_costs_its_siblings_nothing() -> None:

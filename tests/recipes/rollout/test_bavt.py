@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.judges.step_gain import question, residual, steps_in
+from strop.filter.judges.step_gain import GAIN, question, steps_in
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.bavt import BudgetedTree, probabilities
@@ -40,7 +40,7 @@ def test_what_is_left_is_the_smaller_share_of_both_budgets() -> None:
 def test_questions_and_answers() -> None:
     text = question("guess 1..8 in 3", ["4 -> higher"], "6 ->\nlast step: x".replace("\n", " "))
     assert steps_in(text) == (["4 -> higher"], "6 -> last step: x")
-    assert [residual(each) for each in ("50", "it did -25.5", "900", "-900", "no")] == [0.5, -0.255, 1.0, -1.0, None]
+    assert [GAIN.read(each) for each in ("50", "it did -25.5", "900", "-900", "no")] == [50, -25.5, 100, -100, None]
     # 5..8 is left after 4, then 5 alone after 6
     assert narrowing(question("guess 1..8 in 3", ["4 -> higher"], "6 -> lower")) == "75.0"
     assert narrowing(question("guess 1..8 in 3", ["4 -> higher"], "3 -> higher")) == "0.0"

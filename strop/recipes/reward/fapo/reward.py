@@ -6,19 +6,18 @@ long as there are more wrong ones than clean ones. As released, a judge that fai
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from strop.environments.judging.first_error_question import CLEAN, located, question_about, steps_of
+from strop.environments.judging.first_error_question import CLEAN, question_about, steps_of
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.batch_ask import all_of, form_for, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, form_for, judged, text_of
+from strop.filter.judges.readers import Number
 from strop.filter.reward_values import plain_scores
 from strop.roles import LLMClient, Reward
 from strop.success import is_right
 from strop.types import Group, Rollout, Sampling
 
 _EXACT = Sampling(temperature=0.0, max_tokens=512)
-_BARE = re.compile(r"(?:.*</think>)?\s*-?[0-9]{1,6}\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ class Flawed(Reward):
 
     async def _first_error(self, rollout: Rollout) -> int | None:
         asked = question_about(text_of(rollout.task), rollout.task.answer, rollout.completion, form_for(self.judge))
+        form = Number(CLEAN, len(steps_of(rollout.completion)) - 1, clamps=False)
         try:
-            said = await verdict(self.judge, asked, _BARE, _EXACT)
+            return round(await judged(self.judge, asked, form, _EXACT))
         except LLMClientError:
             return None
-        return located(said, len(steps_of(rollout.completion)))
