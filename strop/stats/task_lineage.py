@@ -1,26 +1,35 @@
 """Lineage of tasks generated during a run, and their form in a checkpoint.
 
-A generated task keeps its parent's environment, level, tools and further messages, so that the parent's environment and
-rewards serve it too. Its id marks it as generated and names the task of an environment that it derives from.
+A generated task is a row of its own: it has its parent's environment, level, tools and system message, so that the
+environment serves it too, and nothing of what the parent asks, answers or brings in columns. Its id marks it as
+generated and names the task of an environment that it derives from.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from typing import Any
 
 from strop.types import Message, Task, Tool, ToolCall
 
+_COMPLETIONS = ("completion", "chosen", "rejected")  # columns that hold what somebody wrote
 _WRITTEN = "~"  # in an id, between the first ancestor's and its own
 
 
 def child(parent: Task, text: str, answer: str) -> Task:
     """A task that asks this in place of what its parent asks."""
-    messages = list(parent.messages)
-    place = next(number for number, message in enumerate(messages) if message.role == "user")
-    messages[place] = replace(messages[place], content=text)
-    made = replace(parent, messages=tuple(messages), answer=answer, id="")
+    before = (message for message in parent.messages if message.role == "system")
+    columns = _answer_columns(parent, answer)
+    made = replace(parent, messages=(*before, Message("user", text)), answer=answer, columns=columns, id="")
     return replace(made, id=f"{ancestor(parent)}{_WRITTEN}{made.id}")
+
+
+def _answer_columns(parent: Task, answer: str) -> str:
+    """The columns from which the parent's answer came, with this one, for rewards that read them by name."""
+    brought: dict[str, Any] = json.loads(parent.columns) if parent.columns else {}
+    names = [name for name, value in brought.items() if str(value) == parent.answer and name not in _COMPLETIONS]
+    return json.dumps(dict.fromkeys(sorted(names), answer)) if names else ""
 
 
 def is_written(task: Task) -> bool:
@@ -45,4 +54,6 @@ def unplain(data: dict[str, Any]) -> Task:
         for each in data["messages"]
     )
     tools = tuple(Tool(**tool) for tool in data["tools"])
-    return Task(messages, data["answer"], data["source"], int(data["level"]), data["id"], tools)
+    return Task(
+        messages, data["answer"], data["source"], int(data["level"]), data["id"], tools, data.get("columns", "")
+    )

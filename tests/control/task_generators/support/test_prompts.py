@@ -37,6 +37,22 @@ def test_parts_are_read_whatever_the_request_says_about_them() -> None:
         ('```json\n{"task": "1+2=?", "Answer": 3}\n```', {"task": "1+2=?", "answer": "3"}),
         ("Sure, I can write a problem!", {}),
         ("", {}),
+        ("[task] Sure! Here is a harder problem:\n\n1+2=?\n\nLet me know if you need more!", {"task": "1+2=?"}),
+        ('Of course!\n**[Task]**\n"1+2=?"\n**[Answer]**\n3\n\nI hope this helps!', {"task": "1+2=?", "answer": "3"}),
+        ("[task]1+2=?[/task]\n[answer]3[/answer]\nDone.", {"task": "1+2=?", "answer": "3"}),
+        ('```json\n{"task": "1+2=?", "answer": 3}\n```', {"task": "1+2=?", "answer": "3"}),
+        (
+            "**New problem:** One apple.\nAnd two?\n**Answer:** 3\n\nExplanation: sums.",
+            {"task": "One apple.\nAnd two?", "answer": "3"},
+        ),
+        (
+            "[task]\nFind x.\nQuestion: which {x: x > 2}?\n[answer]\n3",
+            {"task": "Find x.\nQuestion: which {x: x > 2}?", "answer": "3"},
+        ),
+        (
+            "[task] Here is a triangle with sides 3: 4 and 5. How large?",
+            {"task": "Here is a triangle with sides 3: 4 and 5. How large?"},
+        ),
     ],
 )
 def test_answers_are_read(completion: str, parts: dict[str, str]) -> None:
