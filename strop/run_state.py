@@ -14,6 +14,7 @@ from strop.capabilities import CountsTokens, Hurries, Learns, Observes, inside, 
 from strop.control.admission.support.admission_state import Standing
 from strop.control.starvation import Dropped
 from strop.control.task_generators.support.validation import Offers
+from strop.environments.data.heldout_split import HeldOutSide
 from strop.errors import ConfigurationError, RewardError, StarvationError
 from strop.filter.scoring import Scorer
 from strop.generate.group_rollouts import GroupPlayer
@@ -98,6 +99,11 @@ class Flow:
         return inside((run.sampler, run.budget, run.estimator, run.task_generator, run.strategy, run.agent), Observes)
 
     @cached_property
+    def heldout_side(self) -> HeldOutSide:
+        """All that its environments hold out, measured or not."""
+        return HeldOutSide((*self.run.envs, *self.run.evaluation.unseen))
+
+    @cached_property
     def offers(self) -> Offers:
         """The way from the task generator to the sampler."""
         return Offers(self.run, self.policy, self.progress.tally)
@@ -129,10 +135,10 @@ class Flow:
     def next_task(self) -> Task:
         """What the sampler chooses; a task that accuracy is measured with is never trained on."""
         task = self.run.sampler.next(self.progress.step, self.run.estimator)
-        if task.id in self.heldout:
+        if task.id in self.heldout or self.heldout_side.has(task):
             raise ConfigurationError(
                 f"{type(self.run.sampler).__name__} chose task {task.id} of {task.source}:{task.level}, which is held "
-                "out and measured: a sampler takes env.task(index), never env.task(index, heldout=True)"
+                "out: a sampler takes env.task(index), never env.task(index, heldout=True)"
             )
         return task
 

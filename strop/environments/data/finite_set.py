@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from strop.environments.data.heldout_split import whole_prompt
 from strop.errors import ConfigurationError, DataError
 from strop.types import Task
 
@@ -27,20 +28,20 @@ class FixedTasks:
             raise ConfigurationError(f"heldout_share must be at least 0 and less than 1, got {share}")
         if not tasks:
             raise DataError(f"{origin} holds no tasks")
-        places = {_prompt(task): _place(_prompt(task)) for task in tasks}
+        places = {whole_prompt(task): _place(whole_prompt(task)) for task in tasks}
         aside = {prompt for prompt, place in places.items() if place < share}
         if not aside and share > 0 and len(places) > 1:
             aside = {min(places, key=lambda prompt: places[prompt])}
-        train = tuple(task for task in tasks if _prompt(task) not in aside)
-        return cls(origin, train, tuple(task for task in tasks if _prompt(task) in aside))
+        train = tuple(task for task in tasks if whole_prompt(task) not in aside)
+        return cls(origin, train, tuple(task for task in tasks if whole_prompt(task) in aside))
 
     @classmethod
     def apart(cls, tasks: Sequence[Task], heldout: Sequence[Task], origin: str) -> FixedTasks:
         """Both sides as they are given; a prompt of both is held out."""
         if not tasks or not heldout:
             raise DataError(f"{origin} holds {len(tasks)} tasks to train on and {len(heldout)} to measure on")
-        aside = {_prompt(task) for task in heldout}
-        return cls(origin, tuple(task for task in tasks if _prompt(task) not in aside), tuple(heldout))
+        aside = {whole_prompt(task) for task in heldout}
+        return cls(origin, tuple(task for task in tasks if whole_prompt(task) not in aside), tuple(heldout))
 
     def without(self, ids: frozenset[str]) -> FixedTasks:
         """The same, less some tasks; nobody changes sides."""
@@ -67,10 +68,6 @@ def _order(epoch: int, count: int) -> list[int]:
     order = list(range(count))
     random.Random(f"{epoch}/{count}").shuffle(order)
     return order
-
-
-def _prompt(task: Task) -> str:
-    return "\n".join(f"{message.role}: {message.content.strip()}" for message in task.messages)
 
 
 def _place(prompt: str) -> float:

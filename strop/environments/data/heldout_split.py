@@ -1,12 +1,15 @@
-"""Train/held-out split of generated tasks by the hash of the prompt, the same for every seed."""
+"""Train/held-out split of tasks: how environments draw a side, and the one rule of what is held out."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from strop.errors import ConfigurationError
+from strop.roles import Environment
 from strop.types import Task
 
 HELDOUT_ONE_IN = 10
@@ -21,6 +24,51 @@ def is_heldout(text: str) -> bool:
 def prompt_of(task: Task) -> str:
     """What is asked: the first thing the user says, so that a later "try again" changes nothing."""
     return next(message.content for message in task.messages if message.role == "user")
+
+
+def whole_prompt(task: Task) -> str:
+    """All messages of a task, by which rows of tables are told apart."""
+    return "\n".join(f"{message.role}: {message.content.strip()}" for message in task.messages)
+
+
+@dataclass
+class HeldOutSide:
+    """Held-out side of environments: the rule for everyone who brings tasks, be it samplers, generators or peers.
+
+    A finite environment holds out the tasks of its held-out side, in whatever environment they come up again; one
+    without an end decides by the hash of the prompt.
+    """
+
+    envs: Sequence[Environment]
+
+    def has(self, task: Task) -> bool:
+        """Whether a task is one of the held-out tasks of a finite environment, word for word."""
+        return whole_prompt(task) in self._rows
+
+    def holds_out(self, task: Task) -> bool:
+        """Whether a task that no environment of this run has drawn is on the held-out side, or asks what one asks."""
+        asked = prompt_of(task).strip()
+        return self.has(task) or asked in self._questions or (self._is_split and is_heldout(asked))
+
+    @cached_property
+    def _tasks(self) -> list[Task]:
+        """Of finite environments; built once, since there may be as many as there are tasks."""
+        places = ((env, place) for env in self.envs for place in range(env.num_tasks(heldout=True) or 0))
+        return [env.task(place, heldout=True) for env, place in places]
+
+    @cached_property
+    def _rows(self) -> frozenset[str]:
+        return frozenset(map(whole_prompt, self._tasks))
+
+    @cached_property
+    def _questions(self) -> frozenset[str]:
+        """What they ask last, behind examples of a prompt."""
+        return frozenset(task.messages[-1].content.strip() for task in self._tasks)
+
+    @cached_property
+    def _is_split(self) -> bool:
+        """Whether an environment without an end is among them, where the text itself decides its side."""
+        return any(env.num_tasks(heldout=True) is None for env in self.envs)
 
 
 def draw(key: str, heldout: bool, make: Callable[[random.Random], Task]) -> Task:

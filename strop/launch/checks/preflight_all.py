@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from strop.generate.templates.chat_template import Template
 from strop.launch.checks.preflight import check
-from strop.launch.checks.prompt_lengths import LeftOut, leave_out_long
+from strop.launch.checks.prompt_lengths import NotServed, leave_out_long, leave_out_measured
 from strop.models.loading.check_folder import check_context, check_model_folder
 from strop.models.loading.model_names import model_folder
 from strop.run import Run
 
 
-def make_ready(run: Run) -> list[LeftOut]:
-    """Raise what stands in the way of a run; returns which prompts are left out because they are too long."""
+def make_ready(run: Run) -> list[NotServed]:
+    """Raise what stands in the way of a run; returns which tasks of tables are left out."""
     check(run)
     if run.warmup is not None:
         make_ready(run.warmup)
     return fit(run)
 
 
-def fit(run: Run) -> list[LeftOut]:
+def fit(run: Run) -> list[NotServed]:
     """Hold a run against its model: the template can be used, the context is there, and prompts leave room in it."""
     folder = model_folder(run.model)
     check_model_folder(folder)
     template = Template.load(folder)
     check_context(folder, run.context)
-    return leave_out_long(run, template)
+    return [*leave_out_long(run, template), *leave_out_measured(run)]

@@ -1,11 +1,13 @@
-"""Check of prompt lengths: prompts that leave no room for a completion, where tasks can be counted before the run."""
+"""Checks of the tasks of tables: prompts that leave no room for a completion, and rows that another table measures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from strop.capabilities import inside
+from strop.environments.data.heldout_split import HeldOutSide
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.generate.templates.chat_template import Template
@@ -30,6 +32,38 @@ class LeftOut:
             f"{len(self.ids)} of {self.tasks} prompts of {self.path} leave no room for a completion in context="
             f"{self.context} (the longest has {self.longest} tokens)"
         )
+
+
+@dataclass(frozen=True)
+class MeasuredElsewhere:
+    """Train rows of a table that are held-out rows of another one."""
+
+    path: str
+    ids: frozenset[str]
+    tasks: int  # to train on
+
+    def __str__(self) -> str:
+        return f"{len(self.ids)} of {self.tasks} train rows of {self.path} are held-out rows of another table"
+
+
+NotServed: TypeAlias = LeftOut | MeasuredElsewhere
+
+
+def leave_out_measured(run: Run) -> list[MeasuredElsewhere]:
+    """Tables of which one trains on what another one measures; one that has nothing left is refused."""
+    tables, found = inside(run, Table), dict[str, MeasuredElsewhere]()
+    heldout = HeldOutSide(list(dict.fromkeys(tables)))
+    if len(heldout.envs) < 2:
+        return []
+    for table in tables:
+        rows = [table.task(index) for index in range(table.num_tasks())]
+        ids = frozenset(task.id for task in rows if heldout.has(task))
+        if ids:
+            table.leave_out(ids)
+            found[table.path] = MeasuredElsewhere(table.path, ids, len(rows))
+        if rows and not table.num_tasks():
+            raise ConfigurationError(f"{found[table.path]}: measure on other rows than those that the run trains on")
+    return list(found.values())
 
 
 def leave_out_long(run: Run, template: Template) -> list[LeftOut]:

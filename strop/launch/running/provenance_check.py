@@ -12,7 +12,7 @@ from typing import Any
 from strop.capabilities import uses_gpu
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
-from strop.launch.checks.prompt_lengths import LeftOut
+from strop.launch.checks.prompt_lengths import NotServed
 from strop.models.loading.model_names import model_folder
 from strop.observe.run_files.provenance import code, commit, compiler, hardware, versions
 from strop.run import Run
@@ -25,7 +25,7 @@ _SLICES, _SLICE = 64, 1 << 20  # of a larger one: a model of many gigabytes must
 _RECIPE = "recipe.py"
 
 
-def write_origin(folder: RunFolder, run: Run, recipe: str, left_out: Sequence[LeftOut]) -> None:
+def write_origin(folder: RunFolder, run: Run, recipe: str, left_out: Sequence[NotServed]) -> None:
     """What a new run is made from, `recipe` being the text of its recipe.py."""
     tables = [part for part in run.envs if isinstance(part, Table)]
     origin = {

@@ -9,7 +9,8 @@ Reading: The paper's sampling: uniform among shared groups whose rewards on this
     shared folder replaces the network, and no node waits for another. foreign=0 is a plain policy gradient on own
     groups.
 Left out: Nodes of several models in one process: each node is a separate run, with any model.
-Acts: shared_groups > 0 and foreign_share < 1 with folder=RUN
+Acts: shared_groups > 0 and foreign_share > 0 with folder=PEER
+Break: foreign=0: nothing of the peers is trained on
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from strop.concurrency import together
-from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.data.heldout_split import HeldOutSide
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -123,6 +125,10 @@ class SharedTasks(Sampler):
         if self.own < 0 or self.foreign < 0 or self.own + self.foreign < 1:
             raise ConfigurationError(f"SharedTasks needs own and foreign >= 0, and one of them, got {self}")
 
+    @cached_property
+    def _heldout(self) -> HeldOutSide:
+        return HeldOutSide(self.envs)
+
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         place = self._num_sampled % (self.own + self.foreign)
         self._num_sampled += 1
@@ -153,7 +159,7 @@ class SharedTasks(Sampler):
             env = env_of(self.envs, group.task)
         except ConfigurationError:
             return False
-        if is_heldout(prompt_of(group.task)):
+        if self._heldout.holds_out(group.task):
             return False
         return len({checked(env, group.task, rollout[-1]) for rollout in group.completions[: self.size]}) > 1
 

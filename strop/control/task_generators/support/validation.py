@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from strop.capabilities import TakesOffers, outermost
-from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.data.heldout_split import HeldOutSide, prompt_of
 from strop.environments.data.lookup import env_of
 from strop.errors import LLMClientError
 from strop.roles import Environment
@@ -56,7 +56,7 @@ class Offers:
         asked, env = prompt_of(task).strip(), env_of(self.run.envs, task)
         if not asked:
             return "empty"
-        if asked in self._kept or (self._is_split and is_heldout(asked)):
+        if self._heldout.holds_out(task):
             return "held_out"
         if not self.policy.fits(task):
             return "too_long"
@@ -78,21 +78,8 @@ class Offers:
         return any(says and not usual for says, usual in zip(_says(env, task), self._telling[name], strict=True))
 
     @cached_property
-    def _envs(self) -> tuple[Environment, ...]:
-        return (*self.run.envs, *self.run.evaluation.unseen)
-
-    @cached_property
-    def _is_split(self) -> bool:
-        """Whether an environment without an end is measured on, where the text itself decides its side."""
-        return any(env.num_tasks(heldout=True) is None for env in self._envs)
-
-    @cached_property
-    def _kept(self) -> frozenset[str]:
-        """What finite environments keep for measuring; looked up once, since there may be as many as there are
-        tasks.
-        """
-        places = ((env, place) for env in self._envs for place in range(env.num_tasks(heldout=True) or 0))
-        return frozenset(prompt_of(env.task(place, heldout=True)).strip() for env, place in places)
+    def _heldout(self) -> HeldOutSide:
+        return HeldOutSide((*self.run.envs, *self.run.evaluation.unseen))
 
 
 def _is_readable(env: Environment, task: Task) -> bool:
