@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM := false
 # tests start hundreds of processes, and without a cache of what Python compiled each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit slow acts kernels clients browser vllm benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow acts breaks kernels clients browser vllm benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -36,6 +36,10 @@ slow: $(VENV)/dev
 # the recipes that take longest to show that their mechanism acts: about four minutes; `make test` has all others
 acts: $(VENV)/dev
 	$(BIN)/pytest -n 3 -m acts
+
+# mechanisms with their idea and without it, over three seeds, on bundled tasks and on a table: about ten minutes
+breaks: $(VENV)/dev
+	$(BIN)/pytest -n 3 -m breaks
 
 # the kernels of a GPU without one: computed by Triton's interpreter, and compiled for Hopper; about two minutes
 kernels: $(VENV)/dev $(TRITON)/there

@@ -55,7 +55,9 @@ def digests(name: str) -> Digests:
 
     hush()
     with tempfile.TemporaryDirectory() as root:
-        run = small(name, read_acts(records()[name].acts), {"MODEL": "pocket", "RUN": f"{root}/other"})
+        run = small(
+            name, read_acts(records()[name].acts), {"MODEL": "pocket", "RUN": f"{root}/other", "PEER": f"{root}/other"}
+        )
         run.threads = 1
         launch(run, Path(root), name)
         found = sorted(each.parent for each in Path(root).rglob("ledger.db"))

@@ -1,4 +1,6 @@
-"""Field `Acts:` of a recipe's record: metrics of metrics.jsonl that leave their neutral value when the mechanism acts.
+"""Fields `Acts:` and `Break:` of a recipe's record: metrics that show that the mechanism acts, and its off switch.
+
+`Acts:` names metrics of metrics.jsonl that leave their neutral value when the mechanism acts.
 
     Acts: clipped_share > 0
     Acts: reference_version > 0 and reference_kl != 0 with every=1
@@ -6,7 +8,13 @@
 Several metrics are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
 in others. `with` sets fields where a few steps are too few for the defaults: a period, a pool, a folder (MODEL for that
 of another model, CODER for that of one that was trained on programs, RUN for that of a former run, PILOT for that of
-one over the same few tasks). `warmup/stage` is a metric of the warm-up, `weight/*` any whose name begins so.
+one over the same few tasks, PEER for groups that another node shares). `warmup/stage` is a metric of the warm-up,
+`weight/*` any whose name begins so.
+
+`Break:` are fields, as on the command line, that take away only the idea, and what that means. Under them one of the
+metrics rests, and everything else is as before.
+
+    Break: strategy.shares=0,0,0: later waves read no hint
 """
 
 from __future__ import annotations
@@ -76,3 +84,25 @@ def _metric(text: str) -> Metric:
     if (match := _METRIC.match(text)) is None:
         raise ConfigurationError(f"after Acts: stand metrics as `clipped_share > 0`, joined by `and`; got {text!r}")
     return Metric(match.group(1), match.group(2), float(match.group(3)))
+
+
+@dataclass(frozen=True)
+class Break:
+    """Parsed content of `Break:`."""
+
+    fields: Mapping[str, str]  # as text
+    meaning: str
+
+    @property
+    def words(self) -> str:
+        """Its fields as on the command line."""
+        return " ".join(f"{name}={value}" for name, value in self.fields.items())
+
+
+def read_break(text: str) -> Break:
+    """Read what stands after `Break:`."""
+    words, _, meaning = text.partition(": ")
+    pairs = [word.partition("=") for word in words.split()]
+    if not pairs or not meaning or any(not name or not equals for name, equals, _ in pairs):
+        raise ConfigurationError(f"after Break: stand fields and what they take away, `share=0: no hint`; got {text!r}")
+    return Break({name: value for name, _, value in pairs}, meaning)

@@ -9,9 +9,10 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from strop.catalogue.acts import read_break
 from strop.catalogue.fields import WrittenField, class_fields, recipe_parameters
 from strop.catalogue.papers import Paper, find_papers
-from strop.catalogue.record import PACKAGE, docstring_of
+from strop.catalogue.record import PACKAGE, Record, docstring_of
 
 _MADE = "<!-- written by `make pages` from docstrings: change those -->\n"
 
@@ -67,11 +68,20 @@ def page_of(paper: Paper, package: Path = PACKAGE, root: str = "") -> str:
     for label, text in (("Claim", record.claim), ("Reading", record.reading), ("Left out", record.left_out)):
         lines += [f"**{label}.** {text}", ""] if text else []
     lines += [f"**Acts.** Within a few steps: `{record.acts}`.", ""] if record.acts else []
+    lines += _broken(record)
     lines += ["```", f"strop train {record.name}", "```", ""]
     lines += _table("Fields of its recipe", recipe_parameters(_file(record.module, package)))
     for module in paper.mechanisms:
         lines += _mechanism(module, package, root) if module not in paper.recipes else _own(module, package, root)
     return "\n".join([*lines, *_tests(paper, root), *_effect(paper)]) + "\n"
+
+
+def _broken(record: Record) -> list[str]:
+    """The switch that takes away only the idea."""
+    if not record.breaks:
+        return []
+    found = read_break(record.breaks)
+    return [f"**Break.** `strop train {record.name} {found.words}` takes away only the idea: {found.meaning}.", ""]
 
 
 def _mechanism(module: str, package: Path, root: str) -> list[str]:

@@ -8,9 +8,11 @@
     Reading: where paper, release and this recipe differ, and what was not found.
     Left out: what the paper has and this recipe has not.
     Acts: kept_share < 1
+    Break: share=0: no rollout is left out
 
-Continuation lines are indented. `Acts:` names the metrics that its mechanism moves, and their neutral values; see
-acts.py. The key is the name of the file or folder, with - for _; where that is not the paper's, `Key:` gives it.
+Continuation lines are indented. `Acts:` names the metrics that its mechanism moves, and their neutral values, `Break:`
+fields that take away only the idea; see acts.py. The key is the name of the file or folder, with - for _; where
+that is not the paper's, `Key:` gives it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
-_LABELLED = re.compile(r"^(Title|Paper|Claim|Reading|Left out|Acts|Key|Papers): *(.*)$")
+_LABELLED = re.compile(r"^(Title|Paper|Claim|Reading|Left out|Acts|Break|Key|Papers): *(.*)$")
 _ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
 
 
@@ -39,6 +41,7 @@ class Record:
     reading: str = ""
     left_out: str = ""
     acts: str = ""  # which metrics show that its mechanism does something, see acts.py
+    breaks: str = ""  # fields that take away only the idea, see acts.py
     also: tuple[str, ...] = ()  # keys of further papers whose recipe this is
 
     @property
@@ -89,6 +92,7 @@ def read_record(path: Path) -> Record:
         reading=said.get("Reading", ""),
         left_out=said.get("Left out", ""),
         acts=said.get("Acts", ""),
+        breaks=said.get("Break", ""),
         also=keys_in(said),
     )
 

@@ -65,6 +65,7 @@ def _write_rows(folder: RunFolder, steps: int) -> None:
         accuracy = 0.22 + 0.55 * learned
         metrics = {
             "reward": accuracy + stream.gauss(0, 0.05),
+            "advantage": 0.5,
             "entropy": 0.42 - 0.25 * learned + stream.gauss(0, 0.01),
             "length": 24 + 6 * learned + stream.gauss(0, 0.5),
             "kl": 0.0004 * step + abs(stream.gauss(0, 0.002)),

@@ -209,11 +209,21 @@ def coder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(checkpoint.listed(RunFolder(root / "coder").checkpoints)[-1])
 
 
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A shared folder with groups of another node."""
+    folder = tmp_path_factory.mktemp("shared")
+    run = small("sapo_sharing", Acts((), {"folder": str(folder), "node": "peer"}), {})
+    launch(run, tmp_path_factory.mktemp("runs"), "peer")
+    return str(folder)
+
+
 FOLDERS = {
     "CODER": "coder",
     "MODEL": "another_model",
     "RUN": "former_run",
     "PILOT": "pilot_run",
+    "PEER": "peer",
 }  # made only where a record asks for them
 
 

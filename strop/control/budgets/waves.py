@@ -59,8 +59,8 @@ class AgainWhenLost(Budget):
     needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.size < 1 or self.more < 1:
-            raise ConfigurationError(f"AgainWhenLost needs size >= 1 and more >= 1, got {self.size} and {self.more}")
+        if self.size < 1 or self.more < 0:
+            raise ConfigurationError(f"AgainWhenLost needs size >= 1 and more >= 0, got {self.size} and {self.more}")
 
     def rollouts(self, group: Group) -> int:
         if not group.rollouts:

@@ -36,8 +36,8 @@ class Generalist(ByTried):
     device: str = "cpu"  # cpu or cuda
 
     def __post_init__(self) -> None:
-        if self.support < 1:
-            raise ConfigurationError(f"Generalist needs support >= 1, got {self.support}")
+        if self.support < 0:
+            raise ConfigurationError(f"Generalist needs support >= 0, got {self.support}")
         self._support = Support(self.support)
 
     def load_model(self, model: Path, seed: int) -> None:

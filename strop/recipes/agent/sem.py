@@ -13,6 +13,7 @@ Reading: A right first answer earns its F1 without a search and 0 with one; a wr
     right answers only, the number rose to 53 of 100.
 Left out: A dense index; a template of tags, since the first completion contains the first answer.
 Acts: fact/needless > 0 and fact/first_right > 0 and fact/searched > 0 and fact/first_right < 1 with warmup_steps=8
+Break: turns=1: a search is never answered
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ Reading: The paper's loss and per-turn advantage, with one beta. Its release spl
 Left out: A judge of whether a task is feasible at all, the supervised first phase, two heads of the critic.
 Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and reference_version > 0
     with phase=2, sure=1
+Break: low=0 high=0: tasks are written, and none is tried
 """
 
 from __future__ import annotations

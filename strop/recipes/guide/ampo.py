@@ -8,6 +8,7 @@ Reading: Traces replace two of the rollouts. Rewards minus their mean; a teacher
     steps per batch, as in the release. The paper's teachers are four models; here they are four rules that solve a sum
     in different ways, or models at addresses. A teacher without a solution for a kind of task is skipped.
 Acts: teacher/shaped > 0 and fact/comprehended > 0 with env=arithmetic:7
+Break: traces=0: the teachers are mute
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class TeachersWhenLost(Strategy):
     needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not self.teachers or self.count < 1:
+        if not self.teachers or self.count < 0:
             raise ConfigurationError(
-                f"TeachersWhenLost needs teachers and count >= 1, got {len(self.teachers)} and {self.count}"
+                f"TeachersWhenLost needs teachers and count >= 0, got {len(self.teachers)} and {self.count}"
             )
 
     def meet(self, policy: Policy) -> None:
@@ -71,7 +72,7 @@ class TeachersWhenLost(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         own = await together(play(start) for start in starts)
-        if group.rollouts or not await self._is_lost(own, play):
+        if group.rollouts or not self.count or not await self._is_lost(own, play):
             return own
         traces = await self._comprehended(await self._traces(play), play)
         count = min(self.count, len(traces), len(own) - 1)

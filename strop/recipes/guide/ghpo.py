@@ -11,6 +11,7 @@ Reading: A group without a right rollout is resampled with the first 25 % of the
     truncated at the token limit, there is no resampling: truncation says nothing about difficulty.
 Left out: The cold start, a fixed hint of 50 % in every prompt of the first steps (disabled in the release).
 Acts: hint_share > 0 and share/guided > 0 with env=arithmetic:6
+Break: strategy.shares=0,0,0: later waves read no hint
 """
 
 from __future__ import annotations
@@ -61,8 +62,12 @@ class HintLadder(Strategy):
     shares: tuple[float, ...] = (0.25, 0.5, 0.75)  # of the worked solution, in the order of waves
 
     def __post_init__(self) -> None:
-        if not self.shares or list(self.shares) != sorted(self.shares) or not 0 < self.shares[0] <= self.shares[-1] < 1:
-            raise ConfigurationError(f"HintLadder needs rising shares between 0 and 1, got {self.shares}")
+        if (
+            not self.shares
+            or list(self.shares) != sorted(self.shares)
+            or not 0 <= self.shares[0] <= self.shares[-1] < 1
+        ):
+            raise ConfigurationError(f"HintLadder needs rising shares from 0 to 1, got {self.shares}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not group.rollouts:
@@ -70,7 +75,8 @@ class HintLadder(Strategy):
         rung = len({rollout.comparison_group for rollout in group.rollouts}) - 1
         share = self.shares[min(rung, len(self.shares) - 1)]
         solution = working(self.envs, group.task)
-        messages = with_hint(group.task, solution[: round(share * len(solution))])
+        hint = solution[: round(share * len(solution))]
+        messages = with_hint(group.task, hint) if hint else group.task.messages
         return await together(_guided(start, messages, share, play) for start in starts)
 
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)

@@ -10,6 +10,7 @@ Reading: The policy continues after the feedback, as in the paper; the release e
     tokens. A stand-in rule replaces the teacher: it names the first wrong step without correcting it.
 Left out: The few-shot prompt that makes the same model a teacher; teacher= takes the address of a model instead.
 Acts: feedback_share > 0 and said/leaning > 0 with share=0.6, steps=3, env=arithmetic:6
+Break: strategy.least=1: the teacher is mute
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Reading: Thresholds, operations and limits are the release's. The loss has weigh
     retrieved per part of a task was not found.
 Left out: Images.
 Acts: lessons > 0 and fact/experiences > 0 and fact/skill_words > 0
+Break: longest=0: the memory is written and never shown
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ class SkillsAndExperiences(Strategy, Asks):
         self._read.setdefault(group.number, []).extend(read)
         rollouts = await together(play(with_help(start, group.task, texts)) for start in starts)
         made += await self._compared(rollouts, await play.score(rollouts), play)
-        facts = {"experiences": float(len(read)), "skill_words": float(len(self._document.text.split()))}
+        document = self._document.text
+        words = len(document.split()) * (document in texts)
+        facts = {"experiences": float(len(texts) - (document in texts)), "skill_words": float(words)}
         return [replace(rollout, facts=rollout.facts | facts) for rollout in rollouts]
 
     # ---- reading

@@ -9,6 +9,7 @@ Reading: The judge is asked once per pair, for a verdict from -3 to 3 without 0,
     logged with weight 0.
 Left out: Making the judge: its warm-up on long thoughts and its training by whether its verdict has the right sign.
 Acts: advantage > 0 and reward/outcome != 0
+Break: rewards.0.weight=0: the judge counts for nothing
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Reading: Only the abstract and summaries are public; the mechanism describes the
 Left out: Stories, and a learned value of their coherence: the environment's reward for a finished rollout takes its
     place.
 Acts: fact/curiosity > 0 and margin != 0
+Break: strategy.surprise=0: a step is worth its coherence alone
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class PlotSearch(Strategy):
     deepest: int = 8  # steps of a rollout; the last one is played to the end
     width: int = 4  # children of a node
     explore: float = 1.4  # weight of the bonus for nodes with few visits
+    surprise: float = 1.0  # weight of curiosity beside coherence
 
     def __post_init__(self) -> None:
         if min(self.tokens, self.deepest, self.width) < 1 or self.explore < 0:
@@ -86,7 +88,7 @@ class PlotSearch(Strategy):
         rewards = iter(None if scored is None else scored.reward for scored in paid)
         for child, surprise in zip(usable, own, strict=True):
             coherence = next(rewards) if child.is_ended else 0.0
-            interest = curiosity(surprise, middle, spread)
+            interest = self.surprise * curiosity(surprise, middle, spread)
             assert child.piece is not None
             child.piece.facts[CURIOSITY] = interest
             if coherence is not None:  # None: the reward failed

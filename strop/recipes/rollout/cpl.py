@@ -9,6 +9,7 @@ Reading: `group_size` counts simulations, of which the paper has 100; temperatur
 Left out: The value model of the second round and the supervised warm-up to its plan format. More than one pair per
     state: only the pair with the largest difference is kept.
 Acts: reward_margin > 0 and margin != 0 and dropped_groups > 0
+Break: alpha=0: pairs count alike, however far apart their values are
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Reading: The rule of the release, in its RLHF part: the 30 % most confident roll
 Left out: The paper's adaptation of the number of samples and the temperature to the policy's capability, whose formula
     was not found. The release's KL to the reference as part of the reward.
 Acts: confidence_gap > 0
+Break: share=0: no rollout is left out
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class LeastConfident(Gate):
     share: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise ConfigurationError(f"LeastConfident needs a share between 0 and 1, got {self.share}")
+        if not 0 <= self.share < 1:
+            raise ConfigurationError(f"LeastConfident needs a share from 0 to below 1, got {self.share}")
 
     def __call__(self, group: Group) -> GateResult:
         rollouts = group.scored
@@ -59,7 +60,7 @@ class LeastConfident(Gate):
             return GateResult(
                 None, f"of {len(rollouts)} scored rollouts {self.share:.0%} are left out, and none remains"
             )
-        facts = {LEFT: float(np.mean([certain[place] for place in left]))}
+        facts = {LEFT: float(np.mean([certain[place] for place in left or kept]))}
         chosen = [replace(rollouts[p], facts=rollouts[p].facts | facts | {KEPT: certain[p]}) for p in kept]
         return GateResult(
             replace(group, rollouts=chosen), f"left out the {out} most confident of {len(rollouts)} rollouts"

@@ -9,6 +9,7 @@ Reading: Difficulty is the prediction of the run's pass-rate estimator; the pape
     the policy without the solution to the one that read it. The number of batches was not found.
 Left out: Rollouts that only measure difficulty.
 Acts: inversion_rate > 0 and share/guided > 0 with env=arithmetic:4+countdown:4, tasks=8, batches=4, group_size=2
+Break: more=0: no failed task comes again with its solution
 """
 
 from __future__ import annotations

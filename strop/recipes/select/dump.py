@@ -8,6 +8,7 @@ Reading: As released: the last 300 rollouts of an environment, the bonus of UCB1
     greedy, and the bonus of an environment that was not sampled soon exceeds all values.
 Left out: Held-out rewards in the advantages of arms, which the release includes.
 Acts: preference > 0 with env=arithmetic:4+arithmetic:8
+Break: softness=1e9: every environment is as likely as any other, whatever was learned from it
 """
 
 from __future__ import annotations

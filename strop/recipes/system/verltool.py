@@ -11,6 +11,7 @@ Reading: At most 10 turns; tool results of up to 512, without the middle of long
     first. Group-relative advantages, clip range 0.2.
 Left out: A tool server, images, retries of a call.
 Acts: turns > 1 with warmup_steps=6
+Break: turns=1: a tool is never answered
 """
 
 from __future__ import annotations

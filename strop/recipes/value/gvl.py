@@ -9,6 +9,7 @@ Reading: Steps of a dialogue replace frames of a video. Rollouts are the policy'
     logged with weight 0.
 Left out: Images. Solved examples in the LLM's context.
 Acts: reward/in_context_progress != 0 and progress_weight_spread > 0
+Break: sharpness=0: progress weighs nothing
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Reading: Features are the initial model's hidden states and the head is a closed
 Left out: Pretraining of features and head over many policies, with its ranking loss of weight 1/4. Routing between
     models by their values.
 Acts: estimator_spread > 0 and rollouts_spread > 0
+Break: support=0: the estimator has seen nothing
 """
 
 from __future__ import annotations

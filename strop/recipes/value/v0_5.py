@@ -9,6 +9,7 @@ Reading: Rewards from 0 to 1 instead of -1 and 1, so noise and cost are a fourth
     optimizer steps per batch was not found: one.
 Left out: A value model trained on many policies beforehand.
 Acts: prior_mean_weight > 0 and rollouts_added > 0
+Break: cost=1e9: no prediction is worth another rollout
 """
 
 from __future__ import annotations

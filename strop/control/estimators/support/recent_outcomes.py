@@ -39,8 +39,8 @@ class Support:
         if not count or (old is not None and old[:2] > new[:2]):
             return
         self._tried[group.task.id] = new
-        newest = sorted(self._tried.items(), key=lambda item: item[1][:2])[-self.size :]
-        self._tried = dict(newest)
+        ordered = sorted(self._tried.items(), key=lambda item: item[1][:2])
+        self._tried = dict(ordered[max(len(ordered) - self.size, 0) :])
 
     @property
     def prompts(self) -> list[IntArray]:

@@ -9,6 +9,7 @@ Reading: The library is empty for the first task; the second rollout of a chain 
     functions; a scenario is two sums with a common beginning, in place of the tasks of an app.
 Left out: Supervised fine-tuning before, and retrieval of skills of the same scenario at test time.
 Acts: fact/used > 0
+Break: most=0: no skill is passed on
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class SkillChain(Strategy):
     most: int = 1  # skills kept of a first rollout
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise ConfigurationError(f"SkillChain needs most >= 1, got {self.most}")
+        if self.most < 0:
+            raise ConfigurationError(f"SkillChain needs most >= 0, got {self.most}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         env = env_of(self.envs, group.task)
