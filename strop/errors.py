@@ -66,10 +66,13 @@ class BusyError(StropError):
     """Run folder that another process uses."""
 
 
+_FEW = 24  # names that can be listed; of more, the three nearest are named, however far
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Hint for a mistyped name."""
     names = sorted(valid)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4 if len(names) <= _FEW else 0.0)
     return f"did you mean {' or '.join(close)}?" if close else f"valid: {', '.join(names)}"
 
 

@@ -81,6 +81,7 @@ def _comments(text: str) -> dict[int, str]:
     return {line: said for line, said in found.items() if not said.startswith(("noqa", "type:", "fmt:"))}
 
 
+@cache
 def recipe_parameters(path: Path) -> tuple[WrittenField, ...]:
     """A recipe's own parameters; one without a comment has that of the field of the same name in a part of it."""
     fields = [*imported_fields(path), *own_fields(path)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from strop.catalogue.acts import read_break
 from strop.catalogue.fields import WrittenField, class_fields, recipe_parameters
+from strop.catalogue.needs import needs_of
 from strop.catalogue.papers import Paper, find_papers
 from strop.catalogue.record import PACKAGE, Record, docstring_of
 
@@ -67,21 +68,32 @@ def page_of(paper: Paper, package: Path = PACKAGE, root: str = "") -> str:
     lines = [f"# {paper.key}", f"*{record.title}*, {source}. Class: {record.group}.", "", record.line, ""]
     for label, text in (("Claim", record.claim), ("Reading", record.reading), ("Left out", record.left_out)):
         lines += [f"**{label}.** {text}", ""] if text else []
-    lines += [f"**Acts.** Within a few steps: `{record.acts}`.", ""] if record.acts else []
-    lines += _broken(record)
-    lines += ["```", f"strop train {record.name}", "```", ""]
-    lines += _table("Fields of its recipe", recipe_parameters(_file(record.module, package)))
+    home = _file(record.module, package)
+    needs = needs_of(record, home, package)
+    lines += ["## What you bring", *(f"- {each}" for each in needs.lines()), ""]
+    lines += [
+        "```",
+        f"{needs.demonstration(record.name)}  # bundled model and tasks",
+        needs.command(record.name),
+    ]
+    lines += ["```", "", *_shown(record, root), *_table("Fields of its recipe", recipe_parameters(home))]
     for module in paper.mechanisms:
         lines += _mechanism(module, package, root) if module not in paper.recipes else _own(module, package, root)
     return "\n".join([*lines, *_tests(paper, root), *_effect(paper)]) + "\n"
 
 
-def _broken(record: Record) -> list[str]:
-    """The switch that takes away only the idea."""
-    if not record.breaks:
-        return []
-    found = read_break(record.breaks)
-    return [f"**Break.** `strop train {record.name} {found.words}` takes away only the idea: {found.meaning}.", ""]
+def _shown(record: Record, root: str) -> list[str]:
+    """What was shown and where: metrics that move, and the switch under which they rest."""
+    lines = ["## What was shown", ""] if record.acts else []
+    if record.acts:
+        where = f"[test_acts]({root}tests/recipes/test_acts.py)"
+        lines += [f"**Acts.** Within a few steps on bundled tasks ({where}), and looked at when any run ends:"]
+        lines += [f"`{record.acts}`.", ""]
+    if record.breaks:
+        found, where = read_break(record.breaks), f"[test_breaks]({root}tests/recipes/test_breaks.py)"
+        lines += [f"**Break.** `strop train {record.name} {found.words}` takes away only the idea: {found.meaning}."]
+        lines += [f"Then one of these metrics rests, over three seeds, on bundled tasks and on tables ({where}).", ""]
+    return lines
 
 
 def _mechanism(module: str, package: Path, root: str) -> list[str]:

@@ -67,6 +67,21 @@ def recipe_files(package: Path = PACKAGE) -> dict[str, Path]:
     return {_home(path).stem: path for path in sorted(files, key=lambda path: _home(path).stem)}
 
 
+def recipe_of(word: str, package: Path = PACKAGE) -> str:
+    """The name of the recipe that a word means: its name or its paper's key, in any case, with - or _.
+
+    The word itself where it means none, or is a file.
+    """
+    spelled = _spelled(word)
+    if word.endswith(".py") or spelled in (files := recipe_files(package)):
+        return word if word.endswith(".py") else spelled
+    return next((name for name, path in files.items() if _spelled(read_record(path).key) == spelled), word)
+
+
+def _spelled(word: str) -> str:
+    return re.sub(r"[-_. ]+", "_", word.strip().lower())
+
+
 def _home(path: Path) -> Path:
     """What bears the recipe's name: its file, or its folder."""
     return path.parent if path.stem == "recipe" else path

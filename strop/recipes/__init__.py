@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from strop.capabilities import inside
-from strop.catalogue.record import recipe_files
+from strop.catalogue.record import recipe_files, recipe_of
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.python_function import PythonFunction
 
@@ -47,7 +47,7 @@ def find_recipes() -> dict[str, Recipe]:
 
 def recipe_named(name: str) -> Recipe:
     """The recipe of this name; no other recipe is imported."""
-    files = recipe_files()
+    files, name = recipe_files(), recipe_of(name)
     if name not in files:
         raise ConfigurationError(f"there is no recipe {name!r}: {nearest(name, files)}")
     return _imported(name, files[name])

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from strop.catalogue.pages import page_of
 from strop.catalogue.papers import Paper, find_papers
+from strop.catalogue.record import recipe_of
 from strop.cli.fields.recipe_help import table, wide_console
 from strop.errors import ConfigurationError, nearest
 
@@ -31,7 +32,7 @@ def _chosen(key: str, papers: list[Paper]) -> Paper:
     """Paper by its key or its recipe's name."""
     known = {paper.key: paper for paper in papers}
     names = {paper.record.name: paper for paper in papers}
-    if (found := known.get(key) or names.get(key)) is None:
+    if (found := known.get(key.lower()) or names.get(recipe_of(key))) is None:
         raise ConfigurationError(f"there is no paper {key!r}: {nearest(key, known)}")
     return found
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.catalogue.fields import common_fields, imported_fields, parameters
-from strop.catalogue.record import PACKAGE, recipe_files
+from strop.catalogue.record import PACKAGE, recipe_files, recipe_of
 from strop.errors import ConfigurationError, nearest
 
 DEFAULT_RECIPE = "pocket"
@@ -43,7 +43,7 @@ def parse_words(words: Sequence[str]) -> ParsedWords:
             raise ConfigurationError(f"{word!r} is not FIELD=VALUE, and the recipe is already {recipe}")
         else:
             recipe = word
-    return ParsedWords(recipe or DEFAULT_RECIPE, overrides, wants_help, bool(recipe))
+    return ParsedWords(recipe_of(recipe or DEFAULT_RECIPE), overrides, wants_help, bool(recipe))
 
 
 def _option(word: str, left: list[str]) -> tuple[str, str]:
