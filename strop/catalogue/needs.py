@@ -106,8 +106,8 @@ def _upper(node: ast.AST) -> list[str]:
 @cache
 def _declared(package: Path) -> dict[str, tuple[str, str]]:
     """Every need of environments by its name in the source: what it is, and what supplies it."""
-    found = {}
-    for node in ast.parse((package / "environments" / "needs.py").read_text()).body:
+    found, path = dict[str, tuple[str, str]](), package / "environments" / "needs.py"
+    for node in ast.parse(path.read_text()).body if path.is_file() else ():
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.value.args) > 1:
             name, remedy = (ast.literal_eval(each) for each in node.value.args[:2])
             found[ast.unparse(node.targets[0])] = (name, remedy)
