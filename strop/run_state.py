@@ -90,18 +90,13 @@ class Flow:
     evaluate: Callable[[], Awaitable[Metrics]]  # of the current weights on held-out tasks
     trainer_thread: Executor  # one thread, so that generation goes on while weights are trained
     resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
-    heldout: frozenset[str] = frozenset()  # ids of the tasks that accuracy is measured with
+    heldout: HeldOutSide = field(default_factory=HeldOutSide)  # tasks that accuracy is or could be measured with
 
     @cached_property
     def observers(self) -> list[Observes]:
         """Those who learn from every group; looked for once, which takes as long as scoring a group."""
         run = self.run
         return inside((run.sampler, run.budget, run.estimator, run.task_generator, run.strategy, run.agent), Observes)
-
-    @cached_property
-    def heldout_side(self) -> HeldOutSide:
-        """All that its environments hold out, measured or not."""
-        return HeldOutSide((*self.run.envs, *self.run.evaluation.unseen))
 
     @cached_property
     def offers(self) -> Offers:
@@ -135,7 +130,7 @@ class Flow:
     def next_task(self) -> Task:
         """What the sampler chooses; a task that accuracy is measured with is never trained on."""
         task = self.run.sampler.next(self.progress.step, self.run.estimator)
-        if task.id in self.heldout or self.heldout_side.has(task):
+        if self.heldout.has(task):
             raise ConfigurationError(
                 f"{type(self.run.sampler).__name__} chose task {task.id} of {task.source}:{task.level}, which is held "
                 "out: a sampler takes env.task(index), never env.task(index, heldout=True)"
@@ -212,9 +207,8 @@ class Flow:
                 engine.hurry(keys)
 
     def may_start(self) -> bool:
-        progress = self.progress
-        waiting = len(self.run.buffer) + progress.training
-        count, tokens = self.run.groups_per_step, progress.tally.tokens_since
+        progress, count = self.progress, self.run.groups_per_step
+        waiting, tokens = len(self.run.buffer) + progress.training, progress.tally.tokens_since
         return self.run.admission.may_start(len(progress.running), waiting, progress.step, count, tokens)
 
 

@@ -39,11 +39,12 @@ class HeldOutSide:
     without an end decides by the hash of the prompt.
     """
 
-    envs: Sequence[Environment]
+    envs: Sequence[Environment] = ()
+    ids: frozenset[str] = frozenset()  # of tasks that are measured
 
     def has(self, task: Task) -> bool:
-        """Whether a task is one of the held-out tasks of a finite environment, word for word."""
-        return whole_prompt(task) in self._rows
+        """Whether a task is measured, or one of the held-out tasks of a finite environment, word for word."""
+        return task.id in self.ids or whole_prompt(task) in self._rows
 
     def holds_out(self, task: Task) -> bool:
         """Whether a task that no environment of this run has drawn is on the held-out side, or asks what one asks."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from strop.capabilities import Closes, Keeps, Loads, Meets, Settles, inside, outermost, uses_gpu
+from strop.environments.data.heldout_split import HeldOutSide
 from strop.errors import CheckpointError, ConfigurationError, DataError, ModelError, StropError
 from strop.evaluation import evaluate, held_out, heldout_metrics, ids_of
 from strop.filter.overruns import Overruns
@@ -206,7 +207,8 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     everyone = Watchers([*told, Contrast(run, ledger), save.best])
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
-    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread, heldout=ids_of(asked))
+    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)
+    flow.heldout = HeldOutSide((*run.envs, *run.evaluation.unseen), ids_of(asked))
     with Status(folder, flow), gentle_stop(progress), heap_at_rest():
         try:
             await (_restore(flow, folder, [journal, by_task], save.best) if resume else _begin(flow))
