@@ -30,7 +30,7 @@ QUICK = {"thinktuning"}  # in `make test`, with one seed
 SEEDS = (0, 1, 2)
 # on tables of single questions: refused before the run, or ended with a sentence that says why
 ENDED = {"sage_skills": ConfigurationError, "gvl": StarvationError}
-SAY_SO = {"sem"}  # the bundled model does not search on its own; the run ends with a sentence about it
+SAY_SO = {"sem", "lightsearcher"}  # nobody calls a tool in a sum; the run ends with a sentence about it
 ROWS = 48
 
 

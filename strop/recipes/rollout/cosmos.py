@@ -9,7 +9,7 @@ Reading: Only the abstract and summaries are public; the mechanism describes the
     exploit it.
 Left out: Stories, and a learned value of their coherence: the environment's reward for a finished rollout takes its
     place.
-Acts: fact/curiosity > 0 and margin != 0 with env=arithmetic:5
+Acts: fact/curiosity > 0 and margin != 0 with tokens=20, env=arithmetic:3
 Break: strategy.surprise=0: a step is worth its coherence alone
 """
 

@@ -62,6 +62,6 @@ def test_a_sampler_that_takes_a_held_out_task_ends_the_run(tmp_path: Path) -> No
     sizes = {"steps": 1, "groups_per_step": 2, "group_size": 2, "max_tokens": 4}
     run = grpo(Setting("arithmetic:3", model, heldout_tasks=3, **sizes))  # type: ignore[arg-type]
     held = Arithmetic(3).task(1, heldout=True).id
-    with pytest.raises(ConfigurationError, match=f"Peeking chose task {held} of arithmetic:3, which is held out and"):
+    with pytest.raises(ConfigurationError, match=f"Peeking chose task {held} of arithmetic:3, which is held out"):
         launch(replace(run, sampler=Peeking(Arithmetic(3))), tmp_path, "run")
     assert not (tmp_path / "run" / "checkpoints" / "step-1").exists()
