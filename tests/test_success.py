@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +11,10 @@ import pytest
 
 from strop import recipe
 from strop.control.estimators.pass_rate_counts import Counts
+from strop.errors import ConfigurationError
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.scoring import Scorer
+from strop.recipes.user_rewards import own_rewards, with_success
 from strop.roles import Reward
 from strop.success import SURVIVAL, is_lost, is_right, problems, reaches, successes
 from strop.types import Group, ScoreRange
@@ -62,6 +65,17 @@ def test_success_follows_the_declared_range(low: float, high: float, scores: tup
     assert [is_right(rollout) for rollout in group.rollouts] == [True, False, False]
     assert successes(group) == pytest.approx((1.5, 3.0)) and not is_lost(group.rollouts)
     assert is_lost(group.rollouts[1:2])
+
+
+@pytest.mark.parametrize("ends", [(0.5, 0.5), (math.nan, 1.0), (0.0, math.inf), (-1e308, 1.7e308)])
+def test_a_range_without_two_finite_ends_is_refused(ends: tuple[float, float]) -> None:
+    """Its successes would be no numbers."""
+    with pytest.raises(ConfigurationError, match="two different finite ends"):
+        ScoreRange(*ends)
+    with pytest.raises(ConfigurationError, match="finite score of a wrong and of a right"):
+        with_success((Told((1.0,)),), (), False, ends)
+    with pytest.raises(ConfigurationError, match=r"FILE\.py:FUNCTION or env"):
+        own_rewards(f"{'9' * 400}*env", ())
 
 
 def test_rewards_of_form_and_length_never_count() -> None:

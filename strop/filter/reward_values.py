@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import math
 import numbers
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
@@ -13,11 +14,14 @@ from typing import Any, TypeAlias
 from strop.errors import ConfigurationError, RewardError
 from strop.filter.paid_text import Paid, Span, total
 from strop.roles import Reward
+from strop.success import SURVIVAL
 from strop.types import SUCCESS, Group, Rollout
-from strop.workers.untrusted_answers import NoAnswer, entries, number, shown
+from strop.workers.untrusted_answers import LARGEST, NoAnswer, entries, number, shown
 
 _LONGEST_ERROR = 500
-_MOST_FACTS, _LONGEST_FACT = 64, 64  # that rewards may leave on one rollout, and letters of a name
+_MOST_FACTS, MOST_NAMES = 64, 512  # facts that rewards may leave on one rollout, and names of facts in a run
+_NAME = re.compile(r"[\w.,:;+*%/() -]{1,64}")  # of a fact: it is printed, and becomes the name of a metric
+_MOST_SPANS, _MOST_SPAN_NAMES = 10_000, 64  # of one rollout
 
 
 @dataclass(frozen=True)
@@ -132,13 +136,15 @@ def scores_of(returned: Any, count: int) -> list[Score]:
 def _score(value: Any) -> Score:
     if isinstance(value, Paid):
         numbers_of: list[Any] = [value.end, *(each for span in value.spans for each in (span.value, span.each))]
-        is_finite = all(isinstance(each, int | float) and math.isfinite(each) for each in numbers_of)
-        return value if is_finite else Fault(f"returned {_shown(value)}, need finite numbers")
+        is_finite = all(isinstance(each, int | float) and abs(each) <= LARGEST for each in numbers_of)
+        return value if is_finite else Fault(f"returned {_shown(value)}, need finite numbers of at most {LARGEST:g}")
     is_number = isinstance(value, numbers.Real) or (hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0)
     if not is_number:
         return Fault(f"returned {_shown(value)}, need a number", is_breach=True)
     score = float(value)
-    return score if math.isfinite(score) else Fault(f"returned {score}, need a finite number")
+    if abs(score) <= LARGEST:
+        return score
+    return Fault(f"returned {score}, need a finite number{f' of at most {LARGEST:g}' if math.isfinite(score) else ''}")
 
 
 def _shown(value: Any) -> str:
@@ -166,14 +172,28 @@ def from_json(plain: Any, count: int) -> list[Score]:
 
 
 def facts_from_json(plain: Any, count: int) -> list[dict[str, float]]:
-    """Facts that rewards noted on rollouts, from plain data that nobody vouches for."""
+    """Facts that rewards noted on rollouts, from plain data that nobody vouches for.
+
+    How a rollout was sampled is no reward's to say.
+    """
     if not isinstance(plain, list) or len(plain) != count or not all(isinstance(each, dict) for each in plain):
         raise NoAnswer(f"answered {shown(plain)}, need the facts of {count} rollouts")
-    if any(len(each) > _MOST_FACTS or any(len(name) > _LONGEST_FACT for name in each) for each in plain):
-        raise NoAnswer(
-            f"answered more than {_MOST_FACTS} facts of a rollout, or a name of over {_LONGEST_FACT} letters"
-        )
-    return [{name: number(value) for name, value in each.items()} for each in plain]
+    if any(len(each) > _MOST_FACTS for each in plain):
+        raise NoAnswer(f"answered more than {_MOST_FACTS} facts of a rollout")
+    return [{_fact_name(name): _fact(name, value) for name, value in each.items()} for each in plain]
+
+
+def _fact_name(name: str) -> str:
+    if name == SURVIVAL or not _NAME.fullmatch(name):
+        raise NoAnswer(f"answered a fact {name[:64]!r}, which is no name for a fact of a reward")
+    return name
+
+
+def _fact(name: str, value: Any) -> float:
+    fact = number(value)
+    if name == SUCCESS and not 0 <= fact <= 1:
+        raise NoAnswer(f"answered a success of {fact:g}, need one from 0 to 1")
+    return fact
 
 
 def _read(plain: Any) -> Score:
@@ -181,7 +201,12 @@ def _read(plain: Any) -> Score:
         return _fault(plain)
     if isinstance(plain, dict):
         found = entries(plain, end=int | float, spans=list)
-        return Paid(number(found["end"]), tuple(_span(span) for span in found["spans"]))
+        if len(found["spans"]) > _MOST_SPANS:
+            raise NoAnswer(f"answered {len(found['spans'])} spans of a rollout, need at most {_MOST_SPANS}")
+        spans = tuple(_span(span) for span in found["spans"])
+        if len({span.name for span in spans}) > _MOST_SPAN_NAMES:
+            raise NoAnswer(f"answered spans of over {_MOST_SPAN_NAMES} names for a rollout")
+        return Paid(number(found["end"]), spans)
     return number(plain)
 
 

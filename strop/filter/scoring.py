@@ -116,6 +116,8 @@ class Scorer:
                 rollout.facts |= {} if before is None else {SUCCESS: before}
             elif isinstance(score, Overrun):
                 rollout.facts[SUCCESS] = 0.0
+            elif isinstance(score, Fault):
+                rollout.facts.pop(SUCCESS, None)
             else:
                 keep_successes(self._rewards[name], [rollout], [score])
         return scores

@@ -27,9 +27,13 @@ def serve(frames: Frames) -> None:
         group: Group = unpacked(question.arrays["group"])
         before = [dict(rollout.facts) for rollout in group.rollouts]
         scores = asyncio.run(scored(rewards[question.head["index"]], group))
+        try:
+            facts = [_new(rollout.facts, known) for rollout, known in zip(group.rollouts, before, strict=True)]
+        except (TypeError, ValueError, OverflowError) as error:
+            facts = [{}] * len(scores)
+            scores = [Fault(f"noted a fact that is no number: {error}", is_breach=True)] * len(scores)
         is_alone = not has_children()
         scores = scores if is_alone else [_LEFT] * len(scores)
-        facts = [_new(rollout.facts, known) for rollout, known in zip(group.rollouts, before, strict=True)]
         frames.answer(question, {"scores": to_json(scores), "facts": facts, "is_alone": is_alone})
 
 

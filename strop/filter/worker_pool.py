@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from numpy.typing import NDArray
 
 from strop.errors import RewardError
-from strop.filter.reward_values import Fault, Score, facts_from_json, from_json
+from strop.filter.reward_values import MOST_NAMES, Fault, Score, facts_from_json, from_json
 from strop.roles import Reward
 from strop.types import Group
 from strop.workers.child import Child
@@ -34,15 +34,15 @@ def _packed(reward: Reward) -> NDArray[Any]:
 class Worker:
     """Process that scores one group at a time."""
 
-    def __init__(self, process: Child) -> None:
-        self._process = process
+    def __init__(self, process: Child, names: set[str]) -> None:
+        self._process, self._names = process, names
 
     @classmethod
-    async def start(cls, setup: Arrays, rewards: Sequence[Reward]) -> Worker:
+    async def start(cls, setup: Arrays, rewards: Sequence[Reward], names: set[str]) -> Worker:
         """A worker that has loaded the rewards; what it cannot load stops the run, and so does one that always dies."""
         faults: list[str] = []
         while len(faults) < _STARTS:
-            worker = cls(Child("strop.filter.worker"))
+            worker = cls(Child("strop.filter.worker"), names)
             try:
                 _require_ready((await worker._process.ask({}, setup)).head, rewards)
                 return worker
@@ -66,6 +66,7 @@ class Worker:
             answer = entries(found.head, scores=list, facts=list, is_alone=bool)
             scores = from_json(answer["scores"], len(group.rollouts))
             facts = facts_from_json(answer["facts"], len(group.rollouts))
+            self._remember(facts)
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
             if not isinstance(error, NoAnswer):
@@ -80,6 +81,13 @@ class Worker:
             rollout.facts |= noted
         return scores
 
+    def _remember(self, facts: Sequence[Mapping[str, float]]) -> None:
+        """Names of facts, of all workers: each is a metric of the run."""
+        names = self._names.union(*facts)
+        if len(names) > MOST_NAMES:
+            raise NoAnswer(f"noted facts of over {MOST_NAMES} names in this run")
+        self._names |= names
+
     async def kill(self) -> None:
         """End the worker and whatever it started; returns when it is gone."""
         await self._process.kill()
@@ -93,6 +101,7 @@ class WorkerPool:
         self._setup = setup_of(rewards)
         self._free = asyncio.Semaphore(size)
         self._idle: list[Worker] = []
+        self._names: set[str] = set()  # of facts that the rewards noted
 
     @asynccontextmanager
     async def lend(self, is_fresh: bool = False) -> AsyncIterator[Worker]:
@@ -100,12 +109,14 @@ class WorkerPool:
         async with self._free:
             if is_fresh and self._idle:
                 await self._idle.pop().kill()
-            worker = await (Worker.start(self._setup, self._rewards) if is_fresh else self._take())
+            worker = await (self._started() if is_fresh else self._take())
             try:
                 yield worker
             finally:
                 if worker.is_alive:
                     self._idle.append(worker)
+                else:
+                    await worker.kill()  # one that answered twice is done for, and runs on
 
     async def close(self) -> None:
         while self._idle:
@@ -118,7 +129,10 @@ class WorkerPool:
             if worker.is_alive:
                 return worker
             await worker.kill()
-        return await Worker.start(self._setup, self._rewards)
+        return await self._started()
+
+    async def _started(self) -> Worker:
+        return await Worker.start(self._setup, self._rewards, self._names)
 
 
 def _require_ready(answer: dict[str, Any], rewards: Sequence[Reward]) -> None:

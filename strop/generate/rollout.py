@@ -8,9 +8,10 @@ other exception (engine, settings, a bug) stops the run, and a cancelled rollout
 from __future__ import annotations
 
 import asyncio
+import numbers
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -28,7 +29,7 @@ from strop.generate.step_trial import Ask, Spent, StepTrial, Unanswered
 from strop.observe.metrics.stage_tracker import Stages
 from strop.roles import Agent, Environment, Episode
 from strop.types import Message, Observation, Origin, Outcome, Rollout, Start, Task
-from strop.workers.untrusted_answers import NoAnswer
+from strop.workers.untrusted_answers import LARGEST, NoAnswer, shown
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -84,7 +85,7 @@ class Guarded:
     async def _answered(self, completion: Message) -> Observation:
         self._said.append(completion)
         try:
-            observation = await self._guard(self.inner.step, completion)
+            observation = sound(await self._guard(self.inner.step, completion))
         except EnvironmentFailed as failure:
             trial = self.trial() if failure.is_spent else None
             if trial is None or (found := await trial.judged(self._said, self._seen)) is None:
@@ -130,6 +131,20 @@ class Guarded:
             if not deadline.expired() or isinstance(error, StropError):
                 raise
             raise EnvironmentFailed(f"no answer within {self.seconds:g} s") from error
+
+
+def sound(answer: Any) -> Observation:
+    """An environment's answer as the run may read and store it: texts, and a finite reward."""
+    if not isinstance(answer, Observation):
+        raise EnvironmentFailed(f"answered {shown(answer)}, need an Observation")
+    if wrong := [each for each in answer.messages if not isinstance(getattr(each, "content", None), str)]:
+        raise EnvironmentFailed(f"answered {shown(wrong[0])}, need messages of text")
+    if answer.reward is None:
+        return answer
+    is_number = isinstance(answer.reward, numbers.Real) and abs(answer.reward) <= LARGEST
+    if not is_number:
+        raise EnvironmentFailed(f"paid {shown(answer.reward)}, need a finite number of at most {LARGEST:g}")
+    return replace(answer, reward=float(answer.reward), done=bool(answer.done))
 
 
 def describe(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.from_environment import Earned
@@ -13,7 +14,7 @@ from strop.filter.scoring import grades
 from strop.roles import Reward
 from strop.types import ScoreRange
 
-_NAME = re.compile(r"(?:(?P<weight>\d+(?:\.\d+)?)\*)?(?P<name>env|.+:[A-Za-z_]\w*)", re.DOTALL)
+_NAME = re.compile(r"(?:(?P<weight>\d{1,9}(?:\.\d{1,9})?)\*)?(?P<name>env|.+:[A-Za-z_]\w*)", re.DOTALL)
 
 
 def own_rewards(text: str, judged: tuple[Reward, ...]) -> tuple[Reward, ...]:
@@ -74,9 +75,9 @@ def with_success(
 
 def _ranged(rewards: tuple[Reward, ...], score_range: Sequence[float]) -> tuple[Reward, ...]:
     """The first reward whose range is not fixed, with this one."""
-    if len(score_range) != 2 or score_range[0] == score_range[1]:
+    if len(score_range) != 2 or not 0 < abs(score_range[0] - score_range[1]) < inf:
         raise ConfigurationError(
-            f"reward_range is LOW,HIGH: the score of a wrong and of a right rollout; {score_range}"
+            f"reward_range is LOW,HIGH: the finite score of a wrong and of a right rollout; {score_range}"
         )
     found = ScoreRange(*map(float, score_range))
     for place, reward in enumerate(rewards):

@@ -5,10 +5,10 @@ Nothing in an answer is executed or unpickled.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 _SHOWN = 80
+LARGEST = 1e12  # of numbers that are added and squared later, in single precision too
 
 
 class NoAnswer(Exception):  # noqa: N818 (it says what happened)
@@ -38,16 +38,16 @@ def entries(plain: Any, **kinds: Any) -> dict[str, Any]:
 
 
 def number(plain: Any) -> float:
-    """A finite number."""
-    if isinstance(plain, int | float) and not isinstance(plain, bool):
-        try:
-            if math.isfinite(plain):
-                return float(plain)
-        except OverflowError:  # an integer beyond every float
-            pass
-    raise NoAnswer(f"answered {shown(plain)}, need a finite number")
+    """A number of at most `LARGEST`, either way."""
+    if isinstance(plain, int | float) and not isinstance(plain, bool) and abs(plain) <= LARGEST:
+        return float(plain)
+    raise NoAnswer(f"answered {shown(plain)}, need a finite number of at most {LARGEST:g}")
 
 
 def shown(plain: Any) -> str:
     """A value for a message, and not much of it."""
-    return f"{type(plain).__name__} {str(plain)[:_SHOWN]}"
+    try:
+        text = str(plain)[:_SHOWN]
+    except (RecursionError, ValueError):  # nested too deep, an integer of too many digits
+        text = "that cannot be shown"
+    return f"{type(plain).__name__} {text}"

@@ -166,7 +166,7 @@ def _flood() -> float:
 
 def forge(name: str, number: int) -> float:
     """Write to every pipe there is, the conversation's among them; a worker's first group is question 2."""
-    line = FORGED[name](number)
+    line = FORGED.get(name, HONEST)(number)
     for entry in Path("/proc/self/fd").iterdir():
         if int(entry.name) > 2 and entry.exists() and stat.S_ISFIFO(entry.stat().st_mode):
             with suppress(OSError):
@@ -185,11 +185,22 @@ def _raw(text: bytes, body: bytes = b"") -> bytes:
 
 
 def _saying(number: int, **head: Any) -> bytes:
-    return encode({"id": number, **head}, {})
+    return encode({"id": number, "facts": [{}], **head}, {})
 
 
 def _scores(plain: Any) -> Callable[[int], bytes]:
     return lambda number: _saying(number, scores=plain, is_alone=True)
+
+
+def _facts(plain: Any) -> Callable[[int], bytes]:
+    return lambda number: _saying(number, scores=[1], facts=plain, is_alone=True)
+
+
+def _deep(levels: int) -> Callable[[int], bytes]:
+    text = b"[" * levels + b"]" * levels
+    return lambda number: _raw(
+        f'[{{"id": {number}, "facts": [{{}}], "is_alone": true, "scores": '.encode() + text + b"}, []]"
+    )
 
 
 # by the number of the question that they pretend to answer
@@ -203,11 +214,14 @@ FORGED: dict[str, Callable[[int], bytes]] = {
     "objects": lambda number: _raw(b'[{}, [["x", "O", [1]]]]', b"12345678"),
     "layout": lambda number: _raw(b'[{}, [["x", "f4", [9, -1]]]]', b"12345678"),
     "no dtype": lambda number: _raw(b'[{}, [["x", "f4,(", [2]]]]', b"12345678"),
-    "leftover": lambda number: _raw(f'[{{"id": {number}, "scores": [1], "is_alone": true}}, []]'.encode(), b"12"),
+    "leftover": lambda number: _raw(
+        f'[{{"id": {number}, "scores": [1], "facts": [{{}}], "is_alone": true}}, []]'.encode(), b"12"
+    ),
     "other": lambda number: _saying(number + 1, scores=[1], is_alone=True),
     "twice": lambda number: 2 * _saying(number, scores=[[]], is_alone=True),
     "digits": _scores([10**400]),
-    "longer": lambda number: _raw(b'[{"scores": [1' + b"0" * 9000 + b'], "is_alone": true}, []]'),
+    "longer": lambda number: _raw(b'[{"scores": [1' + b"0" * 9000 + b'], "facts": [{}], "is_alone": true}, []]'),
+    "deep": _deep(900),
     "nan": _scores([float("nan")]),
     "infinity": _scores([float("inf")]),
     "truth": _scores([True]),
@@ -222,7 +236,11 @@ FORGED: dict[str, Callable[[int], bytes]] = {
     "paid half": _scores([{"end": 1.0, "spans": [[0, 0.5, 1, 1.0, 0.0, ""]]}]),
     "extra": lambda number: _saying(number, scores=[1], is_alone=True, reward=1),
     "alone": lambda number: _saying(number, scores=[1], is_alone=1),
+    "no facts": _facts(None),
+    "fact nested": _facts([{"share": {"share": 1}}]),
+    "success beyond 1": _facts([{"success": 1.5}]),
 }
+HONEST = _scores([0.25])  # nothing is wrong with it: the others fail for what they are named after
 
 
 TROUBLE = {
@@ -245,5 +263,5 @@ TROUBLE = {
     "flood": _flood,
     "episode": lambda: len(os.environ),
     "secret": lambda: float("secret" in "".join(os.environ.values())),
-    **{f"forge {name}": partial(forge, name, 2) for name in FORGED},
+    **{f"forge {name}": partial(forge, name, 2) for name in (*FORGED, "honest")},
 }

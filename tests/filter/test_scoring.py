@@ -275,6 +275,13 @@ def test_whatever_comes_through_the_pipe_fails_the_rollout_and_nothing_else() ->
     assert outcomes(later) == [3.0]
 
 
+def test_a_message_in_the_right_form_is_taken() -> None:
+    """Whoever holds the worker can say any score: only its form is checked, and that is what the forged ones lack."""
+    group = group_of("forge honest")
+    scored([Obeys()], group)
+    assert outcomes(group) == [0.25]
+
+
 def test_a_reward_that_cannot_be_loaded_stops_the_run() -> None:
     @dataclass
     class Local(Reward):

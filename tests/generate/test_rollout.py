@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError, DataError
@@ -238,6 +239,39 @@ def test_a_crash_of_one_independent_rollout_is_seen() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         run(Independent()(Group(0, TASK, []), [Start("0", 0), Start("1", 1)], one))
     assert "engine is gone" in str(caught.value.exceptions[0])
+
+
+@dataclass
+class Answering(Echo):
+    """An environment that answers whatever it is told to answer."""
+
+    answers: Any = None
+
+    async def step(self, completion: Message) -> Observation:
+        return self.answers  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        (None, "answered NoneType None, need an Observation"),
+        (Observation((Message("user", None),)), "need messages of text"),  # type: ignore[arg-type]
+        (Observation(("more",)), "answered str more, need messages of text"),  # type: ignore[arg-type]
+        *(
+            (Observation(reward=paid), "need a finite number of at most 1e+12")
+            for paid in (float("nan"), 1e300, 10**400, "1", [1])
+        ),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_a_ledger_cannot_hold_fails_the_rollout(tmp_path: Path, answers: Any, error: str) -> None:
+    rollout = played(tmp_path, Answering(answers=answers), ["3|"])
+    assert rollout.outcome is Outcome.FAILED and error in rollout.error and rollout.turn_rewards == ()
+
+
+def test_numbers_of_every_kind_are_taken(tmp_path: Path) -> None:
+    for paid in (True, 1, np.float32(1), np.int64(1)):
+        (reward,) = played(tmp_path, Answering(answers=Observation(reward=paid)), ["3|"]).turn_rewards
+        assert type(reward) is float and reward == 1.0
 
 
 def test_chat_refuses_no_turns() -> None:

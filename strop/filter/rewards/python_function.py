@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,13 +81,13 @@ def _stated(tree: ast.Module, function: str) -> ScoreRange | None:
                     stated[end] = _number(value, f"{function}.{end}")
     if not stated:
         return None
-    if stated.keys() != {"low", "high"} or stated["low"] == stated["high"]:
-        raise ConfigurationError(f"{function} needs both {function}.low and {function}.high, and they must differ")
+    if stated.keys() != {"low", "high"} or not 0 < abs(stated["low"] - stated["high"]) < math.inf:
+        raise ConfigurationError(f"{function} needs both {function}.low and {function}.high, finite and different")
     return ScoreRange(stated["low"], stated["high"])
 
 
 def _number(value: ast.expr, name: str) -> float:
     try:
         return float(ast.literal_eval(value))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError):
         raise ConfigurationError(f"{name} must be a number, got {ast.unparse(value)}") from None

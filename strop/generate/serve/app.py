@@ -25,6 +25,7 @@ from strop.generate.templates.tool_call_format import Parts
 from strop.types import Message
 from strop.workers.host_names import HostNames
 from strop.workers.http_connection import let_in
+from strop.workers.untrusted_answers import LARGEST
 
 _LONGEST = 8 << 20  # bytes of a request
 _ALIVE = b": alive\n\n"  # a comment, which clients skip
@@ -126,8 +127,8 @@ class App:
     async def _reward(self, dialect: Dialect, request: Request) -> Response:
         visit = self._actor(request)
         value = _parsed(await self._body(request)).get("reward")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-            raise Refusal(400, "reward is a number")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            raise Refusal(400, f"reward is a number of at most {LARGEST:g}")
         visit.pay(float(value))
         return JSONResponse({"reward": visit.reward})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from strop.errors import DataError
 from strop.storage.ledger.turn_bytes import decode_turns, encode_turns, message_from
 from strop.types import Group, Origin, Outcome, Rollout, Task, Tool, Turn
 
+_Key = TypeVar("_Key")
 _SORTED = json.JSONEncoder(sort_keys=True)
 
 
@@ -102,8 +103,8 @@ def rollout_of(
         error,
         reward or 0.0,
         _numbers(id_, "rewards", json.loads(rewards)),
-        tuple(json.loads(turn_rewards)),
-        json.loads(facts),
+        tuple(_numbers(id_, "turn_rewards", dict(enumerate(json.loads(turn_rewards)))).values()),
+        _numbers(id_, "facts", json.loads(facts)),
         parent,
         comparison_group,
     )
@@ -117,8 +118,8 @@ def turns_of(id_: str, turns: bytes) -> tuple[Turn, ...]:
         raise DataError(f"the ledger cannot be read: rollout {id_}, column turns: {error}") from error
 
 
-def _numbers(id_: str, column: str, found: dict[str, float]) -> dict[str, float]:
-    if not all(isinstance(each, int | float) for each in found.values()):
+def _numbers(id_: str, column: str, found: dict[_Key, float]) -> dict[_Key, float]:
+    if not all(isinstance(each, float) or (isinstance(each, int) and abs(each) < 1 << 1000) for each in found.values()):
         raise DataError(f"the ledger cannot be read: rollout {id_}, column {column}: not all are numbers")
     return found
 

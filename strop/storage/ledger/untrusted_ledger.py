@@ -23,6 +23,7 @@ from strop.types import Origin, Outcome
 LONGEST = 1 << 28  # bytes of a value
 _LARGEST = 1 << 40  # of numbers that count something
 _JSON = {"messages": "array", "tools": "array", "rewards": "object", "facts": "object", "turn_rewards": "array"}
+_NUMBERS = ("rewards", "facts", "turn_rewards")  # whose values are numbers
 _COUNTS = ("number", "version", "at", "tokens", "step", "slot", "place")
 _WORDS = {"outcome": tuple(each.value for each in Outcome), "origin": tuple(each.value for each in Origin)}
 _BEHIND = ("place",)  # of rollouts: stands behind the turns, which would all be read to look at it
@@ -145,6 +146,8 @@ def _condition(name: str, kind: str, is_needed: bool) -> str:
     right = f"typeof({name}) IN {kinds}"
     if name in _JSON:
         right += f" AND json_valid({name}) AND json_type({name}) = '{_JSON[name]}'"
+    if name in _NUMBERS:
+        right += f" AND NOT EXISTS (SELECT 1 FROM json_each({name}) WHERE type NOT IN ('integer', 'real'))"
     if name in _COUNTS:
         right += f" AND {name} BETWEEN 0 AND {_LARGEST}"
     if name in _WORDS:

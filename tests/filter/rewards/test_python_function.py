@@ -80,6 +80,10 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         PythonFunction(f"{saved(tmp_path)}:closenes")
     with pytest.raises(ConfigurationError, match=r"mine\.py, line 2 is no valid Python: "):
         PythonFunction(f"{saved(tmp_path, 'x = 1' + chr(10) + 'def reward(:')}:reward")
+    for low in ("1e999", "-1e999", "9" * 400, "float('nan')", "1"):
+        stated = f"def reward(completion): return 0\nreward.low = {low}\nreward.high = 1"
+        with pytest.raises(ConfigurationError, match=r"need.* both|must be a number"):
+            PythonFunction(f"{saved(tmp_path, stated)}:reward")
     with pytest.raises(
         RewardError, match="the file has no function reward; did you mean"
     ):  # which only running it can tell

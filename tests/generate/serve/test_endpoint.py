@@ -220,7 +220,14 @@ def test_a_reward_is_told_once(policy: Policy) -> None:
         status, told = await sent(address, "/rollout/reward", b'{"reward": 1}', who)
         assert status == 409 and conversation.reward is None, "nobody asked"
         conversation.hears_reward = True
-        for wrong in (b'{"reward": "1"}', b'{"reward": true}', b'{"reward": 1e999}', b"{}"):
+        for wrong in (
+            b'{"reward": "1"}',
+            b'{"reward": true}',
+            b'{"reward": 1e999}',
+            b"{}",
+            b'{"reward": 1e30}',
+            b'{"reward": 1%s}' % (b"0" * 400),
+        ):
             status, _ = await sent(address, "/rollout/reward", wrong, who)
             assert status == 400
         status, told = await sent(address, "/rollout/reward", b'{"reward": 0.5}', who)

@@ -32,7 +32,8 @@ from tests.tiny_models import save_pocket_like
 _FAR = b"\x02\x00\x00\x00[]" + b"junk"
 _ROWS = {
     "rewards": "UPDATE rollouts SET rewards = '{' WHERE rowid = 3",
-    "facts": "UPDATE rollouts SET facts = '[1]' WHERE rowid = 3",
+    "facts": "UPDATE rollouts SET facts = '{\"success\": [1]}' WHERE rowid = 3",
+    "turn_rewards": "UPDATE rollouts SET turn_rewards = '[1, [1]]' WHERE rowid = 3",
     "tokens": "UPDATE rollouts SET tokens = -1 WHERE rowid = 3",
     "reward": "UPDATE rollouts SET reward = 'high' WHERE rowid = 3",
     "outcome": "UPDATE rollouts SET outcome = 'won' WHERE rowid = 3",
