@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,8 +15,6 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from strop.errors import ConfigurationError
 
 Metrics: TypeAlias = dict[str, float]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -98,10 +95,6 @@ class ScoreRange:
 
     low: float = 0.0  # as wrong as can be
     high: float = 1.0  # right; more is right as well
-
-    def __post_init__(self) -> None:
-        if not 0 < abs(self.high - self.low) < math.inf:  # NaN neither
-            raise ConfigurationError(f"a range of scores has two different finite ends, got {self.low}, {self.high}")
 
     def success(self, score: float) -> float:
         """From 0 to 1."""

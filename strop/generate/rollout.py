@@ -137,14 +137,14 @@ def sound(answer: Any) -> Observation:
     """An environment's answer as the run may read and store it: texts, and a finite reward."""
     if not isinstance(answer, Observation):
         raise EnvironmentFailed(f"answered {shown(answer)}, need an Observation")
-    if wrong := [each for each in answer.messages if not isinstance(getattr(each, "content", None), str)]:
+    if wrong := [m for m in answer.messages if not (isinstance(m, Message) and isinstance(m.content, str))]:
         raise EnvironmentFailed(f"answered {shown(wrong[0])}, need messages of text")
     if answer.reward is None:
         return answer
-    is_number = isinstance(answer.reward, numbers.Real) and abs(answer.reward) <= LARGEST
-    if not is_number:
-        raise EnvironmentFailed(f"paid {shown(answer.reward)}, need a finite number of at most {LARGEST:g}")
-    return replace(answer, reward=float(answer.reward), done=bool(answer.done))
+    paid: Any = answer.reward  # of whatever type: the environment may be anybody's
+    if not isinstance(paid, numbers.Real) or not -LARGEST <= paid <= LARGEST:
+        raise EnvironmentFailed(f"paid {shown(paid)}, need a finite number of at most {LARGEST:g}")
+    return replace(answer, reward=float(paid), done=bool(answer.done))
 
 
 def describe(error: BaseException) -> str:

@@ -243,7 +243,7 @@ FORGED: dict[str, Callable[[int], bytes]] = {
 HONEST = _scores([0.25])  # nothing is wrong with it: the others fail for what they are named after
 
 
-TROUBLE = {
+TROUBLE: dict[str, Callable[[], Any]] = {
     "hang": lambda: time.sleep(300),
     "spin": lambda: [0 for _ in iter(int, 1)],
     "nan": lambda: float("nan"),

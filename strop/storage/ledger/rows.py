@@ -118,7 +118,7 @@ def turns_of(id_: str, turns: bytes) -> tuple[Turn, ...]:
         raise DataError(f"the ledger cannot be read: rollout {id_}, column turns: {error}") from error
 
 
-def _numbers(id_: str, column: str, found: dict[_Key, float]) -> dict[_Key, float]:
+def _numbers(id_: str, column: str, found: dict[_Key, Any]) -> dict[_Key, float]:
     if not all(isinstance(each, float) or (isinstance(each, int) and abs(each) < 1 << 1000) for each in found.values()):
         raise DataError(f"the ledger cannot be read: rollout {id_}, column {column}: not all are numbers")
     return found
