@@ -31,7 +31,7 @@ class EnvNeed:
 
     name: str  # in words, after "has no"
     remedy: str  # what supplies it
-    is_met: Callable[[Environment], bool] = field(default=lambda env: True, compare=False)
+    is_met: Callable[[Environment], bool] | None = field(default=None, compare=False)
     is_met_by: Callable[[Environment, Task], bool] | None = field(default=None, compare=False)
 
     def unmet(self, envs: Iterable[Environment]) -> list[str]:
@@ -39,7 +39,7 @@ class EnvNeed:
         return list(dict.fromkeys(sentence for env in envs if (sentence := self._sentence(env))))
 
     def _sentence(self, env: Environment) -> str:
-        if not self.is_met(env):
+        if self.is_met and not self.is_met(env):
             return f"environment {env.name} has no {self.name}: {self.remedy}"
         looked_at = first_tasks(env) if self.is_met_by else []
         lacking = [task for task in looked_at if self.is_met_by and not self.is_met_by(env, task)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,7 +34,28 @@ def parse_envs(
     `isolation` applies to environments that run programs written by the model.
     """
     parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # a file name may contain +
-    return tuple(_isolated(_parse(part.strip(), seed, table), isolation) for part in parts)
+    return _told_apart([_isolated(_parse(part.strip(), seed, table), isolation) for part in parts])
+
+
+def _told_apart(envs: list[Environment]) -> tuple[Environment, ...]:
+    """Tables of one name get the names of their folders too: records and lookups know an environment by its name."""
+    paths: dict[str, set[str]] = {}
+    for env in envs:
+        paths.setdefault(env.name, set()).update([env.path] if isinstance(env, Table) else [])
+    return tuple(
+        replace(env, title=_distinct(Path(env.path), paths[env.name]))
+        if isinstance(env, Table) and len(paths[env.name]) > 1
+        else env
+        for env in envs
+    )
+
+
+def _distinct(path: Path, others: Collection[str]) -> str:
+    """The last folders of a path that no other path ends in, and its own name."""
+    whole = path.resolve().with_suffix("").parts[1:]
+    rest = [Path(each).resolve().with_suffix("").parts[1:] for each in others if Path(each) != path]
+    count = next((n for n in range(2, len(whole) + 1) if all(each[-n:] != whole[-n:] for each in rest)), len(whole))
+    return "-".join(whole[-count:])
 
 
 def _isolated(env: Environment, isolation: Isolation) -> Environment:

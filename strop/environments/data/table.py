@@ -43,6 +43,7 @@ class Table(Environment):
     split: str = "train"  # of a dataset
     heldout_split: str = "test"  # of a dataset, to measure on; where it has none, a share of `split`
     heldout_share: float = 0.1
+    title: str = ""  # empty: of the file, folder or dataset; set where two tables of a run share theirs
 
     def __post_init__(self) -> None:
         if self.rule not in answer_extraction.RULES:
@@ -52,7 +53,7 @@ class Table(Environment):
 
     @property
     def name(self) -> str:
-        return title_of(Path(self.path))
+        return self.title or title_of(Path(self.path))
 
     @property
     def level(self) -> int:

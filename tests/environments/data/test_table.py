@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from strop.capabilities import Demonstrates
+from strop.environments.data.lookup import env_of
 from strop.environments.data.rows import columns_of
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, DataError
+from strop.recipes.environments import parse_envs
 from strop.types import Message, Task
 from tests.environments.playing import demonstrated, replied
 
@@ -247,3 +249,14 @@ def test_it_is_picklable_after_use_and_its_text_makes_it_again(tmp_path: Path) -
     env = Table(saved(tmp_path, *rows(2000)))
     env.task(0)
     assert len(pickle.dumps(env)) < 500 and pickle.loads(pickle.dumps(env)) == env == eval(repr(env))
+
+
+def test_two_files_of_one_name_are_two_environments(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        saved(tmp_path / folder, *rows(30), name="train.jsonl")
+    first, second = parse_envs(f"{tmp_path}/a/train.jsonl+{tmp_path}/b/train.jsonl")
+    assert (first.name, second.name) == ("a-train", "b-train")
+    task = second.task(0)
+    assert task.source == "b-train" and env_of((first, second), task) is second
+    assert parse_envs(f"{tmp_path}/a/train.jsonl")[0].name == "train"
