@@ -6,16 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from strop.control.samplers.uniform import Uniform
-from strop.filter.rewards.from_environment import Checked, Earned
+from strop.environments.data.table import Table
+from strop.filter.rewards.from_environment import Checked, Earned, Unmeasured
 from strop.roles import Environment, Reward
 from strop.run import Run
 
 # The environments' own reward as a metric, for policies that learn from another reward.
 
 
+def judged_by(envs: tuple[Environment, ...]) -> Reward:
+    """The environments' own reward; of tasks without answers, one that no run can learn from."""
+    for env in envs:
+        if isinstance(env, Table) and not env.is_answered:
+            return Unmeasured(f"{env.path} ({env.chosen[1]})")
+    return Earned() if all(env.pays for env in envs) else Checked(envs)
+
+
+def is_answered(envs: Sequence[Environment]) -> bool:
+    """Whether all tasks have answers or tests."""
+    return all(env.is_answered for env in envs if isinstance(env, Table))
+
+
 def measured(envs: tuple[Environment, ...]) -> Reward:
     """The environments' own reward with weight 0: it is logged and not trained on."""
-    return Earned(weight=0.0) if all(env.pays for env in envs) else Checked(envs, weight=0.0)
+    return replace(judged_by(envs), weight=0.0)  # type: ignore[type-var]
 
 
 # Wrapped environments, for recipes that ask another question about the tasks of a setting.
@@ -27,6 +41,5 @@ def wrap_envs(run: Run, wrap: Callable[[Environment], Sequence[Environment]]) ->
         wrap_envs(run.warmup, wrap)
     run.envs = tuple(made for env in run.envs for made in wrap(env))
     run.sampler = Uniform(run.envs)
-    outcome: Reward = Earned() if all(env.pays for env in run.envs) else Checked(run.envs)
-    run.rewards = (outcome,)
+    run.rewards = (judged_by(run.envs),)
     run.evaluation = replace(run.evaluation, rewards=run.rewards)

@@ -14,13 +14,13 @@ from strop.environments.data.answer_extraction import Rule
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
-from strop.filter.rewards.from_environment import Checked, Earned
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.models.loading.model_names import BUNDLED
+from strop.recipes.environment_specs import is_answered, judged_by, measured
 from strop.recipes.environments import is_bundled_env, parse_envs
 from strop.recipes.model_paths import chosen_model
 from strop.recipes.user_rewards import own_rewards, with_success
-from strop.roles import Advantage, Loss, Reward
+from strop.roles import Advantage, Loss
 from strop.run import Run
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
@@ -66,10 +66,11 @@ class Setting:
         table = Table("", self.answer, *self.columns, *self.splits)
         envs = parse_envs(self.env, self.seed, table, self.isolation)
         self._check_tables([env for env in envs if isinstance(env, Table)])
-        judged: tuple[Reward, ...] = (Earned(),) if all(env.pays for env in envs) else (Checked(envs),)
-        is_answered = all(env.is_answered for env in envs if isinstance(env, Table))
+        judged, has_answers = (judged_by(envs),), is_answered(envs)
         own = own_rewards(self.reward, judged) if self.reward else judged
-        rewards = with_success(own, judged, is_answered, self.reward_range, self.success)
+        rewards = with_success(own, judged, has_answers, self.reward_range, self.success)
+        measuring = judged if has_answers else rewards if self.reward else (measured(envs),)
+        heldout_tasks = self.heldout_tasks if has_answers or self.reward else 0
         plain: dict[str, Any] = {
             "rewards": rewards,
             "budget": Fixed(self.group_size),
@@ -93,20 +94,14 @@ class Setting:
             seed=self.seed,
             steps=self.steps,
             groups_per_step=self.groups_per_step,
-            evaluation=Evaluation(self.heldout_every, self.heldout_tasks, rewards=judged if is_answered else rewards),
+            evaluation=Evaluation(self.heldout_every, heldout_tasks, rewards=measuring),
             checkpoint_every=self.checkpoint_every,
             threads=self.threads,
             **chosen,
         )
 
     def _check_tables(self, tables: Sequence[Table]) -> None:
-        """Refuse options for task files without a task file, and tables without answers and without a reward."""
+        """Refuse options for task files without a task file."""
         if not tables and (self.answer != "auto" or self.columns != ("", "")):
             option = f"answer={self.answer}" if self.answer != "auto" else f"columns={','.join(self.columns)}"
             raise ConfigurationError(f"{option} applies to task files only; {self.env} scores completions itself")
-        for table in tables:
-            if not self.reward and not table.is_answered:
-                raise ConfigurationError(
-                    f"nothing scores completions to {table.path} ({table.chosen[1]}): name the columns "
-                    "(columns=PROMPT,ANSWER), or set a reward: reward=FILE.py:FUNCTION"
-                )

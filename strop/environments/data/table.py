@@ -66,11 +66,12 @@ class Table(Environment):
 
     @property
     def pays(self) -> bool:
-        return self.is_inline
+        return self.is_inline and self.is_answered
 
     @property
     def is_answered(self) -> bool:
-        return self.chosen[0] != "none"  # or rewards of somebody's own must judge completions
+        """Whether its rows have answers; without, rewards of another kind must judge completions."""
+        return self.chosen[0] != "none" and not self._read[1]
 
     def task(self, index: int, heldout: bool = False) -> Task:
         return self._tasks.task(index, heldout)
@@ -85,7 +86,9 @@ class Table(Environment):
         return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))
 
     def answer(self, completion: str) -> str:
-        return answer_extraction.spelled(self.chosen[0], completion)
+        """What a completion answers; where no rule says, by the marks of answers in prose."""
+        rule = self.chosen[0]
+        return demonstration(completion).answer if rule == "none" else answer_extraction.spelled(rule, completion)
 
     def solution(self, task: Task) -> str:
         """The completion or worked solution that a row brings, ended as its rule asks; or one that gives its answer."""
@@ -119,7 +122,7 @@ class Table(Environment):
     def chosen(self) -> tuple[str, str]:
         """The rule by which answers are found, and why it was taken."""
         if self.rule != "auto":
-            return self.rule, "as asked for"
+            return self.rule, self._read[1] or "as asked for"
         if self._read[1]:
             return "none", self._read[1]
         return answer_extraction.chosen_rule([task.answer for task in self._read[0]])
@@ -159,7 +162,7 @@ class Table(Environment):
                     missing.append(f"{place}: {said}")
             except (ValueError, DataError) as error:
                 raise DataError(f"{place}: {error}") from None
-        if missing and (len(missing) < len(tasks) or self.rule != "auto"):
+        if 0 < len(missing) < len(tasks):
             raise DataError(missing[0])
         return tasks, missing[0] if missing else ""
 

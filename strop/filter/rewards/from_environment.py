@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from strop.environments.data.lookup import env_of
 from strop.errors import ConfigurationError
 from strop.roles import Environment, Reward
 from strop.types import ZERO_TO_ONE, Group, Rollout, ScoreRange, Task
 from strop.workers.foreign_checks import checked
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 # An environment's own check as a reward in a killable process, for environments whose checker is not ours.
 
@@ -101,3 +104,27 @@ class CarriedOut(Reward):
     def _count(self, rollout: Rollout) -> int:
         heard = [[message for message in turn.told if message.role == "tool"] for turn in rollout.turns]
         return sum(bool(own) and not any(m.content.startswith(self.refusal) for m in own) for own in heard)
+
+
+# In place of both, where tasks have no answers.
+
+
+@dataclass(frozen=True)
+class Unmeasured(Reward):
+    """No score: the tasks have no answers. A run that learns from it is refused; with weight 0 it says nothing."""
+
+    why: str  # of which table, and what its rows lack
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def problems(self, run: Run) -> list[str]:
+        if not self.weight:
+            return []
+        return [
+            f"nothing scores completions to {self.why}: name the columns (columns=PROMPT,ANSWER), set a reward "
+            "(reward=FILE.py:FUNCTION), or take a recipe that needs no answers, such as rlsc, mm_upt or openrs"
+        ]
+
+    def __call__(self, group: Group) -> list[float]:
+        return [0.0 for _ in group.rollouts]

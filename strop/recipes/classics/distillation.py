@@ -11,6 +11,7 @@ Acts: teacher_kl != 0 with teacher=MODEL
 
 from __future__ import annotations
 
+from strop.recipes.environment_specs import is_answered, measured
 from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -24,4 +25,6 @@ def distillation(
     teacher: str,  # model folder of the teacher, with the same vocabulary as the student
 ) -> Run:
     """Reverse KL to `teacher`, a model folder such as runs/NAME/checkpoints/step-100; rewards are only recorded."""
-    return setting.run("distillation", Constant(), (Distillation(named_model("teacher", teacher)),))
+    run = setting.run("distillation", Constant(), (Distillation(named_model("teacher", teacher)),))
+    run.rewards = run.rewards if is_answered(run.envs) else (measured(run.envs),)
+    return run

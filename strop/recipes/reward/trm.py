@@ -32,6 +32,7 @@ from strop.filter.judges.readers import plain
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.filter.span_rewards import ENDS
+from strop.recipes.environment_specs import is_answered
 from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, LLMClient, Reward
@@ -258,6 +259,7 @@ def trm(
         run.rewards = (VerdictsRight(bonus),)
         return run
     llm_client = named_part("judge", judge, setting, judged_sentences)
-    run.rewards = (SentenceVerdicts(llm_client), Pairwise(Graded(run.envs), preference))
+    preferred = (Pairwise(Graded(run.envs), preference),) if is_answered(run.envs) else ()
+    run.rewards = (SentenceVerdicts(llm_client), *preferred)
     run.reward_seconds = reward_seconds(judge)
     return run
