@@ -17,6 +17,7 @@ import torch
 from strop.attack.ask_rewards import AskedRewards
 from strop.attack.probe import TASKS, Probed, probed
 from strop.capabilities import Closes, Learns, Meets, Observes, Remembers, Stores, inside
+from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.roles import Environment, LLMClient, Reward
@@ -50,6 +51,8 @@ def _different(envs: tuple[Environment, ...]) -> list[Environment]:
 
 def _probe(run: Run, env: Environment, seconds: float) -> Probed:
     name = f"{env.name}:{env.level}"
+    if isinstance(env, Table) and not env.is_answered and any(each.is_relative for each in inside(run.rewards, Reward)):
+        return Probed(name, problem="siblings are compared with each other, and no row says what is right")
     asking: list[object] = [*inside((run.rewards, env), Meets), *_models((run.rewards, env))]
     if asking:
         return Probed(name, problem=f"{type(asking[0]).__name__} asks a model, which costs and is not there yet")
