@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -62,3 +63,19 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_teardown() -> None:
     """Garbage is looked for after each test, among what is new."""
     gc.collect(1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny model with the tokenizer of the bundled one."""
+    from tests.tiny_models import save_pocket_like
+
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def reader(model: Path) -> Any:
+    """The model itself, as transformers loads it."""
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(model, attn_implementation="eager").eval()

@@ -31,7 +31,7 @@ def imported(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
     for node in ast.walk(tree):
         if id(node) in for_types:
             continue
-        if isinstance(node, ast.ImportFrom) and node.module in known:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module in known:
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
             yield from inside & known.keys() or {node.module}
         elif isinstance(node, ast.Import):
@@ -52,7 +52,7 @@ def importers(package: Path = PACKAGE) -> Graph:
 @cache
 def homes(package: Path = PACKAGE) -> Mapping[str, str]:
     """By module of a paper's file or folder, the paper; recipes that are no paper's have their own name."""
-    found = {}
+    found: dict[str, str] = {}
     for record in records(package).values():
         paper = record.key if record.title else next(iter(record.also), record.key)
         found |= {name: paper for name in modules(package) if f"{name}.".startswith(f"{record.module}.")}

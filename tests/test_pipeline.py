@@ -36,7 +36,6 @@ from strop.training.advantages.group_relative import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from strop.types import ZERO_TO_ONE, Group, Message, Metrics, Observation, Outcome, Rollout, ScoreRange, Task
 from tests.clock import AtOnce, run_virtually
-from tests.tiny_models import save_pocket_like
 
 
 @dataclass
@@ -83,11 +82,6 @@ def opened(run: Run, model: Path, ledger: Path) -> Iterator[tuple[Flow, Recorder
     scorer = Scorer(run.rewards)
     yield Flow(run, policy, scorer, book, Progress(), recorder, lambda step: None, nothing, AtOnce()), recorder
     book.close()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("lag", [0, 1, 4, 16])

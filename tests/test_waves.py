@@ -29,12 +29,6 @@ from strop.types import ZERO_TO_ONE, GateResult, Group, Origin, Outcome, Rollout
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.test_pipeline import completion, make_run, opened
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @dataclass

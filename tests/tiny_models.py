@@ -25,9 +25,19 @@ from transformers import (
     Qwen3MoeConfig,
 )
 
+from strop.launch.running.launch import launch
+from strop.recipes import build, recipe_named
+
 VOCABULARY = 40
 END = 1  # the end token of every tiny model
 CONTEXT = 96
+MODEL_FILES = {
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}  # of a folder with tokenizer
 
 _COMMON: dict[str, Any] = {
     "vocab_size": VOCABULARY,
@@ -139,3 +149,11 @@ def save_pocket_like(folder: Path, seed: int = 0, layers: int = 1, width: int = 
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     save_pocket_tokenizer(folder, 512)
     return folder
+
+
+def small_grpo_run(folder: Path, steps: int) -> Path:
+    """The folder of a finished run of a tiny model."""
+    sizes = {"steps": steps, "groups_per_step": 2, "group_size": 2, "max_tokens": 4, "heldout_tasks": 2}
+    run = build(recipe_named("grpo"), {"model": str(save_pocket_like(folder / "model")), **sizes})
+    launch(run, folder, "run")
+    return folder / "run"

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from strop.attack.ask_rewards import InWorker
 from strop.capabilities import Opens, outermost
-from strop.filter.paid_text import Paid
-from strop.filter.scoring import reward_names
-from strop.roles import Reward
-from strop.types import Group
 
 _CODE = (".py", ".pyc", ".so", ".pth", ".egg-info", ".dist-info", ".zip")
 _PARTS = ("/site-packages/", "/dist-packages/", "/proc/", "/sys/", "/dev/", "/usr/share/", "/etc/")
@@ -21,30 +17,16 @@ _ASKS = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"
 
 
 @dataclass(frozen=True)
-class WatchedReward(Reward):
+class WatchedReward(InWorker):
     """Runs in a worker process that stays monitored; access by native code is not recorded."""
 
-    inner: Reward
     journal: str  # a file that takes a line for each thing seen
-
-    is_inline: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        return reward_names([self.inner])[0]
-
-    @property
-    def weight(self) -> float:
-        return self.inner.weight
 
     def open_resources(self) -> None:
         """Watch from before anything of the reward is loaded."""
         _watch(self.journal)
         for _, part in outermost(self.inner, Opens):
             part.open_resources()
-
-    def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
-        return self.inner(group)
 
 
 def _watch(journal: str) -> None:

@@ -20,7 +20,6 @@ from strop.cli.commands.show import line_of
 from strop.observe.report.transcripts import Utterance
 from strop.types import Metrics
 from tests.observe.folders import run_folder
-from tests.tiny_models import save_pocket_like
 
 SMALL = ["env=arithmetic:1", "max_tokens=6", "heldout_tasks=4", "groups_per_step=2", "group_size=2"]
 
@@ -41,11 +40,6 @@ class Interrupts:
 
     def end(self) -> None:
         pass
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from strop import cli
 from strop.cli.commands.chat import styled
 from strop.cli.fields.overrides import find_recipe
 from strop.errors import ConfigurationError
-from tests.tiny_models import save_pocket_like
 
 _REPOSITORY = Path(__file__).parent.parent.parent
 _SIZES = ["steps=2", "max_tokens=6", "heldout_tasks=3", "groups_per_step=2", "group_size=2", "checkpoint_every=1"]
@@ -46,11 +45,6 @@ def ownworld(setting: Setting = Setting()):
     run, env = grpo(setting), Own(1)
     return replace(run, envs=(env,), sampler=replace(run.sampler, envs=(env,)))
 '''
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture

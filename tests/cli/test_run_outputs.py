@@ -22,6 +22,7 @@ from strop.cli.fields.arguments import parse_words
 from strop.errors import CheckpointError, ConfigurationError
 from strop.storage.ledger.ledger import Ledger
 from tests.parts import EvenLength
+from tests.tiny_models import MODEL_FILES
 
 SMALL = {"env": "keyvalue:2", "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "checkpoint_every": 1}
 
@@ -67,13 +68,7 @@ def test_a_dry_run_shows_the_run_and_starts_nothing(tmp_path: Path, capsys: pyte
 def test_the_exported_model_is_the_checkpoints_without_the_runs_own_files(finished: Path, tmp_path: Path) -> None:
     export(finished, tmp_path / "model", "model")
     names = {path.name for path in (tmp_path / "model").iterdir()}
-    assert names == {
-        "config.json",
-        "generation_config.json",
-        "model.safetensors",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    }
+    assert names == MODEL_FILES
     saved = finished / "checkpoints" / "step-4" / "model.safetensors"
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == saved.read_bytes()
     with pytest.raises(ConfigurationError, match="exists"):

@@ -56,7 +56,6 @@ from strop.storage import checkpoint
 from strop.types import Group, Outcome, Rollout, Sampling, Task
 from tests.building import turn
 from tests.rooms import kinds_of
-from tests.tiny_models import save_pocket_like
 
 ENVS: tuple[Environment, ...] = (Arithmetic(4, 1), Arithmetic(5, 1))
 TURNS = (turn(3),)
@@ -107,11 +106,6 @@ SAMPLERS |= {
     for kind in mechanisms(samplers, Sampler)
     if kind.__name__ not in {*SAMPLERS, "MostVaried", "PassRateBand"}
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def together() -> list[tuple[str, str, str]]:

@@ -27,7 +27,6 @@ from strop.run import Run
 from strop.types import Group
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
-from tests.tiny_models import save_pocket_like
 
 ENDS, BETWEEN = (0, 3), (1, 2)  # timings: those furthest apart, and the others
 
@@ -66,11 +65,6 @@ class Slow(Reward):
 
 def _number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def played(name: str, model: Path, folder: Path, timing: int) -> str:

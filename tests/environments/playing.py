@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -12,7 +13,15 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.guess import Guess
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.bundled.passages import Passages
-from strop.types import Message, Observation, Task
+from strop.environments.isolation.pool import Pooled
+from strop.environments.isolation.subprocess import Apart
+from strop.environments.wrappers.around import Around
+from strop.generate.agents.chat import Chat
+from strop.generate.engines.scripted import Scripted
+from strop.generate.policy import Policy
+from strop.generate.rollout import play
+from strop.roles import Environment
+from strop.types import Message, Observation, Rollout, Sampling, Start, Task
 
 LEVELS = {
     Arithmetic: range(1, 9),
@@ -54,3 +63,22 @@ def replied(env: Any, task: Task, completions: Sequence[str]) -> list[Observatio
         return [await episode.step(Message("assistant", completion)) for completion in completions]
 
     return asyncio.run(talk())
+
+
+def played(model: Path, env: Environment, words: list[str], seconds: float = 60.0) -> list[Rollout]:
+    """One rollout for each word, all together: the word is what every completion says."""
+    engine = Scripted(lambda prompt, key: words[key])
+    engine.open(model)
+
+    async def rollouts() -> list[Rollout]:
+        policy = Policy.load(model, engine, Sampling(max_tokens=16), 256)
+        starts = [Start(f"0/{key}", key) for key in range(len(words))]
+        inner = env.inner if isinstance(env, Around) and not isinstance(env, Pooled) else env
+        try:
+            talks = [policy.dialogue(env.task(0), start) for start in starts]
+            return list(await asyncio.gather(*(play(Chat(), env, talk, seconds) for talk in talks)))
+        finally:
+            if isinstance(inner, Apart | Pooled):
+                await inner.close()
+
+    return asyncio.run(rollouts())

@@ -14,42 +14,13 @@ from strop.environments.wrappers.around import Around
 from strop.filter.overruns import is_overrun
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
-from strop.generate.agents.chat import Chat
-from strop.generate.engines.scripted import Scripted
-from strop.generate.policy import Policy
-from strop.generate.rollout import play
-from strop.roles import Environment
 from strop.training.advantages.group_relative import GroupMean
-from strop.types import Group, Outcome, Rollout, Sampling, Start
+from strop.types import Group, Outcome
+from tests.environments.playing import played
 from tests.environments.tiring import Tiring
 from tests.filter.test_scoring import worker_processes
-from tests.tiny_models import save_pocket_like
 
 SECONDS = 1.0
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
-
-
-def played(model: Path, env: Environment, words: list[str], seconds: float = 60.0) -> list[Rollout]:
-    """One rollout for each word, all together: the word is what every completion says."""
-    engine = Scripted(lambda prompt, key: words[key])
-    engine.open(model)
-
-    async def rollouts() -> list[Rollout]:
-        policy = Policy.load(model, engine, Sampling(max_tokens=16), 256)
-        starts = [Start(f"0/{key}", key) for key in range(len(words))]
-        inner = env.inner if isinstance(env, Around) and not isinstance(env, Pooled) else env
-        try:
-            talks = [policy.dialogue(env.task(0), start) for start in starts]
-            return list(await asyncio.gather(*(play(Chat(), env, talk, seconds) for talk in talks)))
-        finally:
-            if isinstance(inner, Apart | Pooled):
-                await inner.close()
-
-    return asyncio.run(rollouts())
 
 
 @pytest.mark.parametrize("word", ["hang", "fill", "sink"])

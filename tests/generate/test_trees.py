@@ -24,7 +24,6 @@ from strop.run import Run
 from strop.types import Origin, Sampling
 from tests.generate.trees import grown, small
 from tests.parts import EvenSum, LongerIsBetter
-from tests.tiny_models import save_pocket_like
 
 PAID = {"rewards": (LongerIsBetter(),)}  # random completions earn nothing of their environments
 TURNS = {"envs": (Guess(1),), "sampler": Uniform((Guess(1),))}  # where a completion is answered
@@ -40,11 +39,6 @@ TREES: dict[str, tuple[Callable[..., Run], dict[str, Any], dict[str, Any]]] = {
     "echo-ec": (echo_ec, {"uncertain": 0.5, "unsure": 1.0, "minibatches": 1}, PAID | PEAKED),
     "arpo-agentic": (arpo_agentic, {"probability": 1.0}, PAID | TURNS),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("name", TREES)

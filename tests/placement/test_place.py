@@ -31,7 +31,6 @@ from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory
 from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenLength, LongerIsBetter
-from tests.tiny_models import save_pocket_like
 
 STEPS = 3
 
@@ -51,11 +50,6 @@ def leftovers(path: Path) -> tuple[str, str, str]:
     ledger = Ledger(folder.ledger, read_only=True)
     assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
     return fingerprint(tensors), folder.metrics.read_text(), ledger.digest()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def test_without_lag_another_process_gives_the_same_bits(model: Path, tmp_path: Path) -> None:

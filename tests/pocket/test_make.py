@@ -15,6 +15,7 @@ from strop.environments.bundled.guess import Guess
 from strop.pocket.make import Making, make, new_model, to_batch
 from strop.pocket.measure import ENVS, grades
 from strop.pocket.shards import Shard
+from tests.tiny_models import MODEL_FILES
 
 TINY = {"hidden": 32, "layers": 1, "tokens": 3000, "workers": 1, "tasks": 0}
 
@@ -44,13 +45,7 @@ def test_the_model_is_a_plain_folder_that_anything_loads(made: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     names = {path.name for path in (made / "model").iterdir()}
-    assert names == {
-        "config.json",
-        "generation_config.json",
-        "model.safetensors",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    }
+    assert names == MODEL_FILES
     model: Any = AutoModelForCausalLM.from_pretrained(made / "model")
     tokenizer: Any = AutoTokenizer.from_pretrained(made / "model")
     assert model.config.architectures == ["LlamaForCausalLM"] and model.config.tie_word_embeddings

@@ -19,7 +19,6 @@ from strop.storage.run_folder import RunFolder, read_rows
 from strop.storage.run_source import from_source, to_source
 from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenOrOdd
-from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and metrics that must be there
 RECIPES: dict[str, tuple[dict[str, Any], set[str]]] = {
@@ -68,11 +67,6 @@ REMEMBERING = {
 }  # state of their own, in checkpoints
 REPLAYED = {"aapo", "mc_grpo", "mssr", "noisygrpo", "nsr_psr", "poise", "seeupo", "turn_mean"}
 SIZES = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "steps": 2, "learning_rate": 1e-3}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("name", RECIPES)

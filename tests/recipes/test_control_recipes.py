@@ -10,7 +10,6 @@ import pytest
 from strop.recipes import build, recipe_named
 from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on
-from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and metrics with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
@@ -28,11 +27,6 @@ RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     "qwenlong_l1": ({"warmup_steps": 0, "tasks": 4, "carried": 0.9, "most": 1.0}, {"phase": 0.0, "carried_share": 0.0}),
     "rag_rl": ({"warmup_steps": 0}, {"uneven": 0.0}),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("name", RECIPES)

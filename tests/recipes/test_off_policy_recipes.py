@@ -17,7 +17,6 @@ from strop.storage.run_folder import RunFolder, read_rows
 from strop.training.requirements import Logprobs
 from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenOrOdd, LongerIsBetter
-from tests.tiny_models import save_pocket_like
 
 RECIPES = [
     ("areal", {}, 4),
@@ -42,11 +41,6 @@ RECIPES = [
 def rewards_for(name: str) -> tuple[Reward, ...]:
     """DART's pool asks who is right."""
     return (EvenOrOdd(),) if name == "dart" else (LongerIsBetter(),)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize(("name", "values", "lag"), RECIPES)

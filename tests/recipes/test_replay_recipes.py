@@ -16,7 +16,6 @@ from strop.storage import checkpoint
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.parts import EvenOrOdd
-from tests.tiny_models import save_pocket_like
 
 SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 4}
 RECIPES: dict[str, dict[str, Any]] = {
@@ -25,11 +24,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "remix": {"reincarnation": 3},
     "spear": {"env": "arithmetic:1", "size": 2, "rise": 3},
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("name", RECIPES)

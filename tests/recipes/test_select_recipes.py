@@ -11,7 +11,6 @@ from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.recipes import build, recipe_named
 from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on
-from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and metrics with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
@@ -27,11 +26,6 @@ RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     "sfl": ({"tasks": 4, "kept": 2}, {"score_gain": 0.0}),
     "vade": ({"tasks": 4}, {"score_gain": 0.0}),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("name", RECIPES)

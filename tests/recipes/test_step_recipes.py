@@ -10,7 +10,6 @@ import pytest
 from strop.recipes import build, recipe_named
 from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on
-from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and metrics with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
@@ -21,11 +20,6 @@ RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     "stepagent": ({"env": "keyvalue:1", "form": "inverse", "group_size": 2}, {"imitation": 0.5, "advantage": 0.0}),
 }
 KNOWN = {"self_regulation", "stepagent"}  # paid by what a helper or an expert did
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("name", RECIPES)

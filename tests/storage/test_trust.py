@@ -20,10 +20,9 @@ from strop.cli.fields.overrides import find_recipe
 from strop.errors import ConfigurationError
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
-from strop.recipes import build, recipe_named
 from strop.storage.run_source import from_source
 from strop.storage.trust import is_own, key_path, named_code, sign
-from tests.tiny_models import save_pocket_like
+from tests.tiny_models import small_grpo_run
 
 _PROOF = "import pathlib\npathlib.Path({!r}).touch()\n"
 _COMMANDS: dict[str, Callable[[Path], object]] = {
@@ -47,13 +46,7 @@ def _question(model: Path) -> EvaluationRequest:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    values = {
-        "model": str(save_pocket_like(folder / "model")), "steps": 1, "groups_per_step": 2, "group_size": 2,
-        "max_tokens": 4, "heldout_tasks": 2,
-    }  # fmt: skip
-    launch(build(recipe_named("grpo"), values), folder, "run")
-    return folder / "run"
+    return small_grpo_run(tmp_path_factory.mktemp("made"), steps=1)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ from strop.training.reductions.means import ConstantLength, SequenceMean, TokenM
 from strop.training.requirements import Logits, Logprobs, Need
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
-from tests.training.tiny import random_groups, save_gpt2, save_llama
+from tests.training.tiny import opened, random_groups, save_gpt2, save_llama
 
 OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))
 
@@ -34,12 +34,6 @@ OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_llama(tmp_path_factory.mktemp("llama"))
-
-
-def opened(folder: Path, **settings: object) -> TorchTrainer:
-    trainer = replace(TorchTrainer(learning_rate=1e-2, chunk=16), **settings)  # type: ignore[arg-type]
-    trainer.open(folder, 0)
-    return trainer
 
 
 def bits(trainer: TorchTrainer) -> dict[str, Tensor]:

@@ -26,12 +26,6 @@ from strop.types import Group, IntArray, Message, Origin, Sampling, Task
 from tests.building import make_batch
 from tests.observe.folders import rollout, turn
 from tests.parts import EvenLength
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def make_run(model: Path, **parts: Any) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Message, Outcome, Rollout, Sampling, Task, Turn
 
 VOCABULARY = 23
@@ -91,3 +93,9 @@ def random_groups(num_groups: int = 3, num_rollouts: int = 4, seed: int = 0) -> 
             rollouts[-1].reward = float(random.random())
         groups.append(Group(number, rollouts[0].task, rollouts))
     return groups
+
+
+def opened(folder: Path, **settings: object) -> TorchTrainer:
+    trainer = replace(TorchTrainer(learning_rate=1e-2, chunk=16), **settings)  # type: ignore[arg-type]
+    trainer.open(folder, 0)
+    return trainer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strop.attack.certificate.certificate import Certificate
 from strop.attack.results import shown
-from strop.observe.report.layout import STYLE
+from strop.observe.report.layout import ONE_FILE_HEAD, STYLE
 from strop.observe.report.templates import compiled
 
 _STYLE = """
@@ -26,14 +26,9 @@ _STYLE = """
 .check .scrolls div + div { border-top: 1px solid var(--hair); }
 .check .scrolls span:first-child { overflow-wrap: anywhere; }
 """
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
+_PAGE = (
+    ONE_FILE_HEAD
+    + """\
 <title>{{ told.env }} · certificate · strop</title>
 <style>{{ style }}</style>
 </head>
@@ -89,6 +84,7 @@ meant.</p>
 </body>
 </html>
 """
+)
 
 
 def page(told: Certificate) -> str:

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+# of a page that is one file: it loads nothing and runs nothing
+ONE_FILE_HEAD = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+"""
 STYLE = """
 :root {
   color-scheme: light dark;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from strop.observe.report.layout import STYLE
+from strop.observe.report.layout import ONE_FILE_HEAD, STYLE
 from strop.observe.report.svg_charts import format_number, ticks
 from strop.observe.report.templates import compiled
 
@@ -203,14 +203,9 @@ _CARDS = """\
 {%- endfor %}
 </div>
 """
-_TEMPLATE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
+_TEMPLATE = (
+    ONE_FILE_HEAD
+    + """\
 <title>{{ title }} · strop</title>
 <style>{{ style }}</style>
 </head>
@@ -227,3 +222,4 @@ _TEMPLATE = """\
 </body>
 </html>
 """
+)

@@ -55,10 +55,7 @@ class TokenBudget(Admission):
 
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         has_room = running < self.pool and (tokens < self.tokens or waiting == 0)
-        if not has_room:
-            self._is_filling = False
-        elif running == 0:
-            self._is_filling = True
+        self._is_filling = has_room and (self._is_filling or running == 0)
         return has_room and (self._is_filling or self.lag > 0)
 
     def batch_size(self, standing: Standing) -> int:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
 from torch import Tensor
 
 from strop.filter.gates.reward_band import RewardBand
@@ -25,7 +24,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
-from strop.training.arithmetic.ratios import clipped
+from strop.training.arithmetic.ratios import clipped_loss
 from strop.training.arithmetic.turn_returns import over_turns
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
@@ -55,12 +54,8 @@ class TurnClip(Loss):
         log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]
         turn = over_turns(log_ratio, batch).clamp(-20.0, 20.0)  # [T], log s
         ratio = turn.exp()  # [T]
-        free = ratio * batch.advantages  # [T]
-        objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
-        loss = torch.where(batch.trainable, -objective, 0.0)
-        return loss, {
-            "clipped_share": batch.metric((objective != free).to(loss.dtype)),
-            "ratio": batch.metric(ratio),
+        loss, metrics = clipped_loss(ratio, batch, self.low, self.high, self.dual)
+        return loss, metrics | {
             "turn_drift": batch.metric(turn.abs()),
             "kl": batch.metric(log_ratio.exp() - 1 - log_ratio),  # k3 of KL(behaviour || policy)
         }

@@ -38,7 +38,7 @@ from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.siblings import following, is_taught
 from strop.training.batch import Batch, Output
 from strop.training.losses.reinforce import Reinforce
-from strop.training.machine.value_body import BEFORE, Part, ValueBody
+from strop.training.machine.value_body import BEFORE, Part
 from strop.training.machine.value_model import Bodied
 from strop.training.requirements import Logits, Need
 from strop.types import FilePath, Group, Metrics
@@ -113,25 +113,19 @@ class Conservative(Bodied):
     alpha: float = 1.0  # scale of the frozen model's logits in Q
     discount: float = 1.0  # from token to token
     folder: FilePath = ""  # checkpoints/step-N/values of another run; empty: learn
-    learning_rate: float = 1e-4  # of Adam
-    max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"
 
     _name: ClassVar[str] = "conservative"
     _model: Any = field(default=None, init=False, repr=False, compare=False)  # frozen
 
     def open(self, model: Path, seed: int) -> None:
-        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
+        super().open(model, seed)
         self._model = load_model(model, device=self.device).requires_grad_(False)
         if self.folder:
-            self._body.model.load(Path(self.folder) / f"{self._name}_weights.safetensors")
+            self._ready().model.load(Path(self.folder) / f"{self._name}_weights.safetensors")
 
     def predict(self, groups: Sequence[Group]) -> None:
-        rollouts = [rollout for group in groups for rollout in group.scored]
-        found = self._ready().told(rollouts)
-        for rollout in rollouts:
-            raw = found.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
-            rollout.values = bounded(torch.from_numpy(raw)).numpy()
+        for rollout, outputs in self._outputs(groups):
+            rollout.values = bounded(torch.from_numpy(outputs[:, BEFORE, 0])).numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body = self._ready()
@@ -199,7 +193,7 @@ def b_coder(
     """Two runs: without `values` the value model is trained; with `values` the policy."""
     loss = ConservativeQ(alpha, advantage=advantage, imitation=imitation) if values else Reinforce(weight=0.0)
     parts = {
-        "values": Conservative(alpha, folder=values, device=setting.device),
+        "values": Conservative(alpha=alpha, folder=values, device=setting.device),
         "strategy": Demonstrated(Demonstrate(), max(setting.group_size // 2, 1)),
     }
     run = setting.run("b_coder", Residual(), (loss,), **parts)

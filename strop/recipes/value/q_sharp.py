@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +29,7 @@ from strop.run import Run
 from strop.training.advantages.constant import Constant, Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.losses.reinforce import Reinforce
-from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
+from strop.training.machine.value_body import AFTER, BEFORE, Part
 from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics
 
@@ -69,22 +68,13 @@ class Success(Bodied):
     it stops. `values` hold p before each token.
     """
 
-    learning_rate: float = 1e-4  # of Adam
     steps: int = 2  # per batch
-    max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"
 
     _name: ClassVar[str] = "success"
 
-    def open(self, model: Path, seed: int) -> None:
-        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
-
     def predict(self, groups: Sequence[Group]) -> None:
-        rollouts = [rollout for group in groups for rollout in group.scored]
-        found = self._ready().told(rollouts)
-        for rollout in rollouts:
-            logit = found.get(rollout.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
-            rollout.values = torch.from_numpy(logit).sigmoid().numpy()
+        for rollout, outputs in self._outputs(groups):
+            rollout.values = torch.from_numpy(outputs[:, BEFORE, 0]).sigmoid().numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
@@ -93,13 +83,8 @@ class Success(Bodied):
         values = np.concatenate([*(np.zeros(0) if a.values is None else a.values for a in rollouts), np.zeros(0)])
         rewards = np.concatenate([*(np.full(a.num_tokens, a.reward) for a in rollouts), np.zeros(0)])
         metrics = calibration(values, rewards) if len(values) == len(rewards) else {}
-        body, count = self._ready(), max(len(rollouts), 1)
-        parts = body.parts(rollouts)
-        for _ in range(self.steps if parts else 0):
-            metrics["value_grad_norm"] = body.step(
-                parts, lambda out, part: _loss(out, part) / count, self.learning_rate
-            )
-        return metrics
+        count, parts = max(len(rollouts), 1), self._ready().parts(rollouts)
+        return metrics | self._fit(lambda out, part: _loss(out, part) / count, parts, self.steps)
 
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:

@@ -45,9 +45,6 @@ class BinnedCritic(Bodied):
     high: float = 1.2  # upper end of the range
     bins: int = 51  # number of bins
     smoothing: float = 0.75  # the Gaussian's width in bins
-    learning_rate: float = 1e-4  # of Adam
-    max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"
 
     _name: ClassVar[str] = "binned_critic"
 

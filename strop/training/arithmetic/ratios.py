@@ -11,6 +11,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.roles import Correction
 from strop.training.batch import Batch
 from strop.training.requirements import Logprobs, Need
+from strop.types import Metrics
 
 # From the policy that sampled to the one being trained: policy / behaviour = (middle / behaviour) * (policy / middle).
 #
@@ -62,6 +63,14 @@ def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float, dual: fl
     if dual is None:
         return objective
     return torch.where(advantages < 0, torch.maximum(objective, dual * advantages), objective)
+
+
+def clipped_loss(ratio: Tensor, batch: Batch, low: float, high: float, dual: float | None) -> tuple[Tensor, Metrics]:
+    """The clipped surrogate as a loss per token [T], with the share that clipping changed and the ratio."""
+    objective = clipped(ratio, batch.advantages, low, high, dual)  # [T]
+    loss = torch.where(batch.trainable, -objective, 0.0)
+    changed = (objective != ratio * batch.advantages).to(loss.dtype)
+    return loss, {"clipped_share": batch.metric(changed), "ratio": batch.metric(ratio)}
 
 
 # Base of corrections that weigh tokens towards a target policy.

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from strop.roles import Loss
-from strop.training.arithmetic.ratios import FROZEN, check_policy, clipped, needed
+from strop.training.arithmetic.ratios import FROZEN, check_policy, clipped_loss, needed
 from strop.training.batch import Batch, Output
 from strop.training.requirements import Need
 from strop.types import Metrics
@@ -52,11 +51,5 @@ class Clip(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         log_ratio = batch.log_ratio(output.logprobs, batch.logprobs_of(self.anchor))  # [T]
         ratio = log_ratio.exp()  # [T]
-        free = ratio * batch.advantages  # [T]
-        objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
-        loss = torch.where(batch.trainable, -objective, 0.0)
-        return loss, {
-            "clipped_share": batch.metric((objective != free).to(loss.dtype)),
-            "ratio": batch.metric(ratio),
-            "kl": batch.metric(ratio - 1 - log_ratio),  # k3 of KL(anchor || policy)
-        }
+        loss, metrics = clipped_loss(ratio, batch, self.low, self.high, self.dual)
+        return loss, metrics | {"kl": batch.metric(ratio - 1 - log_ratio)}  # k3 of KL(anchor || policy)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.training.arithmetic.calibration import calibration
-from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
+from strop.training.machine.value_body import AFTER, BEFORE, Part
 from strop.training.machine.value_model import Bodied
 from strop.types import FloatArray, Group, Metrics, Rollout
 
@@ -28,22 +27,14 @@ class Critic(Bodied):
     the state after a rollout's last token is trained on its reward.
     """
 
-    learning_rate: float = 1e-4  # of Adam
     learns_ends: bool = False  # also train the state after the last token
-    max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"  # cpu or cuda
 
     _name: ClassVar[str] = "critic"
 
-    def open(self, model: Path, seed: int) -> None:
-        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
-
     def predict(self, groups: Sequence[Group]) -> None:
         """Fill `values` of every scored rollout."""
-        rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._ready().told(rollouts)
-        for rollout in rollouts:
-            rollout.values = told[rollout.id][:, BEFORE, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
+        for rollout, outputs in self._outputs(groups):
+            rollout.values = outputs[:, BEFORE, 0]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """One step on the mean squared error; returns the calibration before it."""

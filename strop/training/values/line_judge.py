@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from strop.filter.judges.code_lines import labels_of
-from strop.training.machine.value_body import AFTER, Part, ValueBody
+from strop.training.machine.value_body import AFTER, Part
 from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics
 
@@ -29,20 +27,11 @@ class LineJudge(Bodied):
     Token values are its outputs after each token.
     """
 
-    learning_rate: float = 1e-4  # of Adam
-    max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"
-
     _name: ClassVar[str] = NAME
 
-    def open(self, model: Path, seed: int) -> None:
-        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
-
     def predict(self, groups: Sequence[Group]) -> None:
-        rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._ready().told(rollouts)
-        for rollout in rollouts:
-            rollout.values = told[rollout.id][:, AFTER, 0] if rollout.id in told else np.zeros(0, dtype=np.float32)
+        for rollout, outputs in self._outputs(groups):
+            rollout.values = outputs[:, AFTER, 0]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """One step; reports the number of labels, and the share of which the sign was predicted before it."""

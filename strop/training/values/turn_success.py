@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.turn_returns import turn_bounds
-from strop.training.machine.value_body import BEFORE, Part, ValueBody
+from strop.training.machine.value_body import BEFORE, Part
 from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics, Rollout
 
@@ -32,26 +31,17 @@ class TurnSuccess(Bodied):
     `values` are p of each token's turn.
     """
 
-    learning_rate: float = 1e-4  # of Adam
     steps: int = 2  # per batch
-    max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"
 
     _name: ClassVar[str] = "turn_success"
 
-    def open(self, model: Path, seed: int) -> None:
-        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
-
     def predict(self, groups: Sequence[Group]) -> None:
-        rollouts = [rollout for group in groups for rollout in group.scored]
-        told = self._ready().told(rollouts)
-        for rollout in rollouts:
+        for rollout, outputs in self._outputs(groups):
             rollout.values = np.zeros(0, dtype=np.float32)
-            if rollout.id in told:
-                probabilities = torch.from_numpy(told[rollout.id][_firsts([rollout]), BEFORE, 0]).sigmoid().numpy()
-                rollout.values = np.repeat(
-                    probabilities, [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
-                )
+            if len(outputs):
+                probabilities = torch.from_numpy(outputs[_firsts([rollout]), BEFORE, 0]).sigmoid().numpy()
+                counts = [len(turn.tokens) for turn in rollout.turns if len(turn.tokens)]
+                rollout.values = np.repeat(probabilities, counts)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
@@ -61,13 +51,8 @@ class TurnSuccess(Bodied):
             )
         predicted = [rollout.values[_firsts([rollout])] for rollout in rollouts if rollout.values is not None]
         metrics = calibration(np.concatenate([*predicted, np.zeros(0)]), _labels(rollouts))
-        body, count = self._ready(), max(len(_labels(rollouts)), 1)
-        parts = body.parts(rollouts)
-        for _ in range(self.steps if parts else 0):
-            metrics["value_grad_norm"] = body.step(
-                parts, lambda out, part: _loss(out, part) / count, self.learning_rate
-            )
-        return metrics
+        count, parts = max(len(_labels(rollouts)), 1), self._ready().parts(rollouts)
+        return metrics | self._fit(lambda out, part: _loss(out, part) / count, parts, self.steps)
 
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:

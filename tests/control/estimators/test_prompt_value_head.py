@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM
 
 from strop.control.estimators.prompt_value_head import PromptValue
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -22,20 +21,8 @@ from strop.recipes import build, recipe_named
 from strop.success import SURVIVAL
 from strop.types import Group, IntArray, Origin, Sampling, Task
 from tests.building import make_group
-from tests.tiny_models import save_pocket_like
 
 TASKS = [Arithmetic(level).task(0) for level in (1, 4, 8)]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def reader(model: Path) -> torch.nn.Module:
-    found: torch.nn.Module = AutoModelForCausalLM.from_pretrained(model, attn_implementation="eager").eval()
-    return found
 
 
 def opened(model: Path, **fields: float) -> PromptValue:

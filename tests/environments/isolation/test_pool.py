@@ -24,7 +24,6 @@ from strop.types import Group, Outcome, Rollout, Sampling, Start
 from tests.clock import run_virtually
 from tests.environments.foul import Foul
 from tests.filter.test_scoring import worker_processes
-from tests.tiny_models import save_pocket_like
 
 SECONDS = (1.0, 1.0, 10.0, 10.0)  # of a step of each episode
 
@@ -93,11 +92,6 @@ def test_nobody_waits_where_nobody_works_and_a_failure_waits_for_nobody() -> Non
         return found
 
     assert run_virtually(ends())[0] == [("failed", 5.0), ("0", 5.0)]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def played(model: Path, env: Pooled, rounds: Sequence[Sequence[str]]) -> list[list[Rollout]]:

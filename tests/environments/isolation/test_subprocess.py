@@ -22,42 +22,18 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
 from strop.pipeline import train
-from strop.roles import Environment
 from strop.training.advantages.group_relative import GroupMean
-from strop.types import Group, Outcome, Rollout, Sampling, Start
+from strop.types import Group, Outcome, Sampling, Start
 from tests.environments.foul import Foul, Unloadable
+from tests.environments.playing import played
 from tests.filter.test_scoring import worker_processes
 from tests.test_pipeline import make_run, opened
-from tests.tiny_models import save_pocket_like
 
 ROLES = ("system", "user", "assistant", "tool")
 TROUBLES = {
     "raise": "environment foul: OSError: the sandbox is gone",
     "exit": "environment foul: its process died (exit code 3)",
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
-
-
-def played(model: Path, env: Environment, words: list[str], seconds: float = 60.0) -> list[Rollout]:
-    """One rollout for each word, all together: the word is what every completion says."""
-    engine = Scripted(lambda prompt, key: words[key])
-    engine.open(model)
-
-    async def rollouts() -> list[Rollout]:
-        policy = Policy.load(model, engine, Sampling(max_tokens=16), 256)
-        starts = [Start(f"0/{key}", key) for key in range(len(words))]
-        try:
-            talks = [policy.dialogue(env.task(0), start) for start in starts]
-            return list(await asyncio.gather(*(play(Chat(), env, talk, seconds) for talk in talks)))
-        finally:
-            if isinstance(env, Apart):
-                await env.close()
-
-    return asyncio.run(rollouts())
 
 
 @pytest.mark.parametrize("word", TROUBLES)

@@ -30,7 +30,6 @@ from strop.types import Outcome, Rollout, Sampling, Start, ToolCall
 from tests.clock import run_virtually
 from tests.generate.serve.test_call_format import BARE, CALLS
 from tests.generate.talking import save_folder
-from tests.tiny_models import save_pocket_like
 
 SCHEMA = json.dumps({"properties": {"seconds": {"type": "string"}}, "required": ["seconds"]})
 
@@ -50,11 +49,6 @@ class Sleep(Instrument):
 
     async def release(self) -> None:
         self.ended.append("released")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def plays(

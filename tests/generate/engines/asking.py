@@ -102,3 +102,15 @@ def anything_at_once(
 
     asyncio.run(all_rollouts())
     assert engine.version > 0
+
+
+def stopped_at_a_string(engine: Any) -> tuple[Completion, int]:
+    """A completion that ends at a text over two tokens, and how many tokens it has."""
+    prompt = prompts_of([5])[0]
+    free = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
+    text = "".join(chr(ord("a") + t - 4) if 4 <= t < 30 else "#" for t in free.tokens)
+    place = next(i for i in range(5, 39) if "#" not in text[i : i + 2] and text.find(text[i : i + 2]) == i)
+    stop = ("~~", text[place : place + 2])
+    stopped = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
+    assert stopped.tokens.tolist() == free.tokens[: place + 2].tolist()
+    return stopped, place + 2

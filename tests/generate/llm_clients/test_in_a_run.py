@@ -34,15 +34,9 @@ from tests.generate.llm_clients.serving import serving
 from tests.generate.talking import policy_of, save_folder
 from tests.test_pipeline import make_run as scripted_run
 from tests.test_pipeline import opened
-from tests.tiny_models import save_pocket_like
 
 TASK_GENERATOR = Canned({"": "1: It is long."})
 SECRET = "sk-0815-never-on-disk"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def make_run(model: Path, judge: LLMClient) -> Run:

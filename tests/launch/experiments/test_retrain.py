@@ -22,29 +22,14 @@ from strop.storage.ledger.ledger import Ledger
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.fingerprint import fingerprint
 from tests.parts import LongerIsBetter
-from tests.tiny_models import save_pocket_like
 
 STEPS = 6
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
-
-
 def make_run(model: Path, recipe: str = "grpo", **parts: Any) -> Run:
-    values = {
-        "model": str(model),
-        "steps": STEPS,
-        "groups_per_step": 4,
-        "group_size": 4,
-        "max_tokens": 12,
-        "heldout_tasks": 2,
-        "heldout_every": 0,
-        "checkpoint_every": 2,
-        "learning_rate": 1e-3,
-    }
-    run = build(recipe_named(recipe), values)
+    sizes = {"steps": STEPS, "groups_per_step": 4, "group_size": 4, "max_tokens": 12, "heldout_tasks": 2}
+    rates = {"heldout_every": 0, "checkpoint_every": 2, "learning_rate": 1e-3}
+    run = build(recipe_named(recipe), {"model": str(model), **sizes, **rates})
     return replace(run, rewards=(LongerIsBetter(),), rescore_every=2, **parts)
 
 

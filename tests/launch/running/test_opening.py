@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
@@ -18,7 +17,6 @@ from strop.roles import PassRateEstimator, Sampler
 from strop.types import FloatArray, Group, Metrics, Sampling, Task
 from tests.parts import EvenOrOdd
 from tests.test_pipeline import make_run
-from tests.tiny_models import save_pocket_like
 
 OPENED: list[tuple[str, int]] = []
 
@@ -55,11 +53,6 @@ class Wrapping(Sampler):
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         assert self.held.is_open
         return self.inner.next(step, estimator)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def test_a_estimator_and_what_a_sampler_holds_are_opened_in_a_run_and_in_its_replay(

@@ -21,11 +21,6 @@ from strop.types import Sampling
 from tests.tiny_models import save_pocket_like
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
-
-
 def small(model: Path, **setting: Any) -> Run:
     sizes = {"steps": 1, "groups_per_step": 2, "group_size": 2, "max_tokens": 4, "heldout_tasks": 2}
     return grpo(Setting(model=str(model), **sizes | setting))

@@ -22,15 +22,9 @@ from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenLength, LongerIsBetter
-from tests.tiny_models import save_pocket_like
 
 STEPS = 10
 KILLS = 20
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def make_run(model: Path, recipe: str = "grpo") -> Run:

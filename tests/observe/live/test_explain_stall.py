@@ -34,14 +34,8 @@ from strop.storage import checkpoint
 from strop.storage.run_folder import RunFolder
 from tests.observe.hangs import HangingEngine, HangingEnvironment, HangingTrainer, MuteEngine
 from tests.test_pipeline import Same
-from tests.tiny_models import save_pocket_like
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills forked processes")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def status(**changes: Any) -> dict[str, Any]:

@@ -12,12 +12,6 @@ from strop.launch.running.launch import launch
 from strop.observe.metrics.no_signal_warning import Contrast
 from strop.recipes import build, recipe_named
 from strop.storage.ledger.ledger import Ledger
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def trained(folder: Path, model: Path, recipe: str, steps: int, **values: Any) -> Path:

@@ -24,16 +24,10 @@ from strop.roles import Agent, Episode
 from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
 from tests.building import TASK, turn
 from tests.generate.talking import policy_of
-from tests.tiny_models import save_pocket_like
 
 START = Start("0/0", 1)
 SECRET = {"store": {"red": 3, "blue": 4}, "total": 7}
 SUM = Task((Message("user", "sum red blue"),), json.dumps(SECRET), "keyvalue", 2)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def brought(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,16 +10,10 @@ from strop.recipes.agent.webrl import FromFailed
 from strop.run_state import Flow
 from strop.stats.task_lineage import ancestor
 from strop.types import Group, Origin, Task
-from tests.control.asking import Told, a_flow, group_of
+from tests.control.asking import Told, group_of
 
 TASK = Arithmetic(4).task(0)
 SAID = "[task]\n1+2=?\n[answer]\n3"
-
-
-@pytest.fixture(scope="module")
-def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with a_flow(tmp_path_factory.mktemp("flow")) as flow:
-        yield flow
 
 
 def ask(flow: Flow, task_generator: FromFailed, group: Group) -> list[Task]:

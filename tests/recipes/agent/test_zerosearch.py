@@ -27,7 +27,6 @@ from strop.recipes.agent.zerosearch.recipe import zerosearch
 from strop.roles import Environment
 from strop.standins.search_engine import found
 from strop.types import Group, Rollout, Sampling, Start
-from tests.tiny_models import save_pocket_like
 
 RULES = Procedural(found)
 
@@ -44,11 +43,6 @@ def test_noise_by_hand() -> None:
     assert near.noise(5) == pytest.approx(0.4, abs=1e-5)  # base 1 is the limit
     once = SimulatedSearch(Search(1), RULES, total=1, start=1.0, end=0.0)
     assert [once.noise(at) for at in (0, 1)] == [1.0, 0.0]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def searched(model: Path, env: Environment, version: int, count: int) -> list[Rollout]:

@@ -28,12 +28,6 @@ from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.two_phase import Multiplier, TwoPhase
 from strop.types import Group, Metrics
 from tests.building import make_group, turn
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def talked(turns: list[tuple[int, ...]], rewards: list[float]) -> Group:

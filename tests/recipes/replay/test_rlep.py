@@ -30,14 +30,8 @@ from tests.building import make_batch, make_group, say, written
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
 from tests.test_pipeline import make_run, opened
-from tests.tiny_models import save_pocket_like
 
 ENV = Arithmetic(3)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def able(prompt: str, key: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -23,17 +23,11 @@ from strop.recipes.setting import Setting
 from strop.run_state import Flow
 from strop.stats.task_lineage import ancestor, child, is_written
 from strop.types import Group, Message, Origin, Outcome, Task
-from tests.control.asking import a_flow, group_of
+from tests.control.asking import group_of
 
 ENV = Arithmetic(4)
 TASK = ENV.task(0)
 ASKED, RIGHT = prompt_of(TASK), TASK.answer
-
-
-@pytest.fixture(scope="module")
-def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with a_flow(tmp_path_factory.mktemp("flow")) as flow:
-        yield flow
 
 
 def said(completions: Sequence[str], number: int = 0, version: int = 0, task: Task = TASK) -> Group:

@@ -27,16 +27,10 @@ from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
 from tests.parts import EvenOrOdd
 from tests.test_pipeline import make_run, opened
-from tests.tiny_models import save_pocket_like
 
 GRID = [
     (step + 0.5) / 240 for step in range(240)
 ]  # probabilities below are multiples of 1/240, so that shares are exact
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 # ---- survival

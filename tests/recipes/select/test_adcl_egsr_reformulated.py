@@ -46,14 +46,9 @@ def played(tmp_path: Path, answer_alone: bool = False, **parts: Any) -> tuple[Le
     """Right in about half of the rollouts with a solution; without one, only at sums of an even first term."""
     model, engine = save_pocket_like(tmp_path / "model"), Reading(completion)
     run = make_run(
-        steps=3,
-        envs=(ENV,),
-        sampler=Uniform((ENV,)),
-        engine=engine,
-        budget=AgainWhenLost(3, 4),
-        strategy=Reformulated((ENV,), answer_alone),
-        **parts,
-    )
+        steps=3, envs=(ENV,), sampler=Uniform((ENV,)), engine=engine, budget=AgainWhenLost(3, 4),
+        strategy=Reformulated((ENV,), answer_alone), **parts
+    )  # fmt: skip
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         rows = recorder.rows

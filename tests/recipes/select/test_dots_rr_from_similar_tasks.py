@@ -23,14 +23,8 @@ from strop.generate.policy import Policy
 from strop.recipes.select.dots_rr import ReferenceAttention, attended, fitted
 from strop.types import Group, Sampling, Task
 from tests.building import make_group
-from tests.tiny_models import save_pocket_like
 
 EASY, HARD = ([Arithmetic(level).task(index) for index in range(8)] for level in (1, 6))
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def opened(kind: type[ReferenceAttention] | type[Generalist], model: Path) -> ReferenceAttention | Generalist:

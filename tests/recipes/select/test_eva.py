@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,16 +15,10 @@ from strop.standins.rewrite.dispatch import Rewriting
 from strop.stats.task_lineage import ancestor
 from strop.types import Origin
 from tests.building import make_group
-from tests.control.asking import Told, a_flow, group_of, written
+from tests.control.asking import Told, group_of, written
 
 TASKS = [Arithmetic(4).task(index) for index in range(4)]
 SAID = "[task]\n1+2=?\n[answer]\n3"
-
-
-@pytest.fixture(scope="module")
-def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with a_flow(tmp_path_factory.mktemp("flow")) as flow:
-        yield flow
 
 
 def test_regret_is_the_range_of_the_policys_own_rewards() -> None:

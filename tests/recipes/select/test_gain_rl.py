@@ -22,14 +22,8 @@ from strop.models.model import load_model
 from strop.recipes.select.gain_rl import AngleRanked, between, differing, shared, within
 from strop.types import Sampling
 from tests.control.samplers.groups import seen
-from tests.tiny_models import save_pocket_like
 
 ENVS = (Arithmetic(1), Arithmetic(5))
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def opened(model: Path, tasks: int = 6, **fields: float) -> AngleRanked:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,16 +13,10 @@ from strop.run_state import Flow
 from strop.standins.rewrite.dispatch import Rewriting
 from strop.stats.task_lineage import ancestor
 from strop.types import Group, Message, Origin, Task
-from tests.control.asking import Told, a_flow, group_of
+from tests.control.asking import Told, group_of
 
 TASK = Arithmetic(4).task(0)
 SAID = "[task]\n1+2=?\n[answer]\n3"
-
-
-@pytest.fixture(scope="module")
-def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with a_flow(tmp_path_factory.mktemp("flow")) as flow:
-        yield flow
 
 
 def spoken(group: Group, completions: list[str]) -> Group:

@@ -19,15 +19,14 @@ from strop.cli.commands.show import show_rollouts
 from strop.cli.commands.why import explain
 from strop.errors import CheckpointError, DataError, StropError
 from strop.launch.experiments.retrain import retrain
-from strop.launch.running.launch import launch, relaunch
+from strop.launch.running.launch import relaunch
 from strop.observe.examine import examine
 from strop.observe.report.write_report import write_report
-from strop.recipes import build, recipe_named
 from strop.storage.ledger.browser import LedgerBrowser, Wanted
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.ledger.untrusted_ledger import opened
 from strop.storage.run_folder import RunFolder, read_rows
-from tests.tiny_models import save_pocket_like
+from tests.tiny_models import small_grpo_run
 
 _FAR = b"\x02\x00\x00\x00[]" + b"junk"
 _ROWS = {
@@ -83,13 +82,7 @@ def _negative(data: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    values = {
-        "model": str(save_pocket_like(folder / "model")), "steps": 2, "groups_per_step": 2, "group_size": 2,
-        "max_tokens": 4, "heldout_tasks": 2,
-    }  # fmt: skip
-    launch(build(recipe_named("grpo"), values), folder, "run")
-    return folder / "run"
+    return small_grpo_run(tmp_path_factory.mktemp("made"), steps=2)
 
 
 @pytest.fixture

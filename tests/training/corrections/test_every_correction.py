@@ -14,26 +14,19 @@ from strop.recipes.objective.missing_old_logits import MismatchMask
 from strop.recipes.system.ring_1t import IcePop
 from strop.roles import Correction
 from strop.training.batch import Batch
+from strop.training.corrections import importance_weights as by_ratio
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.importance_weights import (
-    Clamped,
-    Masked,
-    SequenceMasked,
-    SequenceTruncated,
-    Truncated,
-    Veto,
-)
 from tests.building import make_batch, say, written
 
 CORRECTIONS: list[Correction] = [
-    Truncated(),
-    Masked(),
-    Clamped(),
-    SequenceTruncated(),
-    SequenceMasked(),
+    by_ratio.Truncated(),
+    by_ratio.Masked(),
+    by_ratio.Clamped(),
+    by_ratio.SequenceTruncated(),
+    by_ratio.SequenceMasked(),
     Geometric(),
-    Geometric(inner=Truncated()),
-    Veto(Truncated()),
+    Geometric(inner=by_ratio.Truncated()),
+    by_ratio.Veto(by_ratio.Truncated()),
     IcePop(),
     MismatchMask(),
 ]

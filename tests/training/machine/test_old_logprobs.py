@@ -25,18 +25,12 @@ from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Rollout
-from tests.training.tiny import random_groups, save_llama
+from tests.training.tiny import opened, random_groups, save_llama
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_llama(tmp_path_factory.mktemp("llama"))
-
-
-def opened(folder: Path, **settings: object) -> TorchTrainer:
-    trainer = replace(TorchTrainer(learning_rate=1e-2, chunk=16), **settings)  # type: ignore[arg-type]
-    trainer.open(folder, 0)
-    return trainer
 
 
 def batches_at(version: int, groups: list[Group] | None = None) -> list[Batch]:

@@ -25,14 +25,8 @@ from strop.training.trainers.trainer_per_policy import TrainerPerPolicy
 from strop.types import Group, Rollout, Sampling, Turn
 from strop.weights.fingerprint import fingerprint
 from tests.building import make_group, turn
-from tests.tiny_models import save_pocket_like
 
 POLICIES = ("solver", "critic")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def spoken(policy_name: str, *tokens: int) -> Turn:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError
 from strop.recipes import build, recipe_named
@@ -25,18 +24,6 @@ from strop.training.values.turn_critic import TurnCritic
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Rollout
 from tests.building import make_group
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def reader(model: Path) -> torch.nn.Module:
-    found: torch.nn.Module = AutoModelForCausalLM.from_pretrained(model, attn_implementation="eager").eval()
-    return found
 
 
 def group() -> Group:

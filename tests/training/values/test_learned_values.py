@@ -26,12 +26,6 @@ from strop.training.values.turn_critic import TurnCritic, action_targets, by_tur
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group
 from tests.building import make_group, turn
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 def told_by_prompt(count: int = 8) -> list[Group]:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.filter.reward_values import RewardScores, shaped
-from strop.roles import Reward
+from strop.filter.rewards.around import AroundReward
 from strop.types import Group, Rollout
 
 
 @dataclass(frozen=True)
-class PlanQuality(Reward):
+class PlanQuality(AroundReward):
     """Mean of reward `inner` over the rollouts that share the plan, itself included."""
-
-    inner: Reward
-    weight: float = 1.0  # of this reward beside others
-
-    is_relative: ClassVar[bool] = True
-
-    @property
-    def is_inline(self) -> bool:
-        return self.inner.is_inline
 
     def __call__(self, group: Group) -> RewardScores:
         return shaped(self, group, lambda scores: _means(group.rollouts, scores), self.inner)

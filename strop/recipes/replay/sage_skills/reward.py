@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.filter.reward_values import RewardScores, shaped
+from strop.filter.rewards.around import AroundReward
 from strop.recipes.replay.sage_skills.skills import skills_of
-from strop.roles import Reward
 from strop.success import is_right
 from strop.types import Group, Rollout
 
@@ -16,20 +15,11 @@ _NOTHING = -1.0  # for a rollout that makes no skill
 
 
 @dataclass(frozen=True)
-class SkillUsed(Reward):
+class SkillUsed(AroundReward):
     """First task of a chain: r1 + u if both are right. Second: r2 + u if it is right. Without a skill: -1.
 
     r is reward `inner`, u the fact `used` of the second rollout, whose parent is the first.
     """
-
-    inner: Reward
-    weight: float = 1.0  # of this reward beside others
-
-    is_relative: ClassVar[bool] = True
-
-    @property
-    def is_inline(self) -> bool:
-        return self.inner.is_inline
 
     def __call__(self, group: Group) -> RewardScores:
         return shaped(self, group, lambda paid: _with_skills(group.rollouts, paid), self.inner)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.filter.reward_values import RewardScores, shaped
-from strop.roles import Reward
+from strop.filter.rewards.around import AroundReward
 from strop.success import is_right
 from strop.types import Group, Rollout
 
@@ -19,17 +18,8 @@ EXIT = "exit"  # fact: number of reasoning tokens before an answer was forced
 
 
 @dataclass(frozen=True)
-class Decaying(Reward):
+class Decaying(AroundReward):
     """Reward `inner` times 1 / 2^k, after k right answers at earlier exits."""
-
-    inner: Reward
-    weight: float = 1.0  # of this reward beside others
-
-    is_relative: ClassVar[bool] = True
-
-    @property
-    def is_inline(self) -> bool:
-        return self.inner.is_inline
 
     def __call__(self, group: Group) -> RewardScores:
         return shaped(self, group, lambda paid: _halved(group.rollouts, paid), self.inner)

@@ -32,12 +32,6 @@ from strop.stats.task_lineage import child
 from strop.types import Group, Message, Task
 from tests.clock import run_virtually
 from tests.test_pipeline import completion, make_run, opened
-from tests.tiny_models import save_pocket_like
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from strop.generate.engines.cpu.decoder import Decoder
 from strop.generate.engines.cpu.torch_engine import TorchEngine, TorchRequest
 from strop.models.model import hidden_states, load_model
 from strop.types import Sampling
-from tests.generate.engines.asking import ask, asked, opened, prompts_of, talk, worst_difference
+from tests.generate.engines.asking import ask, asked, opened, prompts_of, stopped_at_a_string, talk, worst_difference
 from tests.tiny_models import CONFIGS, CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
@@ -300,15 +300,7 @@ def test_several_end_tokens_in_the_generation_config(tmp_path: Path) -> None:
 
 
 def test_a_stop_string_over_two_tokens(endless: Path) -> None:
-    engine = opened(endless)
-    prompt = prompts_of([5])[0]
-    free = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
-    text = "".join(chr(ord("a") + t - 4) if 4 <= t < 30 else "#" for t in free.tokens)
-    place = next(i for i in range(5, 39) if "#" not in text[i : i + 2] and text.find(text[i : i + 2]) == i)
-    stop = ("~~", text[place : place + 2])
-    stopped = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
-    assert stopped.tokens.tolist() == free.tokens[: place + 2].tolist()
-    assert stopped.stop is Stop.STOP
+    assert stopped_at_a_string(opened(endless))[0].stop is Stop.STOP
 
 
 def test_stop_strings_without_a_tokenizer_are_refused(tmp_path: Path) -> None:

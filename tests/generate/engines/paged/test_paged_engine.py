@@ -19,7 +19,16 @@ from strop.generate.engines.paged.draft_model import Draft
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
-from tests.generate.engines.asking import anything_at_once, ask, asked, opened, prompts_of, talk, worst_difference
+from tests.generate.engines.asking import (
+    anything_at_once,
+    ask,
+    asked,
+    opened,
+    prompts_of,
+    stopped_at_a_string,
+    talk,
+    worst_difference,
+)
 from tests.tiny_models import END, load_reference, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
@@ -188,14 +197,8 @@ def test_the_end_token_stops_and_is_included(folders: dict[str, Path]) -> None:
 @pytest.mark.parametrize("steps", [1, 3, 16])
 def test_a_stop_string_cuts_where_it_is_complete(endless: list[Path], steps: int) -> None:
     engine = paged(endless[0], steps=steps)
-    prompt = prompts_of([5])[0]
-    free = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
-    text = "".join(chr(ord("a") + t - 4) if 4 <= t < 30 else "#" for t in free.tokens)
-    place = next(i for i in range(5, 39) if "#" not in text[i : i + 2] and text.find(text[i : i + 2]) == i)
-    stop = ("~~", text[place : place + 2])
-    stopped = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
-    assert stopped.tokens.tolist() == free.tokens[: place + 2].tolist()
-    assert stopped.stop is Stop.STOP and len(stopped.logprobs) == place + 2
+    stopped, length = stopped_at_a_string(engine)
+    assert stopped.stop is Stop.STOP and len(stopped.logprobs) == length
     assert not engine._seating
 
 
