@@ -86,7 +86,7 @@ class Table(Environment):
         return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))
 
     def answer(self, completion: str) -> str:
-        """What a completion answers; where no rule says, by the marks of answers in prose."""
+        """What a completion answers; where no rule says, what prose calls its answer."""
         rule = self.chosen[0]
         return demonstration(completion).answer if rule == "none" else answer_extraction.spelled(rule, completion)
 

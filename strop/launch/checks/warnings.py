@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strop.capabilities import CountsTokens, inside
+from strop.capabilities import CountsTokens, inside, parts
+from strop.control.samplers.support.task_pool import Pool
 from strop.environments.code_execution import Trials
 from strop.environments.tools.python_notebook import Cells
 from strop.filter.scoring import is_inline
@@ -129,6 +130,18 @@ def _uncounted(run: Run) -> list[str]:
     ]
 
 
+def _part_of_a_table(run: Run) -> list[str]:
+    """A sampler whose pool leaves rows out: nobody who brings a table expects that."""
+    pools = [(part, pool) for _, part in parts(run) for pool in vars(part).values() if isinstance(pool, Pool)]
+    return [
+        f"{type(part).__name__} samples the first {pool.size} of {known} tasks of {env.name} and no others: raise the "
+        "recipe's field for that (tasks, pool or seeds)"
+        for part, pool in pools
+        for env in pool.envs
+        if (known := env.num_tasks()) is not None and pool.size < known
+    ]
+
+
 def _weaker_isolation(run: Run) -> list[str]:
     """Programs run with the weaker isolation, which opens no files."""
     parts: list[Trials | Cells] = [*inside(run, Trials), *inside(run, Cells)]
@@ -148,4 +161,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     said,
     _slow_path,
     _weaker_isolation,
+    _part_of_a_table,
 )

@@ -12,6 +12,7 @@ Acts: preference > 0 and seen_share > 0 with tasks=8
 from __future__ import annotations
 
 from strop.control.samplers.prioritized_level_replay import LevelReplay
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
@@ -22,7 +23,7 @@ from strop.training.reductions.means import SequenceMean
 
 def prioritized_level_replay(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # pool size per environment
+    tasks: int = OfEndless(256),  # pool size per environment; all of a table
     softness: float = 0.1,  # temperature of the rank-based sampling; lower: high scores are preferred more
     stale: float = 0.1,  # share of the sampling probability that goes to tasks not seen for long
     start: float = 0.25,  # share of the pool that is seen before any task is replayed
@@ -30,5 +31,5 @@ def prioritized_level_replay(
     """GRPO on tasks that are replayed by their score."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run("prioritized_level_replay", GroupStandard(), losses, reduction=SequenceMean())
-    run.sampler = LevelReplay(run.envs, tasks, softness, stale, start, setting.seed)
+    run.sampler = LevelReplay(run.envs, covering(run.envs, tasks), softness, stale, start, setting.seed)
     return run

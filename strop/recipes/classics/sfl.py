@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.learnability import Learnability
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
@@ -22,12 +23,12 @@ from strop.training.reductions.means import SequenceMean
 
 def sfl(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # pool size per environment
+    tasks: int = OfEndless(256),  # pool size per environment; all of a table
     kept: int = 32,  # tasks of highest learnability
     others: float = 0.5,  # share of tasks sampled uniformly from the whole pool
 ) -> Run:
     """GRPO on the tasks of highest learnability and uniformly sampled ones."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
     run = setting.run("sfl", GroupStandard(), losses, estimator=TaskCounts(), reduction=SequenceMean())
-    run.sampler = Learnability(run.envs, tasks, kept, others, setting.seed)
+    run.sampler = Learnability(run.envs, covering(run.envs, tasks), kept, others, setting.seed)
     return run

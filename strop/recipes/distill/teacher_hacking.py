@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.errors import ConfigurationError, nearest
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
@@ -141,7 +142,7 @@ def teacher_hacking(
     teacher: str,  # folder of the teacher, with the same vocabulary
     oracle: str,  # folder of the oracle that the teacher approximates, with the same vocabulary
     answers: str = "fixed",  # fixed: the environments' own answers, repeated; fresh: the student's
-    tasks: int = 64,  # tasks of each environment, repeated
+    tasks: int = OfEndless(64),  # tasks of each environment, repeated; all of a table
 ) -> Run:
     """Distillation with the metrics `forward_kl` (proxy) and `golden/forward_kl`."""
     if answers not in _ANSWERS:
@@ -149,4 +150,8 @@ def teacher_hacking(
     proxy = ExactKl("forward", named_model("teacher", teacher), weight=1.0)
     golden = MetricsOnly(ExactKl("forward", named_model("oracle", oracle)), "golden")
     run = setting.run("teacher_hacking", Constant(), (proxy, golden), agent=_ANSWERS[answers])
-    return replace(run, sampler=Few(run.envs, tasks), trackers=(HackingReport("forward_kl", "golden/forward_kl"),))
+    return replace(
+        run,
+        sampler=Few(run.envs, covering(run.envs, tasks)),
+        trackers=(HackingReport("forward_kl", "golden/forward_kl"),),
+    )

@@ -24,6 +24,7 @@ import numpy as np
 from strop.concurrency import together
 from strop.control.budgets.waves import InWaves
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.environments.format.hints import beginnings
 from strop.environments.format.think_tags import OPEN
 from strop.environments.needs import SOLUTIONS, EnvNeed
@@ -210,7 +211,7 @@ _ROUNDS = 4
 def seele(
     setting: Setting = Setting(env="arithmetic:6", group_size=4),
     target: float = 0.5,  # target accuracy
-    tasks: int = 64,  # tasks per environment, which are repeated
+    tasks: int = OfEndless(64),  # tasks per environment, which are repeated; all of a table
     imitation: float = 0.001,  # weight of the imitation loss on hints
     kl: float = 0.001,  # weight of the KL penalty to the initial policy
 ) -> Run:
@@ -225,6 +226,6 @@ def seele(
         ),
         budget=InWaves(setting.group_size, _ROUNDS),
     )
-    run.sampler = Few(run.envs, tasks)
+    run.sampler = Few(run.envs, covering(run.envs, tasks))
     run.strategy = ResponsiveHints(run.envs, target)
     return run

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
@@ -136,11 +137,11 @@ def _kl(rollout: Rollout) -> NDArray[np.float64]:
 
 def mssr(
     setting: Setting = Setting(group_size=1, groups_per_step=64),
-    tasks: int = 256,  # tasks per environment, sampled repeatedly
+    tasks: int = OfEndless(256),  # tasks per environment, sampled repeatedly; all of a table
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """One rollout per task, clipping and KL penalty; tasks are sampled repeatedly."""
     run = setting.run("mssr", BetaBaseline(), (Clip(clip, clip), Kl("k3", kl)))
-    run.sampler = Few(run.envs, tasks)
+    run.sampler = Few(run.envs, covering(run.envs, tasks))
     return run

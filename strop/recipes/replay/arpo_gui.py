@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.errors import ConfigurationError
 from strop.filter.gates.support.success_cache import Lending, as_borrowed
 from strop.filter.rewards.format import Formatted
@@ -92,7 +93,7 @@ def _unsampled(turn: Turn) -> Turn:
 
 def arpo_gui(
     setting: Setting = Setting(env="keyvalue:5"),
-    tasks: int = 128,  # tasks per environment, repeated so that a task meets its former successes
+    tasks: int = OfEndless(128),  # tasks per environment, repeated so that a task meets its former successes
     kept: int = 8,  # newest successes kept per task
     formatted: float = 0.5,  # weight of the format reward
 ) -> Run:
@@ -107,4 +108,4 @@ def arpo_gui(
         minibatches=2,
     )
     rewards = (*run.rewards, Formatted(must_think=False, weight=formatted))
-    return replace(run, sampler=Few(run.envs, tasks), rewards=rewards)
+    return replace(run, sampler=Few(run.envs, covering(run.envs, tasks)), rewards=rewards)

@@ -22,7 +22,7 @@ import numpy as np
 from strop.concurrency import together
 from strop.control.samplers.support.bandit_metrics import preference
 from strop.control.samplers.support.pending_choices import PendingChoices
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import Doubles, drawn
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
@@ -218,7 +218,7 @@ class RecallOnly(Strategy):
 def core(
     setting: Setting = Setting(env="arithmetic:5", group_size=4, groups_per_step=5, steps=4),
     teacher: str = "rules",  # writes the insights (a named part)
-    tasks: int = 5,  # training tasks per environment
+    tasks: int = OfEndless(5),  # training tasks per environment; all of a table
     shown: int = 2,  # insights before a task
     trials: int = 4,  # rollouts that validate an insight on the task it came from
     explore: float = 0.2,  # weight of the bonus for rarely read insights, in training
@@ -230,6 +230,6 @@ def core(
     library = Library(most, same)
     learning = Insights(library, named_reflector(teacher, setting), shown, trials, explore, longest)
     run = setting.run("core", Constant(), (Reinforce(weight=0.0),), strategy=learning)
-    run.sampler = FailureWeighted(run.envs, tasks, setting.seed)
+    run.sampler = FailureWeighted(run.envs, covering(run.envs, tasks), setting.seed)
     measured = replace(run.evaluation, strategy=RecallOnly(library, INSIGHTS, shown, longest))
     return replace(run, evaluation=measured)

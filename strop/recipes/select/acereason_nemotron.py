@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
 from strop.recipes.environments import parse_envs
@@ -97,7 +98,7 @@ _STAGES = (
 def acereason_nemotron(
     setting: Setting = Setting(steps=30),
     code: str = "countdown:4",  # environment of the code stages
-    tasks: int = 64,  # of a stage in which solved ones are dropped
+    tasks: int = OfEndless(64),  # of a stage in which solved ones are dropped; all of a table
     most: float = 0.375,  # largest share of right rollouts of a task that is sampled again
 ) -> Run:
     """Six stages of `steps` steps each; `group_size` rollouts in the first of each kind, twice as many after."""
@@ -110,7 +111,7 @@ def acereason_nemotron(
             group_size=setting.group_size * factor,
         )
         made = stage.run("acereason_nemotron", GroupStandard(), (Clip(),))
-        made.sampler = Unsolved(Few(made.envs, tasks), most) if is_filtered else Uniform(made.envs)
+        made.sampler = Unsolved(Few(made.envs, covering(made.envs, tasks)), most) if is_filtered else Uniform(made.envs)
         made.evaluation = replace(made.evaluation, unseen=parse_envs(setting.env if is_code else code, setting.seed))
         made.warmup, run = run, made
     assert run is not None

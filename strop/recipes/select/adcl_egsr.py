@@ -22,7 +22,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.environments.format.hints import hinted
 from strop.environments.needs import SOLUTIONS, EnvNeed
 from strop.errors import ConfigurationError
@@ -146,7 +146,7 @@ class Reformulated(Strategy):
 
 def adcl_egsr(
     setting: Setting = Setting(env="arithmetic:3+countdown:3+arithmetic:4+countdown:4"),
-    tasks: int = 64,  # of each environment
+    tasks: int = OfEndless(64),  # of each environment; all of a table
     batches: int = 8,  # of all tasks; each is re-sorted before it is sampled
     answer_alone: bool = False,  # whether a failed task's answer is shown without the worked solution
     more: int = 4,  # further rollouts, which read a solution, where all failed
@@ -159,6 +159,6 @@ def adcl_egsr(
         budget=AgainWhenLost(setting.group_size, more),
         reduction=SequenceMean(),
     )
-    run.sampler = Resorted(run.envs, tasks, batches, setting.seed)
+    run.sampler = Resorted(run.envs, covering(run.envs, tasks), batches, setting.seed)
     run.strategy = Reformulated(run.envs, answer_alone)
     return run

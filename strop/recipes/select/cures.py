@@ -23,7 +23,7 @@ from strop.control.budgets.support.resource_price import Price
 from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.support.bandit_metrics import preference
 from strop.control.samplers.support.pending_choices import PendingChoices
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -139,7 +139,7 @@ class VarianceWeighted(Sampler):
 
 def cures(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # of each environment, to choose from
+    tasks: int = OfEndless(256),  # of each environment, to choose from; all of a table
     softness: float = 0.1,  # temperature of the choice: the lower, the more the most uncertain tasks are preferred
     least: int = 2,  # rollouts of one task
     most: int = 32,  # rollouts of one task; `group_size` is their mean
@@ -153,5 +153,5 @@ def cures(
         budget=ByDeviation(setting.group_size, least, most),
         reduction=SequenceMean(),
     )
-    run.sampler = VarianceWeighted(run.envs, tasks, softness, setting.seed)
+    run.sampler = VarianceWeighted(run.envs, covering(run.envs, tasks), softness, setting.seed)
     return run

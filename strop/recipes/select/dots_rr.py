@@ -28,7 +28,7 @@ from strop.control.estimators.support.nearest_tasks import ByTried
 from strop.control.estimators.support.prompt_embeddings import PromptStates, standardized
 from strop.control.estimators.support.recent_outcomes import Support
 from strop.control.samplers.support.pending_choices import PendingChoices
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import drawn, softmax
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -220,7 +220,7 @@ class RecentShare(Replaying):
 
 def dots_rr(
     setting: Setting = Setting(env="arithmetic:1+countdown:4+arithmetic:8"),
-    pool: int = 128,  # tasks of each environment; they repeat
+    pool: int = OfEndless(128),  # tasks of each environment; they repeat; all of a table
     uniform: float = 0.25,  # share of tasks sampled uniformly, the references of the next choices
     references: int = 256,  # tasks sampled last, which others are compared with
     choice_temperature: float = 1e-3,  # distance from the target at which a task is 1/e as likely
@@ -238,6 +238,12 @@ def dots_rr(
     )
     count = setting.groups_per_step * every
     sampler = NearTarget(
-        run.envs, pool, count, int(uniform * count), temperature=choice_temperature, every=every, seed=setting.seed
+        run.envs,
+        covering(run.envs, pool),
+        count,
+        int(uniform * count),
+        temperature=choice_temperature,
+        every=every,
+        seed=setting.seed,
     )
     return replace(run, sampler=sampler)

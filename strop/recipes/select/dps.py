@@ -21,7 +21,7 @@ import numpy as np
 
 from strop.control.samplers.support.bandit_metrics import contrasts
 from strop.control.samplers.support.pending_choices import Filed, PendingChoices
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -151,11 +151,11 @@ def _advanced(counts: Doubles, now: Doubles) -> Doubles:
 
 def dps(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # of each environment, to choose from
+    tasks: int = OfEndless(256),  # of each environment, to choose from; all of a table
     keep: float = 0.7,  # share of a task's counts that is left one version later
 ) -> Run:
     """GRPO on tasks that are predicted to be solved by some rollouts."""
     losses = (Clip(0.2, 0.28, dual=10.0),)
     run = setting.run("dps", GroupStandard(), losses, minibatches=min(2, setting.groups_per_step))
-    run.sampler = Dynamics(run.envs, tasks, keep, setting.seed)
+    run.sampler = Dynamics(run.envs, covering(run.envs, tasks), keep, setting.seed)
     return run

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import highest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -128,7 +128,7 @@ def drive(
     setting: Setting = Setting(env="countdown:4", steps=172, groups_per_step=4, group_size=64),
     warmup_steps: int = 32,  # of the first stage
     warmup_rollouts: int = 8,  # per task in the first stage
-    tasks: int = 175,  # of each environment, in the second stage
+    tasks: int = OfEndless(175),  # of each environment, in the second stage; all of a table
     first: int = 72,  # tasks of the first hard set
     second: int = 50,  # tasks of the second set, of those
     third: int = 25,  # tasks of the third set, of those
@@ -137,7 +137,7 @@ def drive(
     run = setting.run("drive", GroupStandard(), (Clip(),))
     left = setting.steps + -tasks * len(run.envs) // setting.groups_per_step  # after all were sampled once
     half, quarter = max(left // 2, 1), max(left // 4, 1)
-    run.sampler = Hardest(run.envs, tasks, (first, second, third), (half, quarter), setting.seed)
+    run.sampler = Hardest(run.envs, covering(run.envs, tasks), (first, second, third), (half, quarter), setting.seed)
     if warmup_steps:
         wide = 2 * setting.groups_per_step
         stage = replace(setting, steps=warmup_steps, groups_per_step=wide, group_size=warmup_rollouts, heldout_every=0)

@@ -22,7 +22,7 @@ import numpy as np
 from torch import Tensor
 
 from strop.control.samplers.support.pending_choices import Filed, PendingChoices
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.models.layers.prompt_states import states_of
@@ -203,7 +203,7 @@ def shared(prompts: Sequence[IntArray]) -> int:
 
 def gain_rl(
     setting: Setting = Setting(env="arithmetic:1+arithmetic:4+countdown:4"),
-    tasks: int = 85,  # of each environment, to choose from
+    tasks: int = OfEndless(85),  # of each environment, to choose from; all of a table
     spread: float = 32.0,  # of the Gaussian, in tasks
     stride: float = 16.0,  # step of the Gaussian, in tasks
     most: float = 32.0,  # largest step of the Gaussian, in tasks
@@ -211,5 +211,5 @@ def gain_rl(
     """GRPO on tasks within the current window of ranks."""
     losses = (Clip(0.2, 0.2), Kl("k3", 0.001))
     run = setting.run("gain_rl", GroupStandard(), losses, reduction=SequenceMean())
-    run.sampler = AngleRanked(run.envs, tasks, spread, stride, most, setting.seed)
+    run.sampler = AngleRanked(run.envs, covering(run.envs, tasks), spread, stride, most, setting.seed)
     return run

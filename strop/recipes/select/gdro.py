@@ -25,6 +25,7 @@ from strop.control.budgets.support.resource_price import Price
 from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.few import Few
 from strop.control.samplers.support.pending_choices import Filed
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Budget
@@ -201,7 +202,7 @@ class BinWeighted(Advantage):
 
 def gdro(
     setting: Setting = Setting(env="arithmetic:1+countdown:4+compose:3", groups_per_step=16, group_size=4),
-    tasks: int = 64,  # of each environment; they repeat, since nothing is known of a task on its first visit
+    tasks: int = OfEndless(64),  # of each environment; they repeat, since nothing is known of a task on its first visit
     strength: float = 0.65,  # exponent of a bin's loss in its weight
     mixed: float = 0.01,  # share of a uniform weighting
     rate: float = 0.12,  # of a bin's running loss per batch
@@ -221,5 +222,5 @@ def gdro(
         budget=ShadowPrice(setting.group_size, least, most, bins, tries, variance_rate),
         reduction=SequenceMean(),
     )
-    run.sampler = Few(run.envs, tasks)
+    run.sampler = Few(run.envs, covering(run.envs, tasks))
     return run

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import drawn
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -158,13 +158,13 @@ def qwenlong_l1(
     warmup_steps: int = 6,  # of supervised training
     short: int = 55,  # characters of the longest input of the first phase
     long: int = 120,  # characters of the longest input of the second phase
-    tasks: int = 128,  # of each environment
+    tasks: int = OfEndless(128),  # of each environment; all of a table
     carried: float = 0.25,  # share of carried short inputs in the second phase
     most: float = 0.0,  # largest mean success of a short task that is carried over
 ) -> Run:
     """Half of the steps on inputs up to `short` characters, the rest up to `long` plus hard short ones."""
     run = setting.run("qwenlong_l1", GroupStandard(), (Clip(),), minibatches=min(4, setting.groups_per_step))
     half = (max(setting.steps // 2, 1),)
-    run.sampler = LengthPhases(run.envs, (short, long), half, tasks, carried, most, setting.seed)
+    run.sampler = LengthPhases(run.envs, (short, long), half, covering(run.envs, tasks), carried, most, setting.seed)
     run.warmup = shown(setting, "qwenlong_l1", warmup_steps)
     return run

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.seeded_choice import softmax
 from strop.control.task_generators.support.probing import probed
@@ -203,7 +204,7 @@ class Weaknesses(TaskGenerator, Asks):
 def sws(
     setting: Setting = Setting(env="arithmetic:6+countdown:4"),
     generator: str = "rules",  # names concepts, writes and solves (a named part)
-    seeds: int = 32,  # tasks of each environment; they repeat, or no slope could be measured
+    seeds: int = OfEndless(32),  # tasks of each environment; they repeat, or no slope could be measured; all of a table
     share: float = 0.5,  # largest share of new problems in a batch
     visits: int = 2,  # to a task before its slope is used
     exercises: int = 4,  # problems requested per weak task
@@ -213,5 +214,5 @@ def sws(
     """New problems on the concepts of weak tasks."""
     run = setting.run("sws", GroupStandard(), (Clip(0.2, 0.28),), gates=(RewardBand(0.125, 0.875),))
     run.task_generator = Weaknesses(named_generator(generator, setting), visits, exercises, votes, probes)
-    run.sampler = WithWritten(Few(run.envs, seeds), share)
+    run.sampler = WithWritten(Few(run.envs, covering(run.envs, seeds)), share)
     return run

@@ -20,7 +20,7 @@ import numpy as np
 
 from strop.control.estimators.pass_rate_counts import TaskCounts
 from strop.control.samplers.support.pending_choices import PendingChoices
-from strop.control.samplers.support.task_pool import Pool
+from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
@@ -97,7 +97,7 @@ def beta(means: FloatArray, variances: FloatArray) -> tuple[Doubles, Doubles]:
 
 def vade(
     setting: Setting = Setting(env="countdown:4"),
-    tasks: int = 256,  # of each environment, to choose from
+    tasks: int = OfEndless(256),  # of each environment, to choose from; all of a table
     power: float = 2.0,  # of the failure rate: 2 prefers pass rates of 1/3, 1 of 1/2
     per_version: float = 0.99,  # share of a task's counts that is left one version later
     per_visit: float = 0.7,  # share of them that is left when it is sampled again
@@ -107,5 +107,5 @@ def vade(
     run = setting.run(
         "vade", GroupStandard(), losses, estimator=TaskCounts(per_version, per_visit), reduction=SequenceMean()
     )
-    run.sampler = Thompson(run.envs, tasks, power, setting.seed)
+    run.sampler = Thompson(run.envs, covering(run.envs, tasks), power, setting.seed)
     return run

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from strop.control.estimators.level_plus_offset import Offsets
 from strop.control.samplers.nearest_to_target import Nearest
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -21,7 +22,7 @@ from strop.training.reductions.means import SequenceMean
 
 def near_half(
     setting: Setting = Setting(env="countdown:3+countdown:4"),
-    pool: int = 128,  # tasks per environment, sampled repeatedly
+    pool: int = OfEndless(128),  # tasks per environment, sampled repeatedly; all of a table
     candidates: int = 4,  # candidate tasks per selected task
     kind_memory: float = 0.9,  # decay of the evidence on a kind's level, per version
     task_memory: float = 0.995,  # decay of the evidence on a task's offset, per version
@@ -35,4 +36,9 @@ def near_half(
         gates=(ZeroVariance(),),
         reduction=SequenceMean(),
     )
-    return replace(run, sampler=Nearest(run.envs, setting.groups_per_step, candidates, pool=pool, seed=setting.seed))
+    return replace(
+        run,
+        sampler=Nearest(
+            run.envs, setting.groups_per_step, candidates, pool=covering(run.envs, pool), seed=setting.seed
+        ),
+    )

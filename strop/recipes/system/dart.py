@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.errors import ConfigurationError
 from strop.filter.gates.support.success_cache import Lending, as_borrowed
 from strop.recipes.setting import Setting
@@ -182,7 +183,7 @@ def _steps(rollout: Rollout) -> Iterator[tuple[float, Rollout, slice]]:
 
 def dart(
     setting: Setting = Setting(lag=1),
-    tasks: int = 64,  # tasks of each environment, repeated
+    tasks: int = OfEndless(64),  # tasks of each environment, repeated; all of a table
     easy: float = 0.6,  # success rate from which a task gets fewer rollouts
     least: int = 2,  # minimum rollouts of a task
     share: float = 0.8,  # share of turns with an advantage: those of the highest entropy
@@ -199,4 +200,4 @@ def dart(
         reduction=SequenceMean(),
         minibatches=4,  # with 1, the ratio to the proximal policy is 1 and never clipped
     )
-    return replace(run, sampler=Few(run.envs, tasks))
+    return replace(run, sampler=Few(run.envs, covering(run.envs, tasks)))

@@ -25,7 +25,7 @@ from strop.generate.agents import external_program
 from strop.launch.checks.preflight import check
 from strop.launch.checks.warnings import warnings_of
 from strop.launch.running.launch import launch
-from strop.recipes import build
+from strop.recipes import build, recipe_named
 from strop.recipes.classics.distillation import distillation
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.distill.kdrl import kdrl
@@ -269,3 +269,14 @@ def test_a_student_is_not_its_own_teacher(tmp_path: Path) -> None:
 def test_more_minibatches_than_groups_says_what_to_do() -> None:
     with pytest.raises(ConfigurationError, match=r"2 groups into 4 minibatches: raise groups_per_step, or set"):
         check(make_run(groups_per_step=2, minibatches=4))
+
+
+@pytest.mark.parametrize("recipe", ["dots_rr", "gdro", "vade", "seele", "sfl", "prioritized_level_replay", "adcl_egsr"])
+def test_pools_take_all_rows_of_a_table_or_say_which_they_leave(tmp_path: Path, recipe: str) -> None:
+    row = '{{"question": "{0}+1=?", "solution": "Count on from {0} by one.", "answer": "{0}"}}\n'
+    (tmp_path / "rows.jsonl").write_text("".join(row.format(n) for n in range(400)))
+    known = {"env": str(tmp_path / "rows.jsonl"), "columns": ("question", "answer")}
+    field = "pool" if recipe == "dots_rr" else "tasks"
+    assert not any("and no others" in each for each in warnings_of(build(recipe_named(recipe), known)))
+    few = warnings_of(build(recipe_named(recipe), known | {field: 100}))
+    assert any("samples the first 100 of 3" in each and "tasks of rows and no others" in each for each in few)

@@ -10,6 +10,16 @@ from strop.roles import Environment
 from strop.types import Task
 
 
+class OfEndless(int):
+    """Default number of tasks of an endless environment; of a finite one, such as a table, all are taken."""
+
+
+def covering(envs: Sequence[Environment], count: int) -> int:
+    """How many tasks of each environment a pool takes: `count` where it was asked for, else all that a table has."""
+    known = [size for env in envs if (size := env.num_tasks()) is not None]
+    return max([int(count), *known]) if isinstance(count, OfEndless) else count
+
+
 @dataclass
 class Pool:
     """All tasks of finite environments and the first `size` of endless ones; each is built on demand."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
@@ -157,7 +158,7 @@ class ExperientialMemory(Strategy, Asks):
 def lightsearcher(
     setting: Setting = Setting(env="keyvalue:2", group_size=12),
     teacher: str = "rules",  # writes the text (a named part)
-    tasks: int = 64,  # tasks per environment, which are repeated
+    tasks: int = OfEndless(64),  # tasks per environment, which are repeated; all of a table
     every: int = 5,  # steps between two rewrites of the text
     best: float = 1.0,  # success of a good rollout
     worst: float = 0.3,  # success below which a rollout is bad
@@ -171,5 +172,5 @@ def lightsearcher(
     run = setting.run("lightsearcher", GroupStandard(), (Clip(clip, clip),), strategy=memory)
     judged = as_one(run.rewards)
     run.rewards = (FewestCalls(judged, price),)
-    run.sampler = Few(run.envs, tasks)
+    run.sampler = Few(run.envs, covering(run.envs, tasks))
     return run

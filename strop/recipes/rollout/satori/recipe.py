@@ -24,6 +24,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
@@ -128,7 +129,7 @@ class Restarts(Strategy):
 
 def satori(
     setting: Setting = Setting(env="arithmetic:6", temperature=0.6),
-    pool: int = 64,  # repeating tasks of each environment
+    pool: int = OfEndless(64),  # repeating tasks of each environment; all of a table
     dropped: int = 2,  # steps of an earlier completion that are dropped at most
     reflect: str = "?",  # marker inserted where an earlier completion is cut
     bonus: float = 0.5,  # for a wrong prefix that was corrected; failing from a right prefix costs as much
@@ -143,7 +144,7 @@ def satori(
         strategy=Restarts(reflect, dropped),
         minibatches=2,
     )
-    run.sampler = Few(run.envs, pool)
+    run.sampler = Few(run.envs, covering(run.envs, pool))
     judged = as_one(run.rewards)
     run.rewards = (RestartBonus(judged, bonus),)
     if (supervised := shown(setting, "satori", warmup_steps)) is not None:
