@@ -26,6 +26,8 @@ from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
 
+_ROOM = 1000  # characters of help before a task, for models of 512 tokens of context and more
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -60,6 +62,10 @@ class Setting:
     def is_bundled(self) -> bool:
         """Whether model and environments are the bundled ones."""
         return self.model in BUNDLED and all(is_bundled_env(name) for name in self.env.split("+"))
+
+    def text_room(self, characters: int, bundled: int = 200) -> int:
+        """Characters of help before a task: these, or at 0 what the bundled model's context bears, more for others."""
+        return characters or (bundled if self.model in BUNDLED else _ROOM)
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""

@@ -122,6 +122,29 @@ def own_words(asked: str, said: str, bare: Bare) -> str | None:
     return verdicts.pop() if len(verdicts) == 1 else None
 
 
+def cut_to(text: str, room: int, count: Callable[[str], int]) -> str:
+    """A question whose longest shown texts lose their middle until all of it takes at most `room` tokens.
+
+    Beginning and end stay as they are laid out, and a note says how much is missing.
+    """
+    for _ in range(_CUTS):
+        size, shown = count(text), _FENCED.findall(text)
+        if size <= room or not shown:
+            break
+        longest = max((inner for _, _, inner in shown), key=len)
+        kept = max(len(longest) - round((size - room) * len(text) / size) - _NOTE, 0)
+        if kept >= len(longest):
+            break
+        middle = f"\n[... {len(longest) - kept} characters are left out here ...]\n"
+        shorter = longest[: kept // 2] + middle + longest[len(longest) - (kept - kept // 2) :]
+        text = text.replace(longest, shorter)
+    return text
+
+
+_CUTS = 8  # texts that are cut at most, or tries
+_NOTE = 60  # letters of the note
+
+
 def is_shown(asked: str, said: str) -> bool:
     """Whether words stand in the texts that a question shows, so that whoever says them may be quoting."""
     shown = "\n".join(inner for _, _, inner in _FENCED.findall(asked)).casefold()

@@ -15,7 +15,7 @@ import torch
 
 from strop.environments.bundled.guess import Guess
 from strop.environments.bundled.keyvalue import KeyValue
-from strop.errors import ConfigurationError
+from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.paid_text import Paid
 from strop.filter.span_rewards import pay
 from strop.generate.agents.chat import Chat
@@ -258,7 +258,7 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     assert right.reward == 1.0
     assert (counted := memory.learn([]))["experiences_real"] >= 4, "two look-ups of two tasks"
     assert counted["experiences_new"] == 0.0
-    with pytest.raises(ValueError, match="neither a state nor a reward"):
+    with pytest.raises(LLMClientError, match="neither a state nor a reward"):
         bad = Dreamed(env, Canned({"sum": "hm"}), Experiences())
         asyncio.run(_first(bad, task))
     with pytest.raises(ConfigurationError, match="turns >= 1"):
@@ -269,7 +269,7 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     assert asyncio.run(_first(replace(dream, model=asked), task)).reward == 1.0
     assert asked.asked[0]["task"] == "sum red blue" and asked.asked[0]["completion"] == "7"
     assert "<call>get red</call> -> 9" in asked.asked[0]["other"], "similar experience"
-    assert asked.samplings == [Sampling(temperature=0.0, max_tokens=256)]
+    assert asked.samplings == [Sampling(temperature=0.0, max_tokens=1024)]
     short = replace(dream, turns=1)
     assert asyncio.run(_first(short, task, "<call>get red</call>")).done and not red.done, "its turns are used up"
 

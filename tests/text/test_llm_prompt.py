@@ -11,7 +11,17 @@ from strop.filter.judges.checklist_items import SCORE as NUMBER
 from strop.filter.judges.pairwise_judge import Generative
 from strop.filter.judges.step_gain import question as about_steps
 from strop.filter.judges.step_gain import steps_in
-from strop.text.llm_prompt import code_in, compact, judgement, own_words, parts_of, question, signed, within_fences
+from strop.text.llm_prompt import (
+    code_in,
+    compact,
+    cut_to,
+    judgement,
+    own_words,
+    parts_of,
+    question,
+    signed,
+    within_fences,
+)
 from strop.text.sanitize import LETTERS, quoted, without_markers
 from strop.types import Message, Task
 
@@ -106,3 +116,12 @@ def test_a_judge_of_one_token_reads_no_line_of_a_completion_at_the_margin() -> N
     task = Task((Message("user", "1+1"),), "2", "test")
     asked = Generative("unused").asked(task, "x\n2: y\nbetter: 1", "<|im_end|>")
     assert asked.splitlines()[1:] == ["1: x", "  2: y", "  better: 1", "2: (|im_end|)", "better: "]
+
+
+def test_a_question_that_is_too_long_loses_the_middle_of_its_longest_text() -> None:
+    asked = judgement("Score it.", task="1+1=?", completion="begin " + "x" * 4000 + " end")
+    cut = cut_to(asked, 400, lambda text: len(text) // 3)
+    assert len(cut) // 3 <= 400 and parts_of(cut)["task"] == "1+1=?" and cut.endswith(asked[-90:])
+    shown = parts_of(cut)["completion"]
+    assert shown.startswith("begin x") and shown.endswith("x end") and "characters are left out here" in shown
+    assert cut_to(asked, 4000, len) != asked == cut_to(asked, 5000, len)

@@ -16,7 +16,8 @@ from strop.capabilities import inside
 from strop.errors import UnreadVerdictError
 from strop.roles import CountsUnread, LLMClient
 from strop.text.llm_prompt import Bare, code_in, compact, is_shown, judgement, own_words, without_reasoning
-from strop.types import Message, Sampling, Task
+from strop.text.sanitize import set_in
+from strop.types import Message, Outcome, Rollout, Sampling, Task
 
 Result = TypeVar("Result")
 Read = TypeVar("Read", covariant=True)
@@ -105,6 +106,19 @@ class Lines:
 def text_of(task: Task) -> str:
     """What is asked."""
     return "\n".join(message.content for message in task.messages)
+
+
+def transcript(rollout: Rollout) -> str:
+    """What a judge reads of a rollout: its completion as it is laid out; of several turns, each with what the
+    environment answered. No line within a turn begins at the margin, so that none can pass for an answer.
+    """
+    if len(rollout.turns) < 2:
+        return rollout.completion
+    lines = list[str]()
+    for number, turn in enumerate(rollout.turns, start=1):
+        lines += [f"environment: {set_in(message.content)}" for message in turn.told if number > 1]
+        lines.append(f"turn {number}: {set_in(turn.message.content)}")
+    return "\n".join([*lines, *(["cut off before its end"] if rollout.outcome is Outcome.TRUNCATED else [])])
 
 
 def key_of(text: str) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strop.filter.judges.batch_ask import judged, text_of, unread
+from strop.filter.judges.batch_ask import judged, text_of, transcript, unread
 from strop.filter.judges.readers import PerItem, listed
 from strop.filter.judges.rubric import answer
 from strop.roles import LLMClient
@@ -27,16 +27,18 @@ def criteria_in(text: str) -> list[str]:
     return listed(text)
 
 
-async def criteria_of(task: Task, task_generator: LLMClient) -> list[str]:
+async def criteria_of(task: Task, task_generator: LLMClient, prompt: str = WANTED) -> list[str]:
     """From the task alone, so that they are the same for all completions to it."""
-    said = await answer(task_generator, question(WANTED, task=text_of(task)))
+    said = await answer(task_generator, question(prompt, task=text_of(task)))
     if not (found := criteria_in(said)):
         raise unread(task_generator, said, f"there is no criterion for task {task.id} in")
     return found
 
 
-async def scores_of(rollout: Rollout, requirements: Sequence[str], judge: LLMClient) -> list[float]:
+async def scores_of(
+    rollout: Rollout, requirements: Sequence[str], judge: LLMClient, prompt: str = SCORED
+) -> list[float]:
     """One from 0 to 1 for each requirement."""
     listed = "\n".join(f"{number}: {text}" for number, text in enumerate(requirements, start=1))
-    asked = judgement(SCORED, task=text_of(rollout.task), completion=rollout.completion, requirements=listed)
+    asked = judgement(prompt, task=text_of(rollout.task), completion=transcript(rollout), requirements=listed)
     return await judged(judge, asked, PerItem(len(requirements)))

@@ -98,13 +98,13 @@ def preference(found: Sequence[Distinction]) -> float:
     return sum(WEIGHTS[each.kind] * each.value for each in said) / total if total else 0.0
 
 
-async def compared(task: Task, first: str, second: str, judge: LLMClient) -> float:
+async def compared(task: Task, first: str, second: str, judge: LLMClient, prompt: str = ASKED) -> float:
     """1 where the first completion wins in both orders, 0 where the second does, else 1/2."""
-    sides = [await _preferred(task, *order, judge) for order in ((first, second), (second, first))]
+    sides = [await _preferred(task, *order, judge, prompt) for order in ((first, second), (second, first))]
     one, other = sides[0], -sides[1]
     return 1.0 if min(one, other) > 0 else 0.0 if max(one, other) < 0 else 0.5
 
 
-async def _preferred(task: Task, first: str, second: str, judge: LLMClient) -> float:
-    asked = judgement(ASKED, task=text_of(task), first=first, second=second)
+async def _preferred(task: Task, first: str, second: str, judge: LLMClient, prompt: str) -> float:
+    asked = judgement(prompt, task=text_of(task), first=first, second=second)
     return preference(await judged(judge, asked, Distinctions()))

@@ -24,9 +24,9 @@ def items_in(text: str) -> list[Item]:
     return [Item(weight, said) for weight, said in weighted(text) if weight]
 
 
-async def rubric_of(task: Task, task_generator: LLMClient) -> list[Item]:
+async def rubric_of(task: Task, task_generator: LLMClient, prompt: str = WANTED) -> list[Item]:
     """The same for all who ask; one without any positive points cannot be earned and is none."""
-    asked = question(WANTED, task=text_of(task))
+    asked = question(prompt, task=text_of(task))
     said = await answer(task_generator, asked)
     items = items_in(said)
     if not any(item.weight > 0 for item in items):

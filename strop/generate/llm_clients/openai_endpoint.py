@@ -9,7 +9,7 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from strop.generate.llm_clients.support.http_post import posted
 from strop.generate.llm_clients.support.retry import patiently
 from strop.roles import LLMClient
 from strop.storage.llm_answers import AnswerCache
-from strop.text.llm_prompt import within_fences
+from strop.text.llm_prompt import cut_to, within_fences
 from strop.text.sanitize import without_markers
 from strop.types import Message, Sampling
 
@@ -40,6 +40,7 @@ class Endpoint(LLMClient):
     key_variable: str = ""  # the environment variable that holds the key; none is sent where it is not set
     seconds: float = 120.0  # deadline of one answer, all tries together
     at_once: int = 8  # questions that wait for an answer together
+    context: int = 32768  # tokens of a question and its answer, estimated; longer texts in it lose their middle
     _book: AnswerCache | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -52,8 +53,9 @@ class Endpoint(LLMClient):
             )
         if self.key_variable and not _NAME.fullmatch(self.key_variable):
             raise ConfigurationError("key_variable is the name of an environment variable, not the key itself")
-        if self.at_once < 1 or self.seconds <= 0:
-            raise ConfigurationError(f"an endpoint needs at_once >= 1, seconds > 0, got {self.at_once}, {self.seconds}")
+        if self.at_once < 1 or self.seconds <= 0 or self.context < 1:
+            got = f"got {self.at_once}, {self.seconds:g} and context {self.context}"
+            raise ConfigurationError(f"an endpoint needs at_once >= 1, seconds > 0, context >= 1, {got}")
 
     def unreachable(self, seconds: float = 5.0) -> str:
         """Why nothing listens at the address; empty: something does."""
@@ -77,8 +79,14 @@ class Endpoint(LLMClient):
         question = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
         if self._book is not None and (known := self._book.known(question)) is not None:
             return known
-        answer = await self._answer(_body(self.model, messages, sampling, key))
+        answer = await self._answer(_body(self.model, self._fitting(messages, sampling), sampling, key))
         return answer if self._book is None else self._book.keep(question, answer)
+
+    def _fitting(self, messages: Sequence[Message], sampling: Sampling) -> list[Message]:
+        """The messages, the last of them cut where it leaves no room for the answer."""
+        *before, last = messages
+        room = self.context - sampling.max_tokens - sum(_tokens(message.content) for message in before)
+        return [*before, replace(last, content=cut_to(last.content, room, _tokens))]
 
     async def _answer(self, body: bytes) -> str:
         secret = os.environ.get(self.key_variable, "").strip()
@@ -96,6 +104,11 @@ class Endpoint(LLMClient):
     @cached_property
     def _seats(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(self.at_once)
+
+
+def _tokens(text: str) -> int:
+    """An estimate from above, as the tokenizer is not known."""
+    return len(text) // 3 + 1
 
 
 def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int) -> bytes:

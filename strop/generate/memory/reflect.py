@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from strop.control.task_generators.support.prompts import asked
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import LLMClientError
-from strop.filter.judges.batch_ask import heard
-from strop.filter.judges.progress_frames import frames
+from strop.filter.judges.batch_ask import heard, transcript
 from strop.roles import LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Message, Rollout, Sampling, Task
@@ -66,6 +65,6 @@ async def try_reflection(llm_client: LLMClient | None, wanted: str, task: Task) 
 _LOST = "I looked at the question for a while. My answer is 1."
 
 
-def trace(rollout: Rollout, longest: int = 2000) -> str:
-    """A rollout as text, a line per turn; the end of one that is too long."""
-    return "\n".join(frames(rollout))[-longest:]
+def trace(rollout: Rollout, longest: int = 0) -> str:
+    """A rollout as text, in its layout; of at most `longest` characters, its end."""
+    return transcript(rollout)[-longest:]

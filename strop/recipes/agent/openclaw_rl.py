@@ -17,7 +17,7 @@ Acts: hints > 0 and hint_gap > 0 and reward/next_state != 0 and served/turns > 0
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -51,9 +51,8 @@ _VOTE = Number(-1, 1, clamps=False)
 _SCORE = re.compile(r"\W{0,9}score\W{1,6}?([+\-\u2212]?1|0)\b", re.IGNORECASE)
 _HINT = re.compile(r"^\W*(?:hint\W+)?", re.IGNORECASE)
 _SAMPLING = Sampling(temperature=0.6, max_tokens=512)  # of the judge
-_LONGEST = 2000  # characters of a completion or a next state in the judge's prompt
 SHORTEST = 10  # a hint must have more characters
-_WANTED = {
+WANTED = {
     "verdict": "Judge the completion by what was said after it. Answer with score: 1, score: 0 or score: -1.",
     "hint": "Could a hint have helped? Answer with score: 1 and the hint on the next line, or with score: -1.",
 }
@@ -73,13 +72,12 @@ class Vote:
     """Reader of -1, 0 or 1 and of the hint behind it: `**Score:** 1`, or `{"score": 1, "hint": "..."}`."""
 
     def read(self, text: str) -> tuple[int, str] | None:
-        spoken = plain(text)
-        if found := json_object(spoken):
-            vote, hint = _VOTE.read(spoken), next((each for each in found.values() if isinstance(each, str)), "")
-            return None if vote is None else (round(vote), hint)
-        said = _SCORE.search(spoken)
+        spoken, found = plain(text), json_object(plain(text))
+        said = None if found else _SCORE.search(spoken)
         vote = float(said[1].replace("\u2212", "-")) if said else _VOTE.read(spoken)
-        return None if vote is None else (round(vote), _HINT.sub("", spoken[said.end() :] if said else ""))
+        behind = next((each for each in found.values() if isinstance(each, str)), "") if found else ""
+        hint = _HINT.sub("", spoken[said.end() :]) if said else behind
+        return None if vote is None else (round(vote), hint)
 
     def quote(self, text: str) -> str:
         return _VOTE.quote(text)
@@ -88,10 +86,11 @@ class Vote:
         return _SCORE.match(plain(text)) is not None or _VOTE.fullmatch(text)
 
 
-async def asked(judge: LLMClient, wanted: str, rollout: Rollout, number: int, vote: int) -> tuple[int, str] | None:
-    completion, state = rollout.turns[number].message.content[:_LONGEST], next_states(rollout)[number][:_LONGEST]
-    text = judgement(_WANTED[wanted], wanted=wanted, task=text_of(rollout.task), completion=completion, other=state)
-    return await judged_or_none(judge, text, Vote(), _SAMPLING, key_of(f"{text}/{vote}"))
+async def asked(judge: LLMClient, prompt: str, rollout: Rollout, number: int, key: str) -> tuple[int, str] | None:
+    wanted = key.partition("/")[0]
+    completion, state = rollout.turns[number].message.content, next_states(rollout)[number]
+    text = judgement(prompt, wanted=wanted, task=text_of(rollout.task), completion=completion, other=state)
+    return await judged_or_none(judge, text, Vote(), _SAMPLING, key_of(f"{text}/{key}"))
 
 
 def majority(votes: Sequence[int | None]) -> float:
@@ -116,6 +115,7 @@ class NextStateVotes(Reward):
     judge: LLMClient
     votes: int = 3  # judge calls per completion
     weight: float = 1.0
+    prompt: str = WANTED["verdict"]  # what the judge is asked, below task, completion and next state
 
     is_inline: ClassVar[bool] = True  # it waits for its judge
     name: ClassVar[str] = "next_state"
@@ -124,17 +124,16 @@ class NextStateVotes(Reward):
         if self.votes < 1:
             raise ConfigurationError(f"NextStateVotes needs votes >= 1, got {self.votes}")
 
-    def __call__(self, group: Group) -> Awaitable[Sequence[Paid]]:
-        return self._paid(group)
-
-    async def _paid(self, group: Group) -> list[Paid]:
+    async def __call__(self, group: Group) -> list[Paid]:
         return [Paid(0.0, tuple(await self._spans(rollout))) for rollout in group.rollouts]
 
     async def _spans(self, rollout: Rollout) -> list[Span]:
         found = []
         for number, state in enumerate(next_states(rollout)):
             if state and len(rollout.turns[number].whole):
-                votes = await all_of(asked(self.judge, "verdict", rollout, number, vote) for vote in range(self.votes))
+                votes = await all_of(
+                    asked(self.judge, self.prompt, rollout, number, f"verdict/{vote}") for vote in range(self.votes)
+                )
                 value = majority([None if each is None else each[0] for each in votes])
                 found.append(Span(number, 0, len(rollout.turns[number].message.content), value, name="answered"))
         return found
@@ -156,6 +155,7 @@ class HindsightHints(Strategy, Meets):
     inner: Strategy
     judge: LLMClient
     votes: int = 1  # judge calls per completion
+    prompt: str = WANTED["hint"]  # what the judge is asked, below task, completion and next state
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -197,7 +197,9 @@ class HindsightHints(Strategy, Meets):
     async def _hint(self, rollout: Rollout, number: int) -> str:
         """The hint for a turn; empty: none, or the judge failed."""
         try:
-            answers = await all_of(asked(self.judge, "hint", rollout, number, vote) for vote in range(self.votes))
+            answers = await all_of(
+                asked(self.judge, self.prompt, rollout, number, f"hint/{vote}") for vote in range(self.votes)
+            )
         except LLMClientError:
             return ""
         return chosen_hint(answers)
@@ -239,8 +241,6 @@ def gap(taught: FloatArray, own: FloatArray) -> FloatArray:
 
 # OpenClaw-RL's advantage (2603.10165): the judge's score of a completion plus the gap of its hint.
 
-_GAP = "hint_gap"  # see `HindsightHints`
-
 
 @dataclass(frozen=True)
 class JudgedAndHinted(Advantage):
@@ -270,7 +270,7 @@ class JudgedAndHinted(Advantage):
 def gaps_of(rollout: Rollout) -> FloatArray:
     """The gap at each token, 0 where there is no hint: [N]."""
     none = [np.zeros(len(turn.tokens), np.float32) for turn in rollout.turns]
-    rows = [t.aux[_GAP][len(t.prompt) :] if _GAP in t.aux else n for t, n in zip(rollout.turns, none, strict=True)]
+    rows = [t.aux[GAP][len(t.prompt) :] if GAP in t.aux else n for t, n in zip(rollout.turns, none, strict=True)]
     return np.concatenate(rows) if rows else np.zeros(0, np.float32)
 
 

@@ -102,6 +102,7 @@ class SuccessVerdict(Reward):
     judge: LLMClient
     pages: int = 3  # the last pages, in the judge's prompt
     weight: float = 1.0
+    prompt: str = ASKED  # what the judge is asked, below task, last pages and answer
 
     is_inline: ClassVar[bool] = True  # it only waits for its LLM client
     name: ClassVar[str] = "success_verdict"
@@ -118,7 +119,7 @@ class SuccessVerdict(Reward):
         if not answer:
             return 0.0
         seen = [message.content for turn in rollout.turns for message in turn.told][-self.pages :]
-        asked = judgement(ASKED, task=text_of(rollout.task), other="\n".join(seen), completion=answer)
+        asked = judgement(self.prompt, task=text_of(rollout.task), other="\n".join(seen), completion=answer)
         return await judged(self.judge, asked, VERDICT)
 
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.batch_ask import all_of, judged, text_of
+from strop.filter.judges.batch_ask import all_of, judged, text_of, transcript
 from strop.filter.judges.checklist_items import FACT, Item
 from strop.filter.judges.readers import YES_NO
-from strop.filter.judges.rubric import JUDGED, rubric_of
+from strop.filter.judges.rubric import JUDGED, WANTED, rubric_of
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
@@ -53,13 +53,15 @@ class RubricPoints(Reward):
     task_generator: LLMClient  # writes rubrics
     judge: LLMClient  # judges whether a completion meets an item
     weight: float = 1.0
+    prompt_rubric: str = WANTED  # how a rubric is asked for, below the task
+    prompt_item: str = JUDGED  # how an item is judged, below task, completion and requirement
 
     is_inline: ClassVar[bool] = True  # it only waits for its LLM clients
 
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
             return []
-        items = await rubric_of(group.task, self.task_generator)
+        items = await rubric_of(group.task, self.task_generator, self.prompt_rubric)
         return await all_of(self._score(rollout, items) for rollout in group.rollouts)
 
     async def _score(self, rollout: Rollout, items: list[Item]) -> float:
@@ -69,7 +71,9 @@ class RubricPoints(Reward):
         return earned / sum(item.weight for item in items if item.weight > 0)
 
     async def _verdict(self, rollout: Rollout, item: Item) -> bool:
-        asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
+        asked = judgement(
+            self.prompt_item, task=text_of(rollout.task), completion=transcript(rollout), requirement=item.text
+        )
         return await judged(self.judge, asked, YES_NO) == 1
 
 

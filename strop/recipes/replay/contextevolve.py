@@ -136,9 +136,10 @@ def contextevolve(
     teacher: str = "rules",  # summarizes and directs (a named part)
     iterations: int = 6,  # candidates of one search
     exemplars: int = 3,  # candidates shown as summaries
-    longest: int = 200,  # characters of context before a task
+    longest: int = 0,  # characters of context before a task; 0: 200, and 1000 for a model of yours
 ) -> Run:
     """group_size searches per task; each returns its best candidate."""
+    longest = setting.text_room(longest)
     search = EvolvedContext(named_reflector(teacher, setting), iterations, exemplars, longest)
     run = setting.run("contextevolve", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

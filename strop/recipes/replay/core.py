@@ -224,10 +224,11 @@ def core(
     explore: float = 0.2,  # weight of the bonus for rarely read insights, in training
     most: int = 100,  # insights that are kept, and as many right rollouts
     same: float = 0.85,  # overlap from which two insights count as the same
-    longest: int = 200,  # characters of insights before a task
+    longest: int = 0,  # characters of insights before a task; 0: 200, and 1000 for a model of yours
 ) -> Run:
     """group_size rollouts of each task; a failed rollout is contrasted with a right one."""
-    library = Library(most, same)
+    longest = setting.text_room(longest)
+    library = Library(most, same, longest=max(Library.longest, longest))
     learning = Insights(library, named_reflector(teacher, setting), shown, trials, explore, longest)
     run = setting.run("core", Constant(), (Reinforce(weight=0.0),), strategy=learning)
     run.sampler = FailureWeighted(run.envs, covering(run.envs, tasks), setting.seed)

@@ -138,9 +138,10 @@ def rtv_pdr(
     kept: int = 4,  # summaries that the next round reads
     rounds: int = 2,  # rounds of rollouts
     votes: int = 8,  # votes per comparison
-    longest: int = 200,  # characters of all summaries in a prompt
+    longest: int = 0,  # characters of all summaries in a prompt; 0: 200, and 1000 for a model of yours
 ) -> Run:
     """group_size tournaments per task; each returns its winner."""
+    longest = setting.text_room(longest)
     search = Tournament(named_reflector(teacher, setting), rollouts, kept, rounds, votes, longest)
     run = setting.run("rtv_pdr", Constant(), (Reinforce(weight=0.0),), strategy=search)
     return replace(run, evaluation=replace(run.evaluation, strategy=search))

@@ -81,9 +81,10 @@ def sage_abstraction(
     setting: Setting = Setting(env="arithmetic:5", group_size=1, steps=4),
     teacher: str = "rules",  # writes the plan (a named part)
     plan_steps: int = 8,  # lines of a plan
-    longest: int = 200,  # characters of a plan
+    longest: int = 0,  # characters of a plan; 0: 200, and 1000 for a model of yours
 ) -> Run:
     """group_size second episodes of each task, each with a plan from its own first episode."""
+    longest = setting.text_room(longest)
     twice = PlanAndRetry(named_reflector(teacher, setting), plan_steps, longest)
     run = setting.run("sage_abstraction", Constant(), (Reinforce(weight=0.0),), strategy=twice)
     return replace(run, evaluation=replace(run.evaluation, strategy=twice))

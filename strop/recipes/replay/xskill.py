@@ -214,9 +214,10 @@ def xskill(
     forced: float = 0.6,  # overlap from which experiences are merged when the library is full
     most: int = 120,  # experiences that are kept
     words: int = 1000,  # longest document of skills; a longer one is shortened
-    longest: int = 200,  # characters of memory text before a task
+    longest: int = 0,  # characters of memory text before a task; 0: 200, and 1000 for a model of yours
 ) -> Run:
     """group_size rollouts of each task, compared; eight tasks per batch."""
+    longest = setting.text_room(longest)
     library = Library(most, same, longest=10 * words)
     learning = SkillsAndExperiences(
         library, named_reflector(teacher, setting), shown, operations, forced, words, longest

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.pairwise_criteria import compared
+from strop.filter.judges.pairwise_criteria import ASKED, compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import LLMAgent
 from strop.recipes.environment_specs import measured
@@ -111,6 +111,7 @@ class Fights(Reward):
 
     judge: LLMClient  # compares two completions
     weight: float = 1.0
+    prompt: str = ASKED  # how a comparison is asked for, below task and both completions
 
     is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
@@ -135,7 +136,7 @@ class Fights(Reward):
         return (
             0.5
             if first.completion == second.completion
-            else await compared(first.task, first.completion, second.completion, self.judge)
+            else await compared(first.task, first.completion, second.completion, self.judge, self.prompt)
         )
 
 

@@ -20,7 +20,7 @@ from typing import ClassVar
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.judges.batch_ask import all_of
 from strop.filter.judges.checklist_items import FACT
-from strop.filter.judges.criteria import criteria_of, scores_of
+from strop.filter.judges.criteria import SCORED, WANTED, criteria_of, scores_of
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_parts, reward_seconds
 from strop.recipes.setting import Setting
@@ -44,17 +44,19 @@ class ContextCriteria(Reward):
     task_generator: LLMClient  # names criteria
     judge: LLMClient  # scores completions by them
     weight: float = 1.0
+    prompt_criteria: str = WANTED  # how criteria are asked for, below the task
+    prompt_scores: str = SCORED  # how scores are asked for, below task, completion and criteria
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
             return []
-        criteria = await criteria_of(group.task, self.task_generator)
+        criteria = await criteria_of(group.task, self.task_generator, self.prompt_criteria)
         return await all_of(self._score(rollout, criteria) for rollout in group.rollouts)
 
     async def _score(self, rollout: Rollout, criteria: list[str]) -> float:
-        scores = await scores_of(rollout, criteria, self.judge)
+        scores = await scores_of(rollout, criteria, self.judge, self.prompt_scores)
         rollout.facts |= {f"{FACT}{place}": score for place, score in enumerate(scores)}
         rollout.facts["criteria"] = float(len(criteria))
         return sum(scores) / len(scores)

@@ -46,7 +46,7 @@ from strop.types import Group, Message, Metrics, Origin, Rollout, Sampling, Task
 # and 2 in between. If its answer cannot be parsed, both turns get no reward and are not trained on.
 
 NAME = "scored"  # span over the tokens of scored turns
-_ASKED = (
+ASKED = (
     "The completion answers the task, and the other text looks for its flaws. Answer with 3 if the completion is "
     "right and the other finds nothing, 2 if there is something in both, 1 if the other finds a fatal error."
 )
@@ -60,6 +60,7 @@ class Interactions(Reward):
 
     scorer: LLMClient
     weight: float = 1.0
+    prompt: str = ASKED  # what the judge is asked, below task, solution and evaluation
 
     is_inline: ClassVar[bool] = True  # awaits its scorer, which has a deadline
 
@@ -76,7 +77,7 @@ class Interactions(Reward):
 
     async def _score(self, rollout: Rollout, solution: Turn, evaluation: Turn) -> int | None:
         parts = {"completion": solution.message.content, "other": evaluation.message.content}
-        asked = judgement(_ASKED, task=text_of(rollout.task), **parts)
+        asked = judgement(self.prompt, task=text_of(rollout.task), **parts)
         score = await judged_or_none(self.scorer, asked, _SCORE, _SAMPLING)
         return None if score is None else round(score)
 

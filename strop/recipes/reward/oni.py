@@ -40,9 +40,8 @@ from strop.types import Group, Metrics, Rollout, Sampling, Task
 # are not in the table earn nothing. Labels of a batch's messages enter the table only at the next step, however early
 # they arrive, so that runs are reproducible to the bit. Beyond `queue` waiting messages no more labels are requested.
 
-_ASKED = "Does this message of the environment show progress on the task? Answer with yes or no."
+ASKED = "Does this message of the environment show progress on the task? Answer with yes or no."
 _SAMPLING = Sampling(temperature=0.0, max_tokens=256)  # of the LLM client
-_LONGEST = 500  # characters of a message that the LLM client reads
 
 
 @dataclass
@@ -53,6 +52,7 @@ class LabelledMessages(Reward):
     power: float = 3.0  # exponent of a message's count in its rollout
     queue: int = 1000  # largest number of messages that wait for their label
     weight: float = 1.0
+    prompt: str = ASKED  # what the judge is asked, below the task's environment and the message
 
     _labels: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
     _waiting: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -107,7 +107,7 @@ class LabelledMessages(Reward):
 
     async def _label(self, task: Task, text: str) -> float:
         """1 for yes, 0 for every other answer; the question names the kind of task, not this task."""
-        asked = judgement(_ASKED, task=task.source, completion=text[:_LONGEST])
+        asked = judgement(self.prompt, task=task.source, completion=text)
         return await judged_or_none(self.llm_client, asked, YES_NO, _SAMPLING, key_of(asked)) or 0.0
 
     def learn(self, groups: Sequence[Group]) -> Metrics:

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import ClassVar
 
 from strop.errors import LLMClientError
-from strop.filter.judges.pairwise_criteria import compared
+from strop.filter.judges.pairwise_criteria import ASKED, compared
 from strop.filter.reward_values import plain_scores
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_part, reward_seconds
@@ -48,6 +48,7 @@ class RubricWins(Reward):
     judge: LLMClient  # compares two completions, in both orders
     check: Reward | None = None  # programmed check: a rollout that alone passes wins
     weight: float = 1.0
+    prompt: str = ASKED  # how a comparison is asked for, below task and both completions
 
     is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
@@ -72,7 +73,7 @@ class RubricWins(Reward):
         first, second = group.rollouts[one].completion, group.rollouts[other].completion
         if passed and passed[one] != passed[other]:
             return float(passed[one])
-        return 0.5 if first == second else await compared(group.task, first, second, self.judge)
+        return 0.5 if first == second else await compared(group.task, first, second, self.judge, self.prompt)
 
 
 def _known(found: Sequence[float | BaseException]) -> list[float | None]:

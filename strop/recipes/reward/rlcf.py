@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.filter.judges.batch_ask import all_of, judged, judged_or_none, key_of, text_of, unread
+from strop.filter.judges.batch_ask import all_of, judged, judged_or_none, key_of, text_of, transcript, unread
 from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, SCORE, WANTED, Item, items_in, widest_gap
 from strop.filter.judges.rubric import answer
 from strop.generate.llm_clients.without_model import Procedural
@@ -95,6 +95,8 @@ class Checklist(Reward):
     samples: int = 25  # answers of the judge per question
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=1.3, top_p=0.9, max_tokens=256))
     weight: float = 1.0
+    prompt_checklist: str = WANTED  # how a checklist is asked for, below the task
+    prompt_score: str = JUDGED  # how a score is asked for, below task, completion and requirement
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
@@ -110,7 +112,7 @@ class Checklist(Reward):
 
     async def _items(self, task: Task) -> list[Item]:
         """The task's checklist, the same for all rollouts."""
-        asked = question(WANTED, task=text_of(task))
+        asked = question(self.prompt_checklist, task=text_of(task))
         said = await answer(self.task_generator, asked)
         if not (items := items_in(said)):
             raise unread(self.task_generator, said, f"the checklist for task {task.id} has no item with an importance:")
@@ -124,7 +126,9 @@ class Checklist(Reward):
         return sum(items[place].weight * score for place, score in known) / (100 * total) if known else math.nan
 
     async def _score(self, rollout: Rollout, item: Item) -> float | None:
-        asked = judgement(JUDGED, task=text_of(rollout.task), completion=rollout.completion, requirement=item.text)
+        asked = judgement(
+            self.prompt_score, task=text_of(rollout.task), completion=transcript(rollout), requirement=item.text
+        )
         known = [score for score in await all_of(self._answers(asked)) if score is not None]
         found = [sum(known) / len(known)] if known else []
         verified = await self._verified(asked)

@@ -53,6 +53,7 @@ class Continued(Reward):
 
     judge: LLMClient
     weight: float = 1.0
+    prompt: str = ASKED  # what the judge is asked, below both texts
 
     is_inline: ClassVar[bool] = True  # awaits its LLM client
 
@@ -64,7 +65,7 @@ class Continued(Reward):
         if not predicted:
             return 0.0
         secret = json.loads(rollout.task.answer)
-        asked = judgement(ASKED, answer=f"{secret['next']}\n{secret['after']}", completion=predicted)
+        asked = judgement(self.prompt, answer=f"{secret['next']}\n{secret['after']}", completion=predicted)
         return await judged(self.judge, asked, YES_NO)
 
 

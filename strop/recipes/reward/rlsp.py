@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError, nearest
-from strop.filter.judges.batch_ask import all_of, judged, text_of
+from strop.filter.judges.batch_ask import all_of, judged, text_of, transcript
 from strop.filter.judges.checklist_items import SCORE
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.rewards.weighted_sum import as_one
@@ -56,6 +56,7 @@ class JudgedEffort(Reward):
 
     judge: LLMClient
     weight: float = 1.0
+    prompt: str = ASKED  # what the judge is asked, below task and completion
 
     is_inline: ClassVar[bool] = True  # awaits its LLM client
 
@@ -63,7 +64,7 @@ class JudgedEffort(Reward):
         return await all_of(self._score(rollout) for rollout in group.rollouts)
 
     async def _score(self, rollout: Rollout) -> float:
-        asked = judgement(ASKED, task=text_of(rollout.task), completion=rollout.completion)
+        asked = judgement(self.prompt, task=text_of(rollout.task), completion=transcript(rollout))
         return await judged(self.judge, asked, SCORE) / 100
 
 

@@ -23,7 +23,7 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.judges.batch_ask import all_of, text_of, unread
 from strop.filter.judges.checklist_items import FACT, Item
-from strop.filter.judges.criteria import scores_of
+from strop.filter.judges.criteria import SCORED, scores_of
 from strop.filter.judges.rubric import answer, items_in
 from strop.generate.llm_clients.without_model import Rule
 from strop.recipes.environment_specs import measured
@@ -56,6 +56,8 @@ class RubricAnchors(Reward):
     judge: LLMClient  # scores a completion in all dimensions
     saturation: float = 2.0  # c: larger values reward high scores less
     weight: float = 1.0
+    prompt_rubric: str = WANTED  # how a rubric is asked for, below the task
+    prompt_scores: str = SCORED  # how scores are asked for, below task, completion and dimensions
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
@@ -70,7 +72,7 @@ class RubricAnchors(Reward):
         return await all_of(self._score(rollout, items, vetoes) for rollout in group.rollouts)
 
     async def _rubric(self, task: Task) -> tuple[list[Item], list[str]]:
-        rubric = await answer(self.task_generator, question(WANTED, task=text_of(task)))
+        rubric = await answer(self.task_generator, question(self.prompt_rubric, task=text_of(task)))
         found = [_VETO.fullmatch(line.rstrip()) for line in rubric.splitlines()]
         items = [item for item in items_in(rubric) if item.weight > 0]
         if not items:
@@ -78,7 +80,7 @@ class RubricAnchors(Reward):
         return items, [each.group(1) for each in found if each]
 
     async def _score(self, rollout: Rollout, items: list[Item], vetoes: list[str]) -> float:
-        scores = await scores_of(rollout, [*(item.text for item in items), *vetoes], self.judge)
+        scores = await scores_of(rollout, [*(item.text for item in items), *vetoes], self.judge, self.prompt_scores)
         met = scores[: len(items)]
         is_vetoed = any(score < _PASSED for score in scores[len(items) :])
         rollout.facts |= {f"{FACT}{place}": score for place, score in enumerate(met)} | {"vetoed": float(is_vetoed)}

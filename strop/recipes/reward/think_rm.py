@@ -59,6 +59,7 @@ class PairwiseLead(Reward):
     judge: LLMClient
     max_tokens: int = 2048  # of a judgement, including its thoughts
     weight: float = 1.0
+    prompt: str = WANTED  # what the judge is asked, below task and both completions
 
     is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
@@ -76,7 +77,7 @@ class PairwiseLead(Reward):
         """The judge's verdict for `one` over `other`; NaN if it gives none."""
         is_turned = bool(key_of(f"{one}\n{other}") & 1)
         first, second = (other, one) if is_turned else (one, other)
-        asked = judgement(WANTED, task=text_of(task), completion=first, other=second)
+        asked = judgement(self.prompt, task=text_of(task), completion=first, other=second)
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
         try:
             lead = await judged(self.judge, asked, VERDICT, sampling)

@@ -144,6 +144,7 @@ class SentenceVerdicts(Reward):
 
     judge: LLMClient
     weight: float = 1.0
+    prompt: str = ASKED  # what the judge is asked, below task and numbered sentences
 
     is_inline: ClassVar[bool] = True  # awaits its judge
 
@@ -163,7 +164,7 @@ class SentenceVerdicts(Reward):
         return Paid(0.0, tuple(spans))
 
     async def _verdicts(self, rollout: Rollout, count: int) -> list[SentenceVerdict]:
-        asked = judgement(ASKED, task=text_of(rollout.task), completion=numbered(rollout.completion))
+        asked = judgement(self.prompt, task=text_of(rollout.task), completion=numbered(rollout.completion))
         return await judged(self.judge, asked, EverySentence(count))
 
 

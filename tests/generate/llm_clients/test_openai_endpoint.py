@@ -156,8 +156,8 @@ def test_nobody_there() -> None:
         ({"url": f"http://me:{SECRET}@h/v1"}, "leave out user, key and query"),
         ({"url": f"http://h/v1?key={SECRET}"}, "leave out user, key and query"),
         ({"key_variable": SECRET}, "the name of an environment variable, not the key itself"),
-        ({"at_once": 0}, "at_once >= 1, seconds > 0, got 0, 120"),
-        ({"seconds": 0.0}, "at_once >= 1, seconds > 0, got 8, 0"),
+        ({"at_once": 0}, "at_once >= 1, seconds > 0, context >= 1, got 0, 120"),
+        ({"seconds": 0.0}, "at_once >= 1, seconds > 0, context >= 1, got 8, 0"),
     ],
 )
 def test_what_cannot_be_is_refused_and_no_secret_told(fields: dict[str, Any], said: str) -> None:

@@ -65,8 +65,8 @@ def test_a_candidate_reads_direction_parent_and_summaries(tmp_path: Path) -> Non
     best, play, engine = searched(tmp_path, ["41", "42", "46", "99"], critic)
     assert best.completion == "46" and best.origin is Origin.GUIDED, "after a right one nothing is better"
     assert best.facts == {"candidates": 3.0, "gained": 1.0} and len(play.made) == 3 == len(engine.prompts)
-    assert "user\n12+34=?" in engine.prompts[0] and "user\ngo up 41 -> 12+34=?" in engine.prompts[1]
-    assert "user\ngo up 41 -> sum of 42 12+34=?" in engine.prompts[2], "the parent as it is, others as summaries"
+    assert "user\n12+34=?" in engine.prompts[0] and "user\ngo up 41 12+34=?" in engine.prompts[1]
+    assert "user\ngo up 41 sum of 42 12+34=?" in engine.prompts[2], "the parent as it is, others as summaries"
     assert [read["ideas"] for read in critic.read("direction")] == ["0.00 sum of 41", "0.00 sum of 41\n0.00 sum of 42"]
     assert [read.get("other") for read in critic.read("summary")] == [None, "sum of 41", "sum of 41"], "failures, too"
 
@@ -88,7 +88,7 @@ class Gone(Arithmetic):
 
 def test_without_an_answer_it_goes_on_plainly_and_what_the_env_failed_is_no_candidate(tmp_path: Path) -> None:
     best, _, engine = searched(tmp_path, ["41", "46"], Critic({}), iterations=2)
-    assert "user\n41 -> 12+34=?" in engine.prompts[1] and best.completion == "46"
+    assert "user\n41 12+34=?" in engine.prompts[1] and best.completion == "46"
     play, _ = player_of(tmp_path, Gone(3), TASK, lambda prompt, call: "46")
     (failed,) = asyncio.run(EvolvedContext(Critic({}))(Group(0, TASK, []), [play.another()], play))
     assert failed.outcome is Outcome.FAILED and failed.facts == {"candidates": 6.0, "gained": 0.0}

@@ -40,16 +40,16 @@ def test_the_second_run_reads_a_plan_and_finds_the_env_as_the_first_did(tmp_path
     assert "user\nsum red to gold<|end|>" in engine.prompts[0]
     assert "user\nget the key check gold sum red to gold" in engine.prompts[2], "no step says what was answered"
     assert engine.prompts[3].endswith("tool\nerror: no such key<|end|>\n<|start|>assistant\n"), "a fresh store"
-    assert critic.read("plan")[0]["completion"] == "<call>set gold 7</call> -> ok\n7 ->"
+    assert critic.read("plan")[0]["completion"] == "turn 1: <call>set gold 7</call>\nenvironment: ok\nturn 2: 7"
     assert second.id == "0/0" and second.origin is Origin.GUIDED and second.completion == "nothing"
     (first,) = [rollout for rollout in play.unused([second]) if rollout.turns]
     assert first.outcome is Outcome.PRUNED and [turn.message.content for turn in first.turns] == COMPLETIONS[:2]
-    told = len("<call>set gold 7</call> -> ok\n7 ->")
+    told = len("turn 1: <call>set gold 7</call>\nenvironment: ok\nturn 2: 7")
     assert second.facts == {"plan_steps": 2.0, "plan_share": pytest.approx(21 / told)}
 
 
 def test_a_plan_is_shorter_than_what_it_was_taken_from(tmp_path: Path) -> None:
-    told = len("<call>set gold 7</call> -> ok\n7 ->")
+    told = len("turn 1: <call>set gold 7</call>\nenvironment: ok\nturn 2: 7")
     as_long, _, engine = run_twice(tmp_path, Critic({"plan": "x" * told}))
     assert as_long.facts["plan_steps"] == 0.0 and len(engine.prompts) == 2 and as_long.completion == "7"
     shorter, *_ = run_twice(tmp_path, Critic({"plan": "x" * (told - 1)}))

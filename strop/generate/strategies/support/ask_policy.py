@@ -9,6 +9,7 @@ from typing import ClassVar
 from strop.errors import LLMClientError
 from strop.generate.policy import Policy
 from strop.roles import Agent, Dialogue, Episode
+from strop.text.llm_prompt import cut_to
 from strop.types import Message, Origin, Sampling, Task
 
 # As a rollout: one completion without an environment.
@@ -38,7 +39,10 @@ async def answer_of(
     """The engine's answer and its number of tokens, within the context's limit."""
     if policy is None:
         raise LLMClientError("the policy is not connected yet: it answers only within a run")
-    prompt = policy.template.opening(messages)
+    *before, last = messages
+    template, most = policy.template, policy.context - min(sampling.max_tokens, policy.context // 2)
+    cut = cut_to(last.content, most, lambda text: len(template.opening([*before, replace(last, content=text)])))
+    prompt = template.opening([*before, replace(last, content=cut)])
     room = policy.context - len(prompt)
     if room < 1:
         raise LLMClientError(f"a question of {len(prompt)} tokens exceeds context={policy.context}: increase context")

@@ -18,20 +18,20 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.tool import WrongCall
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Instrument, LLMClient
+from strop.filter.judges.batch_ask import heard
+from strop.roles import Asks, Instrument, LLMClient
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Metrics, Sampling, Start, Task
 
 USEFUL, NOISY = "useful", "noisy"
-_ASKED = (
+ASKED = (
     "You are a search engine. Write one {kind} text of at most 30 words for the query: a useful one helps to answer "
     "the question, a noisy one is about the same things and does not. Write the text and nothing else."
 )
-_SAMPLING = Sampling(max_tokens=64)
 
 
 @dataclass(frozen=True)
-class SimulatedSearch(Around, Dated, Learns):
+class SimulatedSearch(Around, Dated, Learns, Asks):
     """Search environment whose queries `simulator` answers, with noise that grows over `total` weight versions."""
 
     inner: Search
@@ -41,6 +41,8 @@ class SimulatedSearch(Around, Dated, Learns):
     end: float = 0.5  # probability of noise at last
     base: float = 4.0  # 1: it grows evenly; more: later
     seconds: float = 10.0  # within which the simulator answers a query
+    prompt: str = ASKED  # what the simulator is asked; {kind}: useful or noisy
+    tokens: int = 512  # most tokens of a text, thoughts included
 
     def __post_init__(self) -> None:
         if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and self.base > 0 and self.total >= 1 and self.seconds > 0):
@@ -60,8 +62,14 @@ class SimulatedSearch(Around, Dated, Learns):
 
     def at(self, start: Start) -> SearchEpisode:
         """As it is for a rollout of this version; its key is the coin's."""
-        tool = _Simulated(self.inner.tool, self.simulator, self.noise(start.version), start.key)
+        tool = self._tool(self.noise(start.version), start.key)
         return _Told(self.inner.episode().inner, (tool,), seconds=self.seconds, style=self.inner.style)
+
+    def _tool(self, noise: float, key: int) -> _Simulated:
+        return _Simulated(self.inner.tool, self.simulator, noise, key, self.prompt, self.tokens)
+
+    async def try_clients(self, task: Task) -> None:
+        await replace(self._tool(0.0, 0), task=task).call({"query": prompt_of(task)})
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         return {"search_noise": self.noise(max(group.version for group in groups))}
@@ -84,6 +92,8 @@ class _Simulated(Instrument):
     simulator: LLMClient
     noise: float
     key: int
+    prompt: str
+    tokens: int
     task: Task | None = None
     _queries: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -108,5 +118,6 @@ class _Simulated(Instrument):
         coin, key = int.from_bytes(drawn[:4], "big") / 2**32, int.from_bytes(drawn[4:11], "big")
         kind = NOISY if coin < self.noise else USEFUL
         about = {"task": prompt_of(self.task), "answer": self.task.answer, "completion": query}
-        asked = question(_ASKED.format(kind=kind), wanted=kind, **about)
-        return (await self.simulator.ask([Message("user", asked)], _SAMPLING, key)).strip()
+        asked = question(self.prompt.format(kind=kind), wanted=kind, **about)
+        said = await self.simulator.ask([Message("user", asked)], Sampling(max_tokens=self.tokens), key)
+        return heard(self.simulator, said)

@@ -164,11 +164,13 @@ def lightsearcher(
     worst: float = 0.3,  # success below which a rollout is bad
     price: float = 0.75,  # exponential penalty rate per call above the fewest
     most: int = 64,  # good rollouts that are kept, and as many bad ones
-    longest: int = 160,  # characters of text and example together
+    longest: int = 0,  # characters of text and example together; 0: 160, and 1000 for a model of yours
     clip: float = 0.2,  # PPO clip range of the importance ratio
 ) -> Run:
     """group_size rollouts that read the memory and an example; held-out tasks are evaluated without them."""
-    memory = ExperientialMemory(Library(most), named_reflector(teacher, setting), every, best, worst, longest)
+    longest = setting.text_room(longest, bundled=160)
+    library = Library(most, longest=max(Library.longest, longest))
+    memory = ExperientialMemory(library, named_reflector(teacher, setting), every, best, worst, longest)
     run = setting.run("lightsearcher", GroupStandard(), (Clip(clip, clip),), strategy=memory)
     judged = as_one(run.rewards)
     run.rewards = (FewestCalls(judged, price),)
