@@ -7,13 +7,14 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from strop.errors import ConfigurationError
+from strop.environments.needs import NeedsOfEnvs
+from strop.errors import ConfigurationError, RewardError
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
 from strop.generate.agents.chat import Chat
@@ -22,7 +23,7 @@ from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.roles import Agent, Environment, Reward, Strategy
 from strop.stats.maj_at_k import majority_at_k
-from strop.types import FloatArray, Group, Metrics, Outcome, Task
+from strop.types import FloatArray, Group, Metrics, Origin, Outcome, Task
 
 HeldOut: TypeAlias = tuple[Environment, Sequence[Task]]
 _LOOKED_AT = 4  # candidates per held-out task of an endless environment, as some prompts may be too long
@@ -37,7 +38,7 @@ class Evaluation:
     rollouts: int = 1  # per task
     # rewards that define accuracy: by default the environment's own, whatever the policy is trained on
     rewards: tuple[Reward, ...] = (Earned(),)
-    agent: Agent = field(default_factory=Chat)
+    agent: Agent | None = None  # None: the run's own, where it acts by itself and is shown nothing; else a chat
     strategy: Strategy = field(default_factory=Independent)  # every rollout that it returns is counted
     unseen: tuple[Environment, ...] = ()  # further environments to evaluate, never trained on
     envs: tuple[Environment, ...] = ()  # environments of the main accuracy, if not all trained ones
@@ -50,6 +51,14 @@ class Evaluation:
     def measured(self, trained: tuple[Environment, ...]) -> tuple[Environment, ...]:
         """Environments of the metric `heldout`: `envs`, by default those trained on."""
         return self.envs or trained
+
+    def of(self, agent: Agent) -> Evaluation:
+        """With the agent of the run that is measured, unless it has one of its own.
+
+        An agent that writes what the policy did not, or takes demonstrations, would measure what it was given.
+        """
+        is_own = agent.origin is Origin.POLICY and not isinstance(agent, NeedsOfEnvs)
+        return replace(self, agent=self.agent or (agent if is_own else Chat()))
 
     def is_due(self, step: int) -> bool:
         return self.every > 0 and step % self.every == 0
@@ -65,6 +74,7 @@ class Score:
     right: tuple[int, ...]
     counted: tuple[int, ...]  # valid rollouts per task
     failed: int = 0
+    error: str = ""  # the most frequent one of those
     truncated: int = 0  # of the valid ones
     reward: float = math.nan  # mean over valid rollouts
     # per task, for each distinct answer: how often it was given and how often it was right; only with several rollouts
@@ -138,7 +148,12 @@ async def evaluate(
 ) -> list[Score]:
     """Sample rollouts of each environment's held-out tasks; a rollout is right when its reward is at least 1."""
     found = (_of_env(each, evaluation, policy, scorer, seed, env_seconds) for each in asked)
-    return list(await asyncio.gather(*found))
+    scores = list(await asyncio.gather(*found))
+    failed = sum(score.failed for score in scores)
+    if failed and not any(sum(score.counted) for score in scores):
+        why = next(score.error for score in scores if score.failed)
+        raise RewardError(f"all {failed} held-out rollouts failed, so nothing is measured: {why}")
+    return scores
 
 
 async def _of_env(
@@ -148,7 +163,7 @@ async def _of_env(
 
     async def rollout(task: Task, number: int) -> Group:
         group = Group(number, task, [])
-        player = GroupPlayer(group, policy, [env], evaluation.agent, seed, scorer)
+        player = GroupPlayer(group, policy, [env], evaluation.agent or Chat(), seed, scorer)
         player.name, player.seconds = f"heldout/{task.id}", env_seconds
         starts = [player.another() for _ in range(evaluation.rollouts)]
         group.rollouts = await evaluation.strategy(group, starts, player)
@@ -161,6 +176,7 @@ async def _of_env(
 
 def _score(env: Environment, groups: Sequence[Group], rollouts: int) -> Score:
     scored = [t for group in groups for t in group.scored]
+    errors = Counter(t.error for group in groups for t in group.rollouts if not t.is_scored)
     return Score(
         env.name,
         env.level,
@@ -168,6 +184,7 @@ def _score(env: Environment, groups: Sequence[Group], rollouts: int) -> Score:
         right=tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups),
         counted=tuple(len(group.scored) for group in groups),
         failed=sum(len(group.rollouts) for group in groups) - len(scored),
+        error=errors.most_common(1)[0][0] if errors else "",
         truncated=sum(t.outcome is Outcome.TRUNCATED for t in scored),
         reward=sum(t.reward for t in scored) / len(scored) if scored else math.nan,
         votes=tuple(_votes(env, group) for group in groups) if rollouts > 1 else (),

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from strop.capabilities import Closes, outermost
 from strop.cli.models import find_model, open_policy
 from strop.cli.sample_size import against_table, differences, plan_text, planned, spread_over
 from strop.cli.trust_question import is_trusted
@@ -137,7 +138,7 @@ def _measured(request: EvaluationRequest, run: Run | None) -> list[tuple[Environ
     """Environments with their evaluation: as in the run, or the environment's own check of one completion."""
     if run is not None and not request.envs:
         measured = run.evaluation.measured(run.envs)
-        return [(env, run.evaluation) for env in (*measured, *run.evaluation.unseen)]
+        return [(env, run.evaluation.of(run.agent)) for env in (*measured, *run.evaluation.unseen)]
     return [(env, Evaluation(rewards=judges(env))) for env in chosen_envs(request)]
 
 
@@ -174,6 +175,8 @@ async def _scores(
                 asked = held_out([env], evaluation, policy, skipped)
                 scores += await evaluate(asked, evaluation, policy, scorer, request.seed)
             finally:
+                for _, part in outermost(evaluation, Closes):
+                    await part.close()
                 await scorer.close()
     return scores
 

@@ -30,8 +30,8 @@ class HelpOffered(Around):
     most: int = 3  # helps of a rollout
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise ConfigurationError(f"HelpOffered needs most >= 1, got {self.most}")
+        if self.most < 0:
+            raise ConfigurationError(f"HelpOffered needs most >= 0, got {self.most}")
 
     def episode(self) -> Helping:
         inner = self.inner.episode()

@@ -127,6 +127,10 @@ class KeyValue(Environment):
     def answer(self, completion: str) -> str:
         return final_number(completion)
 
+    def is_move(self, completion: str) -> bool:
+        """A call, or the answer."""
+        return bool(between(completion, "<call>", "</call>") or self.answer(completion))
+
     def _make(self, stream: random.Random) -> Task:
         keys = stream.sample(KEYS, self.level + 1)
         target = keys.pop() if stream.random() < 0.5 else ""

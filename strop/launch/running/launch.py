@@ -195,7 +195,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     async def heldout() -> Metrics:
         if not any(tasks for _, tasks in asked):
             return {}  # nothing is measured, and no metric says so
-        scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.env_seconds)
+        scores = await evaluate(asked, run.evaluation.of(run.agent), policy, judge, run.seed, run.env_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
         by_task.note([score.plain(place >= len(measured)) for place, score in enumerate(scores)])
         return heldout_metrics(scores[: len(measured)], scores[len(measured) :])

@@ -5,7 +5,8 @@ Paper: arXiv 2502.04576 (2025)
 Claim: Asking where it is worth it makes an agent as good as asking always, with a fraction of the help.
 Reading: Dynamic programming on a table of transitions, within a budget of help requests, labels every state as help or
     act. The price of help is the smallest that keeps to the budget. A state is the kind of task and the turn. Help is
-    a right completion from the environment, at most `most` times in a rollout, independently of the plan.
+    a right completion from the environment, at most `most` times in a rollout, independently of the plan. Help knows
+    the answer, so held-out tasks are solved without: a request gets none and costs its turn.
 Left out: A process reward model that predicts success in unseen states, and a helper model apart from the policy.
     Only the abstract and the project page were read.
 Acts: helps > 0 and help_states > 0 and help_price > 0 and advantage < 1
@@ -14,7 +15,7 @@ Acts: helps > 0 and help_states > 0 and help_price > 0 and advantage < 1
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -218,5 +219,7 @@ def self_regulation(
 ) -> Run:
     """A policy gradient whose advantage is 1 or 0: likelihood of the labelled decisions."""
     run = setting.run("self_regulation", HelpLabels(budget), (Reinforce(),), agent=HelpAtRandom(share))
+    alone = tuple(HelpOffered(env, 0) for env in run.envs)
     wrap_envs(run, lambda env: (HelpOffered(env, most),))
+    run.evaluation = replace(run.evaluation, envs=alone)
     return run

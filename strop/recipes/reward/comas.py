@@ -27,6 +27,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of, judged_or_none, text_of
 from strop.filter.judges.readers import Number
 from strop.filter.paid_text import Paid, Span
+from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_part, reward_seconds
 from strop.recipes.setting import Setting
@@ -221,4 +222,5 @@ def comas(
     run = setting.run("comas", PerPolicy(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))
     scorer = named_part("judge", judge, setting, scored_discussion)
     run.rewards, run.reward_seconds = (Interactions(scorer), measured(run.envs)), reward_seconds(judge)
+    run.evaluation = replace(run.evaluation, agent=Chat())  # a discussion ends with an evaluation, not with an answer
     return run

@@ -174,8 +174,8 @@ def test_help_takes_the_next_step_and_runs_out() -> None:
     assert ended.done and ended.reward == 1.0, "help may be the answer itself"
     assert not asks(Message("assistant", "help me")) and (env.name, env.level) == ("keyvalue", 2)
     assert env.check(SUM, "7") == KeyValue(2).check(SUM, "7")
-    with pytest.raises(ConfigurationError, match="most >= 1, got 0"):
-        HelpOffered(Countdown(2), 0)
+    with pytest.raises(ConfigurationError, match="most >= 0, got -1"):
+        HelpOffered(Countdown(2), -1)
 
 
 def played_with(share: float, policy: Policy, key: int = 5, prefix: tuple[Turn, ...] = ()) -> Rollout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.wrappers.around import Around
@@ -10,9 +11,23 @@ from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
 
 
+@runtime_checkable
+class Moves(Protocol):
+    """Environment that says which completions are moves of its game."""
+
+    def is_move(self, completion: str) -> bool: ...
+
+
+def is_move(env: Environment, completion: Message) -> bool:
+    """Whether a completion is a move; where the environment does not say, it calls a tool or gives an answer."""
+    if isinstance(env, Moves):
+        return env.is_move(completion.content)
+    return bool(completion.tool_calls) or bool(env.answer(completion.content))
+
+
 @dataclass
 class RefereedEpisode(Episode):
-    """Episode that ends at the first invalid move, one in which `Environment.answer` finds nothing."""
+    """Episode that ends at the first invalid move: no call of a tool, and no answer."""
 
     inner: Episode
     env: Environment
@@ -21,7 +36,7 @@ class RefereedEpisode(Episode):
         await self.inner.reset(task)
 
     async def step(self, completion: Message) -> Observation:
-        if not self.env.answer(completion.content):
+        if not is_move(self.env, completion):
             return Observation(done=True, reward=0.0)
         return await self.inner.step(completion)
 

@@ -6,8 +6,9 @@ Claim: With a simulator of 7B parameters a policy does as well as with a real en
 Reading: The noise probability rises from 0 to 0.5 over the run, by the released curve with base 4, sampled for each
     query; at most 5 turns; the reward is the answer's F1 without a format reward, as released. The simulator reads
     question and answer. By default rules replace it and write one fact for each query (five texts of 30 words in the
-    paper), a noisy one about another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Evaluation is without
-    noise. The bundled model has never searched, so a short supervised run on demonstrations comes first.
+    paper), a noisy one about another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Evaluation is
+    with the real search, which knows no answer. The bundled model has never searched, so a short supervised run on
+    demonstrations comes first.
 Left out: The simulator's own fine-tuning; PPO and REINFORCE, which the paper also tries.
 Acts: search_noise > 0 and turns > 1 with warmup_steps=10
 """
@@ -45,12 +46,13 @@ def zerosearch(
 ) -> Run:
     """GRPO with a noise curriculum, which ends at the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
+    real = run.envs
     client, seconds = named_part("simulator", simulator, setting, found, ("search",)), reward_seconds(simulator)
     wrap_envs(run, lambda env: (SimulatedSearch(_search(env), client, setting.steps, start, end, base, seconds),))
     run.rewards = (Refined(found=0.0),)
     run.warmup = shown(setting, "zerosearch", warmup_steps)  # with real searches: demonstrations rely on the results
     run.env_seconds = max(run.env_seconds, seconds)
-    run.evaluation = replace(run.evaluation, agent=run.agent)
+    run.evaluation = replace(run.evaluation, agent=run.agent, envs=real)
     return run
 
 
