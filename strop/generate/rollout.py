@@ -142,7 +142,8 @@ def sound(answer: Any) -> Observation:
     if answer.reward is None:
         return answer
     paid: Any = answer.reward  # of whatever type: the environment may be anybody's
-    if not isinstance(paid, numbers.Real) or not -LARGEST <= paid <= LARGEST:
+    is_number = isinstance(paid, numbers.Real)
+    if not is_number or not -LARGEST <= paid <= LARGEST:
         raise EnvironmentFailed(f"paid {shown(paid)}, need a finite number of at most {LARGEST:g}")
     return replace(answer, reward=float(paid), done=bool(answer.done))
 

@@ -27,6 +27,7 @@ from tests.sandbox.places import PLACES, place
 from tests.sandbox.shared import join_session
 
 SECRET = "s3cret"
+_LATE = "it outlived its time"
 _LANES, _GRACE = 3, 15.0  # the second in seconds, for isolation and a busy machine
 
 
@@ -55,6 +56,9 @@ class Lane:
                 raise RuntimeError(f"an honest program does not end well in {self._name}: {usual}")
             await self._renewed()
         won, ran = await self._won(attack)
+        if won == [_LATE] and self._name != "control":  # an attack that gains time does so again, a busy machine rarely
+            await self._renewed()
+            won, ran = await self._won(attack)
         if won or self._name == "control":
             await self._renewed()
         return {"won": won, "ending": ran.ending.value, "said": ran.stderr[-200:]}
@@ -86,7 +90,7 @@ class Lane:
             self._name == "control" and is_timed and ran.ending is Ending.TIMEOUT
         )
         is_blamed = ran.ending in (Ending.LOST, Ending.SETUP)
-        return ["it outlived its time"] * is_late + [f"its end is {ran.ending.value}"] * is_blamed
+        return [_LATE] * is_late + [f"its end is {ran.ending.value}"] * is_blamed
 
     async def _prepared(self, attack: Attack) -> None:
         """A program ran before, which holds a secret."""
