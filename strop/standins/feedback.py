@@ -1,4 +1,4 @@
-"""Stand-in for a teacher's feedback on chain sums; called through `Procedural`."""
+"""Rule-based stand-in for a teacher that comments on wrong sums; called through `Procedural`."""
 
 from __future__ import annotations
 

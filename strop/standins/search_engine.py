@@ -1,4 +1,4 @@
-"""Stand-in for a search engine: `Procedural(found)`."""
+"""Rule-based stand-in for an LLM that simulates a search engine over made-up facts: `Procedural(found)`."""
 
 from __future__ import annotations
 

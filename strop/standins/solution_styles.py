@@ -1,4 +1,4 @@
-"""Stand-ins for teachers with different solution styles on chain sums; called through `Procedural`."""
+"""Rule-based stand-ins for teachers that solve sums in different styles; called through `Procedural`."""
 
 from __future__ import annotations
 

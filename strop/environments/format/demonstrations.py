@@ -1,4 +1,4 @@
-r"""Demonstrations: worked text, taken apart into plan, thought, steps and final answer.
+r"""Parser of worked solutions: plan, chain of thought, steps and final answer.
 
 Thought stands between tags of a model (`<think>`, `[THINK]` ...) or is prose; the answer stands in `<answer>`, after
 `####`, in the last `\boxed{}`, after "the answer is", or behind the thought. Steps are what comes before the answer:

@@ -1,4 +1,4 @@
-"""Episodes of environments that depend on the weight version at which a rollout starts, also inside wrappers."""
+"""Environments whose episodes depend on the weight version at which a rollout starts (growing noise), also when wrapped."""
 
 from __future__ import annotations
 

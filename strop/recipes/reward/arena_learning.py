@@ -1,4 +1,4 @@
-"""Arena Learning: supervised training, then DPO, on battles the policy loses to a stronger model by a judge.
+"""Arena Learning: SFT, then DPO, on completions of a stronger model that a judge prefers to the policy's.
 
 Title: Arena Learning: Build Data Flywheel for LLMs Post-training via Simulated Chatbot Arena
 Paper: arXiv 2407.10627 (2024)

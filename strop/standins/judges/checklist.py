@@ -1,4 +1,4 @@
-"""Stand-ins for RLCF's LLMs on scratchpad tasks: checklist generator, judge of its items, exact verifier.
+"""Rule-based stand-ins for RLCF's LLMs on bundled tasks: checklist generator, judge of its items, exact verifier.
 
 They do not know a task's answer. For example `Procedural(judged_items)`.
 """

@@ -1,4 +1,4 @@
-"""Stand-ins for judges that compare completions: pairs, lists, discussions."""
+"""Rule-based stand-ins for LLM judges that compare completions: pairs, lists, discussions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins for the LLMs of CARMO, Rubicon and OpenRS on scratchpad tasks: criteria, rubrics with vetoes, and a judge.
+"""Rule-based stand-ins for LLM judges of bundled tasks: generators of criteria and rubrics with vetoes, and a grader.
 
 They do not know a task's answer. For example `Procedural(scored_by_criteria)`.
 """

@@ -1,4 +1,4 @@
-"""Stand-ins for judges of outcomes: effort, success on web pages, next states, specifications, rubrics."""
+"""Rule-based stand-ins for LLM judges of outcomes: effort, success on web pages, next states, specifications, rubrics."""
 
 from __future__ import annotations
 

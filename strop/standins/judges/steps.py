@@ -1,4 +1,4 @@
-"""Stand-ins for judges of steps: first errors, sentences, continuations, progress."""
+"""Rule-based stand-ins for LLM judges of single steps: first errors, sentences, continuations, progress."""
 
 from __future__ import annotations
 
