@@ -1,4 +1,4 @@
-"""Environments whose episodes depend on the weight version at which a rollout starts (growing noise), also when wrapped."""
+"""Environments whose episodes depend on the weight version at which a rollout starts, inside wrappers too."""
 
 from __future__ import annotations
 

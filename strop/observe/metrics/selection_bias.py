@@ -95,8 +95,8 @@ def _of_kinds(what: str, offered: Counter[str], trained: Counter[str]) -> str:
         return ""
     name = max(offered, key=lambda name: abs(_part(offered, name) - _part(trained, name)))
     return (
-        f"trained tasks differ from offered ones by {what}: {far:.0%} of them (more than {_LARGE:.0%}, and not by "
-        f"chance at 1%); {name} is {_part(offered, name):.0%} of what was offered and "
+        f"trained tasks differ from offered ones by {what}: {far:.0%} of them (more than {_LARGE:.0%}, and "
+        f"not by chance at 1%); {name} is {_part(offered, name):.0%} of what was offered and "
         f"{_part(trained, name):.0%} of what was trained"
     )
 

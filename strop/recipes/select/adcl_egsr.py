@@ -1,4 +1,4 @@
-"""ADCL + EGSR: easy-to-hard curriculum re-sorted as the policy learns; failed tasks are tried again as rewrites of a solution.
+"""ADCL + EGSR: easy-to-hard curriculum re-sorted as the policy learns; failed tasks return with a solution to rewrite.
 
 Title: Learning Like Humans: Advancing LLM Reasoning Capabilities via Adaptive Difficulty Curriculum Learning and
     Expert-Guided Self-Reformulation

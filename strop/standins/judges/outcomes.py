@@ -1,4 +1,4 @@
-"""Rule-based stand-ins for LLM judges of outcomes: effort, success on web pages, next states, specifications, rubrics."""
+"""Stand-ins for LLM judges of outcomes: effort, success on web pages, next states, specifications, rubrics."""
 
 from __future__ import annotations
 
