@@ -1,4 +1,4 @@
-"""Stand-ins for LLM progress judges on guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
+"""Stand-ins for LLM progress judges on guessing games: how far a guess is (GVL), and by how much it helped (BAVT).
 
 They do not know a task's answer. For example `Procedural(guessing)`.
 """
