@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from strop.capabilities import Demonstrates, Hints, Relates, parts
 from strop.environments.code.cases import Cases, cases_of
-from strop.environments.data.rows import CHOSEN, REJECTED, columns_of
+from strop.environments.data.rows import CHOSEN, REJECTED, columns_of, ranked_by
 from strop.environments.format.demonstrations import Works
 from strop.errors import DataError
 from strop.roles import Environment
@@ -160,4 +160,9 @@ PREFERENCES = EnvNeed(
     "preferences",
     "each row needs the columns `chosen` and `rejected`; where a recipe has pairs=sampled, it takes its own rollouts",
     is_met_by=_has_columns(CHOSEN, REJECTED),
+)
+COMPARISONS = EnvNeed(
+    "preferences",
+    "each row needs the columns `chosen` and `rejected`, or `ranking` with completions, the best first",
+    is_met_by=lambda env, task: bool(ranked_by(task)) or not isinstance(env, Works),
 )

@@ -18,6 +18,14 @@ class BundledOnly(int):
     """Default number of warm-up steps for the bundled model on bundled environments; 0 elsewhere, unless asked for."""
 
 
+class BundledShare(float):
+    """Default share of a disturbance that bundled tasks need; 0 elsewhere, unless asked for."""
+
+
+def share_for(setting: Setting, share: float) -> float:
+    return 0.0 if isinstance(share, BundledShare) and not setting.is_bundled else float(share)
+
+
 def shown(setting: Setting, recipe: str, steps: int) -> Run | None:
     """A warm-up run of `steps` supervised steps on the environments' demonstrations; None for 0 steps."""
     if not steps or (isinstance(steps, BundledOnly) and not setting.is_bundled):

@@ -14,6 +14,7 @@ PROMPTS = ("prompt", "messages", "question", "problem", "question_content")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
 COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # completions that a table brings
 SOLUTION, HINT, PLAN = "solution", "hint", "plan"
+RANKING = "ranking"  # completions, the best first
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
 
@@ -30,8 +31,12 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: 
     row = _parted(row)
     asked, answered = _column(row, prompt, PROMPTS), _answer_column(row, answer, answers)
     messages, given = _messages(row[asked], asked)
-    completions = given | {name: _completion(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row}
-    says = _answer(row[answered], answered) if answered else completions.get(COMPLETION, completions.get(CHOSEN, ""))
+    completions: dict[str, Any] = given | {
+        name: _completion(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row
+    }
+    if RANKING in row:
+        completions[RANKING] = _ranking(row[RANKING])
+    says = _answer(row[answered], answered) if answered else _said(completions)
     level = row.get("level", 0)
     is_level = isinstance(level, int) and not isinstance(level, bool)  # else a column of somebody's own
     others = {name: value for name, value in row.items() if name != asked} | completions
@@ -41,11 +46,17 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: 
     return Task(messages, says, source, level if is_level else 0, columns=columns)
 
 
+def _said(completions: Mapping[str, Any]) -> str:
+    """The completion that stands for an answer."""
+    ranked = completions.get(RANKING) or [""]
+    return str(completions.get(COMPLETION, completions.get(CHOSEN, ranked[0])))
+
+
 def missing_answer(row: Mapping[str, Any], answer: str) -> str:
     """What is said of a row that has no answer; empty where it has one, or brings a completion that stands for it."""
     asked = row.get("messages", row.get("prompt"))
     is_said = isinstance(asked, list | tuple) and asked and _message(asked[-1]).role == "assistant"
-    if is_said or answer or any(name in row for name in (*ANSWERS, COMPLETION, CHOSEN)):
+    if is_said or answer or any(name in row for name in (*ANSWERS, COMPLETION, CHOSEN, RANKING)):
         return ""
     return f"`answer` is missing ({also(ANSWERS)} will do); there is {', '.join(map(repr, row))}"
 
@@ -59,6 +70,8 @@ def columns_of(task: Task) -> dict[str, Any]:
 def worked_text(task: Task) -> str:
     """What a row shows of the way to its answer: a completion, or a solution; a bare answer is none."""
     columns = columns_of(task)
+    if ranked := ranked_by(task):
+        return ranked[0]
     for name in (COMPLETION, CHOSEN):
         if isinstance(text := columns.get(name), str) and not _is_copy(text, task.answer, columns):
             return text
@@ -66,6 +79,14 @@ def worked_text(task: Task) -> str:
     return next(
         (text for text in texts if demonstration(text, task.answer if text != task.answer else "").is_worked), ""
     )
+
+
+def ranked_by(task: Task) -> list[str]:
+    """The completions that a row compares, the best first: its ranking, or chosen and rejected; else none."""
+    columns = columns_of(task)
+    given = columns.get(RANKING, [columns.get(CHOSEN), columns.get(REJECTED)])
+    is_ranked = isinstance(given, list) and len(given) > 1 and all(isinstance(each, str) for each in given)
+    return list(given) if is_ranked else []
 
 
 def _is_copy(text: str, answer: str, columns: Mapping[str, Any]) -> bool:
@@ -165,6 +186,14 @@ def _completion(said: Any, column: str) -> str:
     if len(messages) != 1 or messages[0].role != "assistant":
         raise ValueError(f"`{column}` must be text or one message of the assistant, got {said!r}"[:_LONGEST])
     return messages[0].content
+
+
+def _ranking(given: Any) -> list[str]:
+    if not isinstance(given, list) or len(given) < 2:
+        raise ValueError(
+            f"`{RANKING}` must be a list of at least 2 completions, the best first, got {given!r}"[:_LONGEST]
+        )
+    return [_completion(each, RANKING) for each in given]
 
 
 def _answer(answer: Any, column: str) -> str:

@@ -14,11 +14,14 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from strop.environments.format.demonstrations import demonstration
 from strop.environments.format.think_tags import CLOSE, OPEN, think
 from strop.environments.judging.wrong_completions import wrong_completions
 from strop.environments.single_turn import Solves
 from strop.roles import Environment
 from strop.types import Task
+
+_ALL = 1 << 16  # steps: more than any worked solution has
 
 
 class Solved(Environment, Solves, Protocol):
@@ -37,18 +40,24 @@ def relevant(env: Solved, task: Task, stream: random.Random) -> str:
 
 def grounded(env: Solved, task: Task, stream: random.Random) -> str:
     """The right answer without its working."""
-    return env.solution(task).rpartition(CLOSE)[2]
+    text = env.solution(task)
+    return text.rpartition(CLOSE)[2] if CLOSE in text else demonstration(text).answer or text
 
 
 def evidence(env: Solved, task: Task, stream: random.Random) -> str:
     """The right answer behind the working of another question."""
-    working, closed, _ = env.solution(_another(env, stream)).rpartition(CLOSE)
-    return f"{working}{closed}{grounded(env, task, stream)}"
+    other = env.solution(_another(env, stream))
+    working, closed, _ = other.rpartition(CLOSE)
+    shown = f"{working}{closed}" if closed else f"{demonstration(other).hint(_ALL)}\n"
+    return f"{shown}{grounded(env, task, stream)}"
 
 
 def merged(env: Solved, task: Task, stream: random.Random) -> str:
     """The right answer behind the first part of its working."""
-    working, _, answer = env.solution(task).rpartition(CLOSE)
+    working, closed, answer = env.solution(task).rpartition(CLOSE)
+    if not closed:
+        shown = demonstration(answer)
+        return f"{shown.hint(stream.randrange(1, max(len(shown.steps), 2)))}\n{shown.answer}"
     steps = working.removeprefix(OPEN).split()
     return think(steps[: stream.randrange(1, len(steps))], answer) if len(steps) > 1 else f"{working}{CLOSE}{answer}"
 

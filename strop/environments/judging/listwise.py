@@ -14,13 +14,16 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.environments.judging.derived import Derived
 from strop.environments.judging.wrong_completions import wrong_completions
+from strop.environments.needs import COMPARISONS, EnvNeed
 from strop.environments.single_turn import Solves
 from strop.errors import ConfigurationError
+from strop.roles import Environment
 from strop.text.llm_prompt import compact
 from strop.types import Message, Task
 
@@ -45,6 +48,12 @@ class Ranking(Derived):
                 f"and "
                 f"{self.completions}"
             )
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (COMPARISONS,)
+
+    @property
+    def envs(self) -> tuple[Environment, ...]:
+        return (self.env,)
 
     @property
     def name(self) -> str:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.environments.format.think_tags import final_answer
 from strop.environments.judging.axiomatic_pairs import AXIOMS
 from strop.environments.judging.derived import Derived
 from strop.environments.judging.verdict_questions import BAD, GOOD, about
 from strop.environments.judging.wrong_completions import wrong_completions
+from strop.environments.needs import COMPARISONS, EnvNeed
 from strop.environments.single_turn import Solves
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Environment
 from strop.types import Message, Task
 
 _TRIES = 100  # draws of an axiom before a task is said to have no pair
@@ -45,6 +48,12 @@ class Preferences(Derived):
         if self.completions < 2 or not self.axioms or not 0 <= self.noise < 1:
             told = f"got {self.completions}, {len(self.axioms)} and {self.noise}"
             raise ConfigurationError(f"Preferences needs completions >= 2, an axiom and 0 <= noise < 1, {told}")
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (COMPARISONS,)
+
+    @property
+    def envs(self) -> tuple[Environment, ...]:
+        return (self.env,)
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Rule-made wrong completions to tasks of the bundled environments, ordered by their distance from the right answer."""
+"""Worse completions: those of a table's row as they stand, else made by rules, ordered by how far off they are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from strop.environments.bundled.arithmetic import terms_of
 from strop.environments.bundled.countdown import Expression, random_expression
+from strop.environments.data.rows import ranked_by
 from strop.environments.format.think_tags import CLOSE, sum_steps, think
 from strop.environments.single_turn import Solves
 from strop.errors import ConfigurationError
@@ -26,11 +27,14 @@ def wrong_completions(env: Environment, task: Task, stream: random.Random, count
             return [found[each] for each in sorted(found)]
     raise ConfigurationError(
         f"a task of {env.name}:{env.level} has {len(found)} wrong completions that differ in how far off they are, "
-        f"need {count}"
+        f"need {count}; of a table, a column `ranking` has as many and one more, the best first"
     )
 
 
 def _wrong(env: Environment, task: Task, stream: random.Random) -> Iterator[tuple[float, str]]:
+    if worse := ranked_by(task)[1:]:
+        yield from ((float(place), text) for place, text in enumerate(worse, 1))
+        return
     match task.source:
         case "arithmetic":
             yield from ((size, _slipped(task, stream, size)) for size in stream.sample(_SLIPS, len(_SLIPS)))

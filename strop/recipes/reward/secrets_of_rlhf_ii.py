@@ -30,6 +30,7 @@ from strop.generate.reward_model import RewardModel
 from strop.recipes.named_parts import named_model
 from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
+from strop.recipes.warmup import BundledShare, share_for
 from strop.roles import Environment, Loss, Player, Strategy
 from strop.run import Run
 from strop.training.arithmetic.siblings import margins, per_group
@@ -144,14 +145,14 @@ class MarginPreference(Loss):
 def secrets_of_rlhf_ii(
     setting: Setting = Setting(env="arithmetic:2", group_size=2, groups_per_step=64, learning_rate=1e-3),
     judges: str = "",  # folders of reward models, joined by +; empty: the plain loss, which trains such models
-    noise: float = 0.2,  # share of pairs whose labels are wrong
+    noise: float = BundledShare(0.2),  # share of pairs whose labels are made wrong
     wrong: float = 0.2,  # largest share of pairs whose labels count as wrong, among those with u < 0
     soft: float = 0.1,  # label smoothing of pairs with u < 0
 ) -> Run:
     """Bradley-Terry on noisy labels; with judges, on labels that they correct."""
     if not judges:
-        return preferring(setting, "secrets_of_rlhf_ii", (BradleyTerry(),), noise=noise)
-    run = preferring(setting, "secrets_of_rlhf_ii", (MarginPreference(soft),), noise=noise)
+        return preferring(setting, "secrets_of_rlhf_ii", (BradleyTerry(),), noise=share_for(setting, noise))
+    run = preferring(setting, "secrets_of_rlhf_ii", (MarginPreference(soft),), noise=share_for(setting, noise))
     models = tuple(RewardModel(named_model("judges", folder), setting.device) for folder in judges.split("+"))
     run.strategy = EnsembleVotes(run.strategy, models, run.envs, wrong)
     return run

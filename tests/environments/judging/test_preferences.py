@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,13 @@ from strop.environments.bundled.compose import Compose
 from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import is_heldout
+from strop.environments.data.table import Table
 from strop.environments.format.think_tags import final_answer
 from strop.environments.judging.axiomatic_pairs import AXIOMS
 from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.errors import ConfigurationError
+from strop.launch.checks.preflight import check
+from strop.recipes import build, recipe_named
 from tests.environments.playing import demonstrated
 
 INNER = (Arithmetic(4), Countdown(3), Compose(1))
@@ -116,3 +121,37 @@ def test_what_makes_no_pairs_is_refused() -> None:
             Preferences(Arithmetic(1), **wrong)
     with pytest.raises(ConfigurationError, match="make no pair"):
         Preferences(Arithmetic(1), (("merged", 1.0),)).task(0)  # one step has no parts
+
+
+def preferring_table(folder: Path, *rows: dict[str, Any]) -> str:
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_preferences_of_a_table_are_taken_as_they_stand(tmp_path: Path) -> None:
+    rows = [{"prompt": f"greet {n}", "chosen": f"Hello dear {n}!", "rejected": f"What, {n}?"} for n in range(30)]
+    env = Preferences(Table(preferring_table(tmp_path, *rows)))
+    for index in range(8):
+        task = env.task(index)
+        number = asked_of(task)[0].content.split()[1]
+        assert completions_of(task) == [f"Hello dear {number}!", f"What, {number}?"]
+    ranked = [{"prompt": f"greet {n}", "ranking": [f"Hello {n}!", f"Hi {n}", f"{n}?", "no"]} for n in range(30)]
+    found = Preferences(Table(preferring_table(tmp_path, *ranked)), completions=4).task(0)
+    assert len(completions_of(found)) == 4 and completions_of(found)[3] == "no"
+    assert completions_of(found)[0].startswith("Hello")
+
+
+@pytest.mark.parametrize(
+    "recipe", ["goal_conditioned_rm", "principled_rlhf", "secrets_of_rlhf_ii", "axiomatic_preference", "spct", "msrl"]
+)
+def test_recipes_of_judges_train_on_the_rows_preferences_or_name_the_columns(tmp_path: Path, recipe: str) -> None:
+    columns = {"chosen": "First look.\nThen speak.\n#### yes", "rejected": "no"}
+    rows = [{"prompt": f"greet {n}"} | columns for n in range(99)]
+    if recipe == "principled_rlhf":
+        rows = [{"prompt": f"greet {n}", "ranking": ["best", "good", "fair", "bad"]} for n in range(99)]
+    small = {"groups_per_step": 2, "group_size": 4 if recipe in ("principled_rlhf", "spct", "msrl") else 2}
+    check(build(recipe_named(recipe), {"env": preferring_table(tmp_path, *rows)} | small))
+    bare = [{"prompt": f"{n}+1=?", "answer": str(n + 1)} for n in range(99)]
+    with pytest.raises(ConfigurationError, match="each row needs the columns `chosen`|a column `ranking`"):
+        check(build(recipe_named(recipe), {"env": preferring_table(tmp_path, *bare)} | small))
