@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from strop.control.samplers.uniform import Uniform
-from strop.environments.data.table import Table
+from strop.environments.data.rows import also
+from strop.environments.data.table import CATEGORIES, Table
+from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Checked, Earned, Unmeasured
 from strop.roles import Environment, Reward
 from strop.run import Run
@@ -30,6 +32,20 @@ def is_answered(envs: Sequence[Environment]) -> bool:
 def measured(envs: tuple[Environment, ...]) -> Reward:
     """The environments' own reward with weight 0: it is logged and not trained on."""
     return replace(judged_by(envs), weight=0.0)  # type: ignore[type-var]
+
+
+# Categories of tables, for recipes that choose among environments.
+
+
+def categories(envs: tuple[Environment, ...], recipe: str) -> tuple[Environment, ...]:
+    """Each table cut into its categories; a table that is alone and has none is refused."""
+    found = tuple(part for env in envs for part in (env.by_category() if isinstance(env, Table) else (env,)))
+    if len(found) == 1 and isinstance(found[0], Table):
+        raise ConfigurationError(
+            f"{recipe} chooses among environments, and {found[0].name} is one: add a column `category` (or "
+            f"{also(CATEGORIES)}) with at least 2 values to its rows, or join several tables by +"
+        )
+    return found
 
 
 # Wrapped environments, for recipes that ask another question about the tasks of a setting.

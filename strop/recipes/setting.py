@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.models.loading.model_names import BUNDLED
-from strop.recipes.environment_specs import is_answered, judged_by, measured
+from strop.recipes.environment_specs import categories, is_answered, judged_by, measured
 from strop.recipes.environments import is_bundled_env, parse_envs
 from strop.recipes.model_paths import chosen_model
 from strop.recipes.user_rewards import own_rewards, with_success
@@ -67,10 +67,13 @@ class Setting:
         """Characters of help before a task: these, or at 0 what the bundled model's context bears, more for others."""
         return characters or (bundled if self.model in BUNDLED else _ROOM)
 
-    def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
-        """A run in this setting; `parts` are further fields of `Run`."""
+    def run(
+        self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], by_category: bool = False, **parts: Any
+    ) -> Run:
+        """A run in this setting; `parts` are further fields of `Run`, and `by_category` cuts tables into categories."""
         table = Table("", self.answer, *self.columns, *self.splits)
         envs = parse_envs(self.env, self.seed, table, self.isolation)
+        envs = categories(envs, recipe) if by_category else envs
         self._check_tables([env for env in envs if isinstance(env, Table)])
         judged, has_answers = (judged_by(envs),), is_answered(envs)
         own = own_rewards(self.reward, judged) if self.reward else judged

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import re
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import Environment
 from strop.types import FilePath, Task
 
+_UNNAMED = re.compile(r"[^\w.-]+")  # what no name holds
+CATEGORIES, _MOST_CATEGORIES = ("category", "subject", "level", "difficulty"), 64
 _SHOWN = 60  # characters of an answer in a sentence
 
 
@@ -43,6 +46,7 @@ class Table(Environment):
     split: str = "train"  # of a dataset
     heldout_split: str = "test"  # of a dataset, to measure on; where it has none, a share of `split`
     heldout_share: float = 0.1
+    part: tuple[str, str] = ("", "")  # column and value of the rows that are taken; empty: all rows
     title: str = ""  # empty: of the file, folder or dataset; set where two tables of a run share theirs
 
     def __post_init__(self) -> None:
@@ -53,7 +57,8 @@ class Table(Environment):
 
     @property
     def name(self) -> str:
-        return self.title or title_of(Path(self.path))
+        named = self.title or title_of(Path(self.path))
+        return f"{named}-{_UNNAMED.sub('_', self.part[1])}" if self.part[0] else named
 
     @property
     def level(self) -> int:
@@ -127,6 +132,15 @@ class Table(Environment):
             return "none", self._read[1]
         return answer_extraction.chosen_rule([task.answer for task in self._read[0]])
 
+    def by_category(self) -> tuple[Table, ...]:
+        """A table for each value of the first column of categories that has several; else this one alone."""
+        rows = [columns_of(task) for task in (*self._tasks.train, *self._tasks.heldout)]
+        for column in CATEGORIES:
+            values = sorted({str(row[column]) for row in rows if column in row})
+            if 2 <= len(values) <= _MOST_CATEGORIES and all(column in row for row in rows):
+                return tuple(replace(self, part=(column, value)) for value in values)
+        return (self,)
+
     def leave_out(self, ids: frozenset[str]) -> None:
         """Serve these no more."""
         vars(self)["_tasks"] = self._tasks.without(ids)
@@ -156,6 +170,8 @@ class Table(Environment):
             raise DataError(f"{path} does not exist")
         tasks, missing = list[Task](), list[str]()
         for place, row in dataset_rows(path, split):
+            if self.part[0] and str(row.get(self.part[0])) != self.part[1]:
+                continue
             try:
                 tasks.append(self._task(row))
                 if said := self._lacks(row):

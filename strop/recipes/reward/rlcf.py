@@ -25,7 +25,17 @@ from typing import Any, ClassVar
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.judges.batch_ask import all_of, judged, judged_or_none, key_of, text_of, transcript, unread
-from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, SCORE, WANTED, Item, items_in, widest_gap
+from strop.filter.judges.checklist_items import (
+    EVERYWHERE,
+    FACT,
+    JUDGED,
+    SCORE,
+    WANTED,
+    Item,
+    items_in,
+    items_of_row,
+    widest_gap,
+)
 from strop.filter.judges.rubric import answer
 from strop.generate.llm_clients.without_model import Procedural
 from strop.recipes.environment_specs import measured
@@ -111,7 +121,9 @@ class Checklist(Reward):
         return await all_of(self._rated(rollout, items) for rollout in group.rollouts)
 
     async def _items(self, task: Task) -> list[Item]:
-        """The task's checklist, the same for all rollouts."""
+        """The row's column `checklist`, or what is written, the same for all rollouts."""
+        if given := items_of_row(task, "checklist", EVERYWHERE.weight):
+            return [*given, EVERYWHERE]
         asked = question(self.prompt_checklist, task=text_of(task))
         said = await answer(self.task_generator, asked)
         if not (items := items_in(said)):

@@ -22,9 +22,9 @@ from typing import ClassVar
 from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.judges.batch_ask import all_of, text_of, unread
-from strop.filter.judges.checklist_items import FACT, Item
+from strop.filter.judges.checklist_items import FACT, Item, items_of_row
 from strop.filter.judges.criteria import SCORED, scores_of
-from strop.filter.judges.rubric import answer, items_in
+from strop.filter.judges.rubric import RUBRIC, answer, items_in
 from strop.generate.llm_clients.without_model import Rule
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_parts, reward_seconds
@@ -72,6 +72,9 @@ class RubricAnchors(Reward):
         return await all_of(self._score(rollout, items, vetoes) for rollout in group.rollouts)
 
     async def _rubric(self, task: Task) -> tuple[list[Item], list[str]]:
+        given = items_of_row(task, RUBRIC, 1.0)  # what the row forbids, by points below zero, is a veto
+        if wanted := [item for item in given if item.weight > 0]:
+            return wanted, [item.text for item in given if item.weight < 0]
         rubric = await answer(self.task_generator, question(self.prompt_rubric, task=text_of(task)))
         found = [_VETO.fullmatch(line.rstrip()) for line in rubric.splitlines()]
         items = [item for item in items_in(rubric) if item.weight > 0]

@@ -124,7 +124,9 @@ def dump(
     softness: float = 0.1,  # temperature of the choice: the lower, the more the best environment is preferred
 ) -> Run:
     """GRPO on tasks of the environment with the largest |advantage| or the fewest rollouts."""
-    run = setting.run("dump", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean())
+    run = setting.run(
+        "dump", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean(), by_category=True
+    )
     run.minibatches = min(4, setting.groups_per_step)
     run.sampler = UpperConfidence(run.envs, window, softness, setting.seed)
     return run

@@ -141,7 +141,7 @@ def modomodo(
     kl: float = 0.04,  # weight of the KL penalty to the reference
 ) -> Run:
     """The best mixture by the model of the pilots, or `weights`."""
-    run = setting.run("modomodo", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
+    run = setting.run("modomodo", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean(), by_category=True)
     chosen = Surface.fitted(pilots_in(Path(pilots))).best() if pilots else weights
     run.sampler = Mixture(run.envs, chosen, setting.seed)
     return run

@@ -119,6 +119,8 @@ def sec(
     fades: bool = False,  # whether an environment that was not sampled loses the share `rate` of its value, as released
 ) -> Run:
     """GRPO on tasks of the environment with the largest |advantage|."""
-    run = setting.run("sec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean())
+    run = setting.run(
+        "sec", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean(), by_category=True
+    )
     run.sampler = LevelBandit(run.envs, rate, softness, fades, setting.seed)
     return run

@@ -21,6 +21,6 @@ def mixture(
     ),  # sampling weights of the environments, in their order; 0: evaluated and never trained on
 ) -> Run:
     """Each task's environment is sampled in proportion to `weights`."""
-    run = setting.run("mixture", GroupStandard(), (Clip(),))
+    run = setting.run("mixture", GroupStandard(), (Clip(),), by_category=True)
     run.sampler = Mixture(run.envs, weights, setting.seed)
     return run

@@ -15,7 +15,7 @@ from strop.training.losses.clip import Clip
 
 def staged(setting: Setting = Setting(env="arithmetic:3+arithmetic:4+arithmetic:5")) -> Run:
     """Every environment gets the same number of steps; the last one also gets the remainder."""
-    run = setting.run("staged", GroupStandard(), (Clip(),))
+    run = setting.run("staged", GroupStandard(), (Clip(),), by_category=True)
     each = max(setting.steps // len(run.envs), 1)
     stages = tuple(Uniform((env,)) for env in run.envs)
     run.sampler = Staged(stages, (each,) * (len(stages) - 1))

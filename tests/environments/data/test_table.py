@@ -14,6 +14,7 @@ from strop.environments.data.lookup import env_of
 from strop.environments.data.rows import columns_of
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, DataError
+from strop.recipes import build, recipe_named
 from strop.recipes.environments import parse_envs
 from strop.types import Message, Task
 from tests.environments.playing import demonstrated, replied
@@ -260,3 +261,20 @@ def test_two_files_of_one_name_are_two_environments(tmp_path: Path) -> None:
     task = second.task(0)
     assert task.source == "b-train" and env_of((first, second), task) is second
     assert parse_envs(f"{tmp_path}/a/train.jsonl")[0].name == "train"
+
+
+def test_categories_of_a_table_are_environments_of_their_own(tmp_path: Path) -> None:
+    """Arms of a bandit: each serves its own rows and has a name of its own; the split stays."""
+    kinds = ("algebra", "word problem")
+    rows_ = [{"prompt": f"{n}+1", "answer": n + 1, "category": kinds[n % 2]} for n in range(200)]
+    path = saved(tmp_path, *rows_, name="mixed.jsonl")
+    run = build(recipe_named("sec"), {"env": path})
+    assert [env.name for env in run.envs] == ["mixed-algebra", "mixed-word_problem"]
+    whole, (first, second) = Table(path), run.envs
+    assert (first.num_tasks() or 0) + (second.num_tasks() or 0) == whole.num_tasks()
+    assert {columns_of(second.task(n))["category"] for n in range(20)} == {"word problem"}
+    assert [env_of(run.envs, env.task(3)) for env in run.envs] == [first, second]
+    bare = saved(tmp_path, *rows(20), name="bare.jsonl")
+    for recipe in ("sec", "dump", "staged", "modomodo", "mixture"):
+        with pytest.raises(ConfigurationError, match=f"{recipe} chooses among .* bare is one: add a column `category`"):
+            build(recipe_named(recipe), {"env": bare})

@@ -153,5 +153,5 @@ def test_recipes_of_judges_train_on_the_rows_preferences_or_name_the_columns(tmp
     small = {"groups_per_step": 2, "group_size": 4 if recipe in ("principled_rlhf", "spct", "msrl") else 2}
     check(build(recipe_named(recipe), {"env": preferring_table(tmp_path, *rows)} | small))
     bare = [{"prompt": f"{n}+1=?", "answer": str(n + 1)} for n in range(99)]
-    with pytest.raises(ConfigurationError, match="each row needs the columns `chosen`|a column `ranking`"):
+    with pytest.raises(ConfigurationError, match=r"each row needs the columns `chosen`|a column `ranking`"):
         check(build(recipe_named(recipe), {"env": preferring_table(tmp_path, *bare)} | small))
