@@ -18,7 +18,9 @@ that is not the paper's, `Key:` gives it.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,8 +115,14 @@ def read_record(path: Path) -> Record:
 
 
 def docstring_of(path: Path) -> str:
-    """A module's docstring."""
-    return ast.get_docstring(ast.parse(path.read_text())) or ""
+    """A module's docstring; what follows is not parsed."""
+    with path.open(encoding="utf-8") as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.STRING:
+                return inspect.cleandoc(ast.literal_eval(token.string))
+            if token.type not in (tokenize.COMMENT, tokenize.NL):
+                break
+    return ""
 
 
 def labelled(docstring: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strop.catalogue.papers import find_papers, homeless
-from strop.catalogue.record import labelled, records
+from strop.catalogue.record import docstring_of, labelled, records
 
 
 @pytest.fixture
@@ -77,6 +77,13 @@ def test_a_key_without_a_home_is_found(tree: Path) -> None:
 def test_labelled_lines_go_on_where_they_are_indented() -> None:
     text = "What it does.\n\nTitle: A\n    b\nClaim: c\nnot of it\nReading: d\n\n    nor this\n"
     assert labelled(text) == {"Title": "A b", "Claim": "c", "Reading": "d"}
+
+
+def test_only_the_docstring_of_a_file_is_read(tmp_path: Path) -> None:
+    """Help lists all recipes: their code would take longer to parse than everything else."""
+    for text, said in (('# A\n\nr"""One.\n\n    Two.\n    """\n)', "One.\n\nTwo."), ("a = 'b'\n", ""), ("", "")):
+        (tmp_path / "file.py").write_text(text)
+        assert docstring_of(tmp_path / "file.py") == said
 
 
 def test_every_paper_of_the_project_has_a_whole_record() -> None:
