@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import cast
 
 from strop.capabilities import inside
+from strop.environments.tools.search_tool import AskedSearch, Retrieval
 from strop.errors import ConfigurationError
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
@@ -28,6 +29,7 @@ from strop.roles import LLMClient
 from strop.run import Run
 from strop.standins.lessons import lesson
 from strop.standins.rewrite.dispatch import Rewriting
+from strop.standins.search_engine import found
 
 KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # environment variable with the API key of an endpoint
 _SECONDS = 600.0  # deadline of rewards and episodes that ask a language model many questions
@@ -58,6 +60,17 @@ def named_generator(text: str, setting: Setting, role: str = "generator") -> LLM
 def named_reflector(text: str, setting: Setting, role: str = "teacher") -> LLMClient | None:
     """The LLM client that reflects on rollouts; None: the policy itself, whose tokens count."""
     return None if text == "itself" else named_part(role, text, setting, lesson)
+
+
+def named_search(role: str, text: str, setting: Setting) -> Retrieval:
+    """The search tool over a folder or a JSONL file of texts, or one whose texts an LLM client finds."""
+    if text == "rules":
+        _rules(role, setting, Procedural(found), ())
+        return Retrieval()
+    path = Path(text)
+    if path.suffix == ".jsonl" or (path.is_dir() and not (path / "config.json").is_file()):
+        return Retrieval(path=text)
+    return AskedSearch(client=named_part(role, text, setting))
 
 
 def named_model(role: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from strop.capabilities import inside
+from strop.environments.tools.search_tool import AskedSearch, Retrieval
 from strop.errors import ConfigurationError
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.llm_clients.local_model import Local
@@ -78,3 +80,21 @@ def test_where_probabilities_are_read_a_part_is_a_model(tmp_path: Path) -> None:
     for text in (ADDRESS, "itself", f"{tmp_path}/own.py:judge"):
         with pytest.raises(ConfigurationError, match="which text does not give: need a model folder or a run"):
             named_model("teacher", text)
+
+
+def test_a_search_part_is_a_folder_or_a_file_of_texts_or_somebody_who_finds_them(tmp_path: Path) -> None:
+    table, texts, folder = tmp_path / "own.jsonl", tmp_path / "texts.jsonl", tmp_path / "notes"
+    table.write_text('{"prompt": "where is Rome?", "answer": "Italy"}\n' * 9)
+    texts.write_text('{"id": 1, "text": "Rome lies in Italy."}\n{"id": 2, "text": "Oslo lies in Norway."}\n')
+    folder.mkdir()
+    (folder / "a.md").write_text("Rome lies in Italy.")
+    for place in (texts, folder):
+        (tool,) = inside(build(recipe_named("sem"), {"env": str(table), "search": str(place)}).envs, Retrieval)
+        assert asyncio.run(tool.call({"query": "rome"})) == "Rome lies in Italy."
+    (asked,) = inside(build(recipe_named("sem"), {"env": str(table), "search": ADDRESS}).envs, Retrieval)
+    assert isinstance(asked, AskedSearch) and inside(asked, Endpoint)
+    with pytest.raises(ConfigurationError, match="search=rules are stand-ins"):
+        build(recipe_named("sem"), {"env": str(table)})
+    texts.write_text('{"id": 1, "words": "Rome"}\n')
+    with pytest.raises(ConfigurationError, match=r"holds no texts: need a folder of \.txt or \.md files, or a JSONL"):
+        asyncio.run(Retrieval(path=str(texts)).call({"query": "rome"}))

@@ -30,6 +30,7 @@ from strop.environments.tools.toolbox import Toolbox, ToolboxEpisode, calling
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
+from strop.recipes.named_parts import named_search
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, Reward
@@ -124,21 +125,23 @@ class SearchOrAnswer(Reward):
 
 def sem(
     setting: Setting = Setting(env="search:1+arithmetic:2"),
+    search: str = "rules",  # search tool: a folder or JSONL file of texts (or a named part)
     known: float = 0.5,  # F1 of the first answer from which a search is needless
     turns: int = 4,  # maximum number of turns of a rollout
     warmup_steps: int = BundledOnly(12),  # supervised steps on demonstrations before RL
     needless: float = 0.5,  # share of the sums' demonstrations with a needless search
 ) -> Run:
     """GRPO on environments that need a search and environments that do not, all with the search tool."""
+    tool = named_search("search", search, setting)
     run = setting.run("sem", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))
     run.warmup = shown(setting, "sem", warmup_steps)
-    wrap_envs(run, lambda env: (_with_search(env, needless),))
+    wrap_envs(run, lambda env: (_with_search(env, needless, tool),))
     run.rewards = (SearchOrAnswer(known),)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
 
 
-def _with_search(env: Environment, needless: float) -> Environment:
+def _with_search(env: Environment, needless: float, tool: Retrieval) -> Environment:
     if isinstance(env, Search):
-        return replace(env, style="guess")
-    return Rechecked(env, (Retrieval(),), share=needless)
+        return replace(env, style="guess", tool=tool)
+    return Rechecked(env, (tool,), share=needless)

@@ -24,6 +24,8 @@ import numpy as np
 from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import unread
+from strop.filter.judges.readers import OneWord
 from strop.generate.memory.inject import fitting
 from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.recipes.named_parts import named_reflector
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 # fresh environments. No rollout is scored during the search.
 
 Summarized: TypeAlias = tuple[Rollout, str]
+
+
+_VOTE = OneWord({"1": 1.0, "2": -1.0})  # for the first or the second note
 
 
 @dataclass(frozen=True)
@@ -127,8 +132,10 @@ class Tournament(Strategy, Asks):
         """1 for `one`, -1 for `other`, 0 where the completion names neither."""
         first, second = (other, one) if is_turned else (one, other)
         vote = await reflected(self.llm_client, "vote", play, task=prompt_of(task), ideas=first, other=second)
-        named = {"1": 1, "2": -1}.get(vote.strip()[:1], 0)
-        return -named if is_turned else named
+        if (named := _VOTE.read(vote)) is None and vote:
+            unread(self.llm_client, vote, "neither 1 nor 2 in")
+        lead = round(named or 0.0)
+        return -lead if is_turned else lead
 
 
 def rtv_pdr(

@@ -25,6 +25,8 @@ from strop.concurrency import together
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import unread
+from strop.filter.judges.readers import plain
 from strop.generate.memory.inject import fitting, topic, with_help
 from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 # short pieces of text, between the part and the topic of an experience.
 
 EXPERIENCES, SKILL, FRAGMENTS = "experiences", "skill", "fragments"
-_OPERATION = re.compile(r"^(add|modify (\S+)):\s*(.+)$")
+_OPERATION = re.compile(r"\W*(?:\d{1,2}[.)]\W*)?(add|modify\s+(\S+?))\W*:\W*(\S.*)$", re.IGNORECASE)
 _PARTS = 4  # most parts of a task
 _ROUNDS = 3  # merges when the library is full
 
@@ -138,10 +140,11 @@ class SkillsAndExperiences(Strategy, Asks):
         shown = {"task": prompt_of(task), "completion": traces}
         operations = await reflected(self.llm_client, "experience", play, **shown, ideas=kept)
         answers = [final_answer(each.completion) for each in known if is_right(each)][:1]
-        found = [_OPERATION.match(line) for line in lines(operations, self.operations)]
-        changes = [
-            await self._changed(match, task, play) for match in found if match and not tells(match[3], task, *answers)
-        ]
+        said = [match for line in plain(operations).splitlines() if (match := _OPERATION.match(line))]
+        if operations and not said:
+            unread(self.llm_client, operations, "no `add:` and no `modify NAME:` in")
+        found = [match for match in said[: self.operations] if not tells(match[3], task, *answers)]
+        changes = [await self._changed(match, task, play) for match in found]
         skill = " ".join((await reflected(self.llm_client, "skill", play, **shown)).split())
         if skill and not tells(skill, task, *answers):
             changes.append(add(skill, "", FRAGMENTS))

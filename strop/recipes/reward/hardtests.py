@@ -32,7 +32,7 @@ from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, written_validator
 from strop.success import reaches
-from strop.text.llm_prompt import question
+from strop.text.llm_prompt import question, without_reasoning
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.types import ZERO_TO_ONE, Group, Metrics, Rollout, ScoreRange, Task
@@ -108,8 +108,9 @@ def _is_value(line: str) -> bool:
 
 
 def _listed(text: str) -> list[Any]:
+    spoken = without_reasoning(text)
     try:
-        found = json.loads(text)
+        found = json.loads(spoken[spoken.index("[") : spoken.rindex("]") + 1])
     except (ValueError, RecursionError):
         return []
     return found if isinstance(found, list) else []

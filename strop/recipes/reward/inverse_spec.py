@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import Lines, all_of, text_of, unread, verdict
+from strop.filter.judges.readers import plain
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.from_environment import Checked, Earned
@@ -61,7 +62,7 @@ class WorkBrief:
 
 def brief_in(text: str) -> WorkBrief | None:
     """The brief in an answer; None if it has no filled line."""
-    found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
+    found = [_LINE.fullmatch(line.rstrip()) for line in plain(text).splitlines()]
     fields = {each.group(1).lower(): each.group(2).strip() for each in found if each}
     if not any(fields.values()):
         return None

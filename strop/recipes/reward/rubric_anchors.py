@@ -24,6 +24,7 @@ from strop.filter.gates.reward_band import RewardBand
 from strop.filter.judges.batch_ask import all_of, text_of, unread
 from strop.filter.judges.checklist_items import FACT, Item, items_of_row
 from strop.filter.judges.criteria import SCORED, scores_of
+from strop.filter.judges.readers import plain
 from strop.filter.judges.rubric import RUBRIC, answer, items_in
 from strop.generate.llm_clients.without_model import Rule
 from strop.recipes.environment_specs import measured
@@ -43,6 +44,10 @@ from strop.types import Group, Rollout, Task
 WANTED = (
     "Write a rubric for completions to this task: one dimension per line, each with its weight before it, as in 5: It "
     "is short; and after the word veto what makes a completion worthless where it is not met, as in veto: It is polite."
+)
+HACKING = (
+    WANTED + " Add a veto against what only looks good: padding, praise of itself, answers that repeat the question, "
+    "and whatever else would raise scores without being of use."
 )
 _VETO = re.compile(r"[ \t*-]*veto[ \t]*[:.)][ \t]*(\S.*)", re.IGNORECASE)
 _PASSED = 0.5  # least score that meets a veto criterion
@@ -76,7 +81,7 @@ class RubricAnchors(Reward):
         if wanted := [item for item in given if item.weight > 0]:
             return wanted, [item.text for item in given if item.weight < 0]
         rubric = await answer(self.task_generator, question(self.prompt_rubric, task=text_of(task)))
-        found = [_VETO.fullmatch(line.rstrip()) for line in rubric.splitlines()]
+        found = [_VETO.fullmatch(line.rstrip()) for line in plain(rubric).splitlines()]
         items = [item for item in items_in(rubric) if item.weight > 0]
         if not items:
             raise unread(self.task_generator, rubric, f"the rubric for task {task.id} has no dimension with a weight:")
@@ -106,17 +111,17 @@ def rubric_anchors(
 ) -> Run:
     """`first` steps come before `steps`; the stages differ only in the rubric."""
 
-    def stage(sizes: Setting, rubric: Rule) -> Run:
+    def stage(sizes: Setting, rubric: Rule, prompt: str) -> Run:
         gates = (RewardBand(low, high),)
         run = sizes.run("rubric_anchors", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), gates=gates)
         truth = measured(run.envs)
         task_generator, scorer = named_parts("judge", judge, setting, rubric, scored_by_criteria)
         run.rewards, run.reward_seconds = (
-            (RubricAnchors(task_generator, scorer, saturation), truth),
+            (RubricAnchors(task_generator, scorer, saturation, prompt_rubric=prompt), truth),
             reward_seconds(judge),
         )
         return run
 
-    run = stage(setting, guarded)
-    run.warmup = stage(replace(setting, steps=first), anchored)
+    run = stage(setting, guarded, HACKING)
+    run.warmup = stage(replace(setting, steps=first), anchored, WANTED)
     return run
