@@ -33,7 +33,17 @@ OF_OTHERS = {
     "effects",
     "bundled-models",
 }  # other people's tools, servers that stay, runs of minutes
-WITHOUT_CODE = {"engines", "index", "promises", "map", "papers", "reasoning-gym", "tokens-by-origin", "watch"}
+WITHOUT_CODE = {
+    "engines",
+    "index",
+    "promises",
+    "map",
+    "named-parts",
+    "papers",
+    "reasoning-gym",
+    "tokens-by-origin",
+    "watch",
+}
 
 
 def test_every_page_is_executed_or_it_is_said_why_not() -> None:
