@@ -14,6 +14,7 @@ from tests.docs.pages import DOCS, blocks_of, execute
 # how many blocks each page has: one that loses its fence is noticed
 EXECUTED = {
     "asynchronous-runs": 3,
+    "bring-your-data": 12,
     "certificate": 1,
     "coming-from-trl": 4,
     "fill-masks": 1,
@@ -21,7 +22,7 @@ EXECUTED = {
     "health": 1,
     "one-gpu-and-adapters": 3,
     "read-a-report": 5,
-    "train-your-model": 9,
+    "train-your-model": 10,
     "when-it-fails": 1,
     "write-a-reward": 11,
     "write-an-environment": 4,

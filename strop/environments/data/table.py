@@ -127,7 +127,7 @@ class Table(Environment):
     def chosen(self) -> tuple[str, str]:
         """The rule by which answers are found, and why it was taken."""
         if self.rule != "auto":
-            return self.rule, self._read[1] or "as asked for"
+            return self.rule, "as asked for" + ("; no row has an answer" if self._read[1] else "")
         if self._read[1]:
             return "none", self._read[1]
         return answer_extraction.chosen_rule([task.answer for task in self._read[0]])
