@@ -32,6 +32,40 @@ SEEDS = (0, 1, 2)
 ENDED = {"sage_skills": ConfigurationError, "gvl": StarvationError}
 SAY_SO = {"sem", "lightsearcher"}  # nobody calls a tool in a sum; the run ends with a sentence about it
 ROWS = 48
+# whom a recipe asks, where its rules know bundled tasks alone: a function of the user
+PARTS = {
+    "ampo": "teachers",
+    "thinktuning": "teacher",
+    "xskill": "teacher",
+    "lightsearcher": "teacher",
+    "webrl": "generator",
+    "think_rm": "judge",
+    "gvl": "judge",
+}
+FUNCTIONS = """
+import re
+
+
+def numbers(text):
+    return [int(each) for each in re.findall(r"[0-9]+", re.findall(r"[0-9+]+=", text)[-1])]
+
+
+def teacher(prompt):
+    return "add: begin with the largest number"
+
+
+def teachers(prompt):
+    return f"<think>{'+'.join(map(str, numbers(prompt)))}={sum(numbers(prompt))}</think>{sum(numbers(prompt))}"
+
+
+def generator(prompt, key):
+    first, second = 2 + key % 7, 3 + key % 5
+    return f"Sure! Here is a new problem:\\n[task]\\n{first}+{second}=?\\n[answer]\\n{first + second}"
+
+
+def judge(prompt, key):
+    return str(1 + key % 3)
+"""
 
 
 def table(folder: Path, level: int) -> str:
@@ -100,6 +134,9 @@ def test_the_mechanism_rests_without_its_idea(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", RECORDS)
 def test_and_so_it_is_on_tables_of_a_user(name: str, tmp_path: Path) -> None:
     changes = {"env": f"{table(tmp_path, 3)}+{table(tmp_path, 6)}"}
+    if (part := PARTS.get(name)) is not None:
+        (tmp_path / "parts.py").write_text(FUNCTIONS)
+        changes[part] = f"{tmp_path / 'parts.py'}:{part}"
     if name in ENDED:
         with pytest.raises(ENDED[name]):
             at_rest(name, 0, changes, tmp_path)

@@ -10,7 +10,8 @@ Reading: Format first (-1), then the answer, then the price, as released. The re
     each with a random expert that can answer. The chat template shows no tools, so the policy learns what each expert
     can do from the answers.
 Left out: Prices per token; experts that are models; PPO with a critic.
-Acts: fact/asked > 0 and price_spread > 0 and fact/price > 0 with warmup_steps=8
+Acts: fact/asked > 0 and price_spread > 0 and fact/price > 0 and fact/price_score > 0 with warmup_steps=8
+Break: share=0: experts cost nothing
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ class Routed(Reward):
 
     def _score(self, rollout: Rollout) -> float:
         price = price_of(rollout)
-        rollout.facts |= {"price": price, "asked": float(len(_calls(rollout)))}
+        cheap = self.share * self.cheapness(price)
+        rollout.facts |= {"price": price, "asked": float(len(_calls(rollout))), "price_score": cheap}
         answer = final_answer(rollout.completion)
         is_ended = (
             rollout.outcome is Outcome.FINISHED and bool(rollout.turns) and not rollout.turns[-1].message.tool_calls
@@ -98,7 +100,7 @@ class Routed(Reward):
         if not is_ended or not answer or not all(map(_expert, _calls(rollout))):
             return -1.0
         right = token_f1(answer, rollout.task.answer)
-        return (1 - self.share) * right + self.share * self.cheapness(price) if right > 0 else 0.0
+        return (1 - self.share) * right + cheap if right > 0 else 0.0
 
 
 def price_of(rollout: Rollout) -> float:

@@ -10,7 +10,7 @@ Reading: Thresholds, operations and limits are the release's. The loss has weigh
     retrieved per part of a task was not found.
 Left out: Images.
 Acts: lessons > 0 and fact/experiences > 0 and fact/skill_words > 0
-Break: longest=0: the memory is written and never shown
+Break: strategy.longest=0: the memory is written and never shown
 """
 
 from __future__ import annotations

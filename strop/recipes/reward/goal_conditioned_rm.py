@@ -7,7 +7,8 @@ Claim: Up to 0.09 AUROC on mathematics and 2.3 % accuracy on Helpful-Harmless; p
 Reading: As released: weight 0.5, 16 samples per completion, each source state with one goal state. A state is the
     hidden state from which a token was sampled.
 Left out: Scoring partial completions by their cosine to the mean end of good ones, and steering by it.
-Acts: score_margin != 0 and goal_cosine != 0 and other_cosine != 0
+Acts: score_margin != 0 and contrast > 0 and goal_cosine != 0 and other_cosine != 0
+Break: beta=0: nothing pulls a state to later states
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class GoalContrast(Loss):
         loss = torch.where(batch.trainable, batch.on_tokens(each[batch.groups]), 0.0)
         cosines_of = {"goal_cosine": near, "other_cosine": far}
         means = {name: torch.where(is_known, cosines.detach().mean(1), 0.0) for name, cosines in cosines_of.items()}
-        return loss, {name: batch.metric(batch.on_tokens(mean[batch.groups])) for name, mean in means.items()}
+        found = {name: batch.metric(batch.on_tokens(mean[batch.groups])) for name, mean in means.items()}
+        return loss, found | {"contrast": self.weight * batch.metric(loss.detach())}
 
     def _pair(self, group: int, side: Tensor, batch: Batch, states: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines to goals and to others: [K], [K]; NaN without gradient if the pair has none."""

@@ -10,6 +10,7 @@ Reading: Only the abstract was found, the rest is ours. Run it twice: the first 
     first.
 Left out: A model of its own kind for the judge: it has the policy's architecture.
 Acts: fact/good_lines < 1 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=1, steps=1
+Break: strategy.share=0: no line of a known program is rewritten
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ class Recite(Agent):
 class RewrittenLines(Strategy):
     """Rollouts of the task's own program with one line rewritten, with labels of its lines in `Turn.aux`."""
 
+    share: float = 1.0  # of rollouts in which a line is rewritten; the others recite the program
+
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     needs_success: ClassVar[bool] = True
@@ -142,7 +145,10 @@ class RewrittenLines(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         known = cases_of(group.task).solution
-        texts = [rewritten(known, start.key) for start in starts]
+        chosen = [random.Random(f"{start.key}/rewritten").random() < self.share for start in starts]
+        texts = [
+            rewritten(known, s.key) if is_changed else (known, 0) for s, is_changed in zip(starts, chosen, strict=True)
+        ]
         rollouts = await together(play(start, Recite(text)) for start, (text, _) in zip(starts, texts, strict=True))
         scores = await play.score(rollouts)
         rows = zip(rollouts, scores, texts, strict=True)

@@ -67,6 +67,12 @@ def test_an_agent_that_cannot_start_ends_the_run_before_it_begins(tmp_path: Path
         launch(run, tmp_path, "run")
 
 
+def test_a_program_that_is_not_there_is_no_accuracy(tmp_path: Path) -> None:
+    run = build(recipe_named("polar"), SIZES | {"command": "python nowhere.py", "isolation": "process"})
+    with pytest.raises(RewardError, match=r"all 2 held-out rollouts failed, so nothing is measured: .*nowhere\.py"):
+        launch(run, tmp_path, "run")
+
+
 def played(env: Environment, *completions: str) -> float:
     """What an episode pays for these completions, or for its own demonstrations."""
 

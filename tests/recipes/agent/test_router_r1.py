@@ -62,7 +62,8 @@ def test_cheapness_by_hand() -> None:
     assert [reward.cheapness(price) for price in (1.0, 4.0, 16.0)] == pytest.approx([1.0, 1 - 0.9 / 2.7, 0.0])
     right = group(rollout("3", call("blue")), rollout("3", call("red"), call("red"), call("red"), call("red")))
     assert reward(right) == pytest.approx([1 - 0.9 / 2.7] * 2)  # four cheap ones cost as much as one of 4
-    assert [each.facts for each in right.rollouts] == [{"price": 4.0, "asked": 1.0}, {"price": 4.0, "asked": 4.0}]
+    facts = {"price": 4.0, "price_score": pytest.approx(1 - 0.9 / 2.7)}
+    assert [each.facts for each in right.rollouts] == [facts | {"asked": 1.0}, facts | {"asked": 4.0}]
 
 
 def test_only_the_last_prices_count_and_order_of_arrival_does_not() -> None:

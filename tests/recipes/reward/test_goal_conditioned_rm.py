@@ -42,7 +42,8 @@ def test_constant_states_by_hand() -> None:
     batch, output, states = scene([[1.0, 0.0]] * 3, [[0.6, 0.8]] * 2)
     loss, metrics = GoalContrast()(output, batch)
     assert written(batch, loss) == pytest.approx([0.313262 + 1.037488] * 7, abs=1e-6)
-    assert metrics == pytest.approx({"goal_cosine": 1.0, "other_cosine": 0.6})
+    contrast = 0.5 * (0.313262 + 1.037488)  # with its weight
+    assert metrics == pytest.approx({"goal_cosine": 1.0, "other_cosine": 0.6, "contrast": contrast}, abs=1e-6)
     (batch.share * loss).sum().backward()  # type: ignore[no-untyped-call]
     assert states.grad is not None and torch.isfinite(states.grad).all()
     touched = states.grad.abs().sum(1) > 1e-12
@@ -80,7 +81,7 @@ def test_lengths_of_states_do_not_matter() -> None:
 def test_what_has_no_later_token_takes_no_part() -> None:
     batch, output, _ = scene([[1.0, 0.0]], [[0.6, 0.8]])
     loss, metrics = GoalContrast()(output, batch)
-    assert not loss.any() and metrics == {"goal_cosine": 0.0, "other_cosine": 0.0}
+    assert not loss.any() and metrics == {"goal_cosine": 0.0, "other_cosine": 0.0, "contrast": 0.0}
     with pytest.raises(ConfigurationError, match="draws >= 1, got 0"):
         GoalContrast(draws=0)
 

@@ -10,7 +10,7 @@ Reading: GRPO on a key-value store queried by tool calls, in place of a search e
     that the mechanism runs.
 Left out: Prompts, and rates that were not found.
 Acts: lessons > 0 and fact/memory > 0 and fact/least_calls > 0 and fact/examples > 0 with every=1, tasks=2
-Break: longest=0: the memory is written and never shown
+Break: strategy.longest=0: the memory is written and never shown
 """
 
 from __future__ import annotations
