@@ -21,7 +21,7 @@ from strop.recipes.select.dps import Dynamics
 from strop.recipes.select.xrpo import UncertaintyReduction
 from strop.run import Run
 from strop.storage import checkpoint
-from strop.types import Group, Outcome, Rollout
+from strop.types import SUCCESS, Group, Outcome, Rollout
 from tests.launch.running.test_resume import CONTEXT, STEPS, go_on, leftovers
 from tests.parts import EvenOrOdd
 from tests.tiny_models import save_pocket_like
@@ -50,7 +50,7 @@ class Practised(Offsets):
 def told(number: int) -> Group:
     task = ENVS[number % 2].task(10_000 + number)
     mark = float(number % 3 == 0)
-    return Group(number, task, [Rollout(str(number), task, (), Outcome.FINISHED, rewards={"outcome": mark})])
+    return Group(number, task, [Rollout(str(number), task, (), Outcome.FINISHED, facts={SUCCESS: mark})])
 
 
 def of_estimator(run: Run, folder: Path) -> None:

@@ -53,7 +53,7 @@ from strop.recipes.system.sapo_sharing import SharedTasks
 from strop.roles import Budget, Environment, PassRateEstimator, Sampler
 from strop.simulate.training_loop import Control
 from strop.storage import checkpoint
-from strop.types import Group, Outcome, Rollout, Sampling, Task
+from strop.types import SUCCESS, Group, Outcome, Rollout, Sampling, Task
 from tests.building import turn
 from tests.rooms import kinds_of
 
@@ -168,7 +168,7 @@ def made_up(group: Group, count: int) -> list[Rollout]:
     marks = [float(zlib.crc32(f"{group.number}/{first + i}".encode()) % 100 < probability) for i in range(count)]
     return [
         Rollout(f"{group.number}/{first + i}", group.task, TURNS, Outcome.FINISHED, reward=mark,
-                   rewards={"outcome": mark})
+                   rewards={"outcome": mark}, facts={SUCCESS: mark})
         for i, mark in enumerate(marks)
     ]  # fmt: skip
 

@@ -24,7 +24,7 @@ from strop.pipeline import train
 from strop.recipes import build, find_recipes, parameters_of, recipe_named
 from strop.roles import Reward
 from strop.run import Run
-from strop.types import Group
+from strop.types import ZERO_TO_ONE, Group, ScoreRange
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
 
@@ -56,6 +56,7 @@ class Slow(Reward):
     timing: int
     name: ClassVar[str] = "outcome"
     is_inline: ClassVar[bool] = True
+    grades: ClassVar[ScoreRange] = ZERO_TO_ONE
 
     async def __call__(self, group: Group) -> list[float]:
         await asyncio.sleep(_number(f"{self.timing}/{group.number}/{len(group.rollouts)}") % 3 * 4)

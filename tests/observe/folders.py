@@ -6,6 +6,7 @@ import json
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from strop.pocket.tokenizer import build_tokenizer
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder
 from strop.storage.run_source import to_source
-from strop.types import Group, Message, Outcome, Rollout, Task, Turn
+from strop.types import SUCCESS, Group, Message, Outcome, Rollout, Task, Turn
 
 TOKENIZER = build_tokenizer()
 
@@ -39,7 +40,8 @@ def long_turn(count: int) -> Turn:
 
 
 def rollout(task: Task, name: str, reward: float, *turns: Turn) -> Rollout:
-    return Rollout(name, task, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
+    marks: Any = {"rewards": {"outcome": reward}, "facts": {SUCCESS: reward}}
+    return Rollout(name, task, turns, Outcome.FINISHED, reward=reward, **marks)
 
 
 def run_folder(path: Path, steps: int = 60, completion: str = "", planned: int = 0) -> RunFolder:

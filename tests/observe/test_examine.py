@@ -267,7 +267,7 @@ def asked(
 def test_completions_with_marks_of_other_roles() -> None:
     talks = [asked("1+1", "2", "2<|user|>2+2")] * 3 + [asked("1+1", "2", "2")] * 5
     sick = found("tokenizer or template mismatch", History([], rollouts=talks, specials=SPECIALS))
-    assert sick is not None and "3 of 8 completions hold marks of the template such as '<|user|>'" in sick.evidence
+    assert sick is not None and "3 of 8 completions hold markers of the template such as '<|user|>'" in sick.evidence
     assert (
         found("tokenizer or template mismatch", History([], rollouts=talks[1:] + talks[-1:], specials=SPECIALS)) is None
     )

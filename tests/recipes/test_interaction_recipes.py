@@ -21,7 +21,7 @@ from strop.recipes.reward.oni import LabelledMessages
 from strop.standins.judges.comparisons import scored_discussion
 from strop.text.llm_prompt import question
 from strop.training.advantages.group_relative import GroupStandard
-from strop.types import Group, Message, Observation, Outcome, Rollout, Sampling, Task, Turn
+from strop.types import SUCCESS, Group, Message, Observation, Outcome, Rollout, Sampling, Task, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
@@ -39,7 +39,8 @@ def turn(text: str, policy_name: str = "", told: Sequence[str] = ()) -> Turn:
 
 
 def rollout(name: str, *turns: Turn, reward: float = 0.0) -> Rollout:
-    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
+    marks: Any = {"rewards": {"outcome": reward}, "facts": {SUCCESS: reward}}
+    return Rollout(name, TASK, turns, Outcome.FINISHED, reward=reward, **marks)
 
 
 def characters(tokens: Any) -> Any:

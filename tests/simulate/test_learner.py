@@ -12,7 +12,7 @@ from strop.errors import ConfigurationError
 from strop.simulate.learner import LUCK, Learner, estimate
 from strop.simulate.population import Population, populate
 from strop.simulate.scenarios import SCENARIOS, Kind, Scenario
-from strop.types import Group, Message, Origin, Outcome, Rollout, Turn
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Rollout, Turn
 
 SMALL = Scenario(
     "small",
@@ -31,7 +31,7 @@ def tried(population: Population, place: int, right: int, count: int) -> Group:
     task = population.tasks[place]
     marks = [1.0] * right + [0.0] * (count - right)
     rollouts = [
-        Rollout(f"{place}/{i}", task, (turn,), Outcome.FINISHED, reward=mark, rewards={"outcome": mark})
+        Rollout(f"{place}/{i}", task, (turn,), Outcome.FINISHED, reward=mark, facts={SUCCESS: mark})
         for i, mark in enumerate(marks)
     ]
     return Group(place, task, rollouts)
@@ -82,7 +82,7 @@ def _exact(population: Population, place: int, probability: float) -> Group:
     share = 0.5 - math.sqrt(0.25 - probability * (1 - probability) * 3 / 4)  # share (1 - share) 4/3 = p (1 - p)
     group = tried(population, place, 0, 4)
     for rollout in group.rollouts:
-        rollout.rewards["outcome"] = share
+        rollout.facts[SUCCESS] = share
     return group
 
 

@@ -16,7 +16,7 @@ from strop.control.estimators.level_plus_offset import Offsets
 from strop.control.estimators.support.task_table import keys_of
 from strop.errors import CheckpointError, ConfigurationError
 from strop.success import SURVIVAL, kind
-from strop.types import Group, Origin, Task
+from strop.types import SUCCESS, Group, Origin, Task
 from tests.building import make_group
 
 
@@ -201,7 +201,7 @@ def test_only_outcomes_of_the_policys_own_rollouts_count() -> None:
     plain.observe(group(task("a"), 3, 4))
     mixed = make_group([0.9, 0.1, 1.0, 1.0, 1.0], failed=[3], pruned=[4])  # shaped sums
     for rollout, outcome in zip(mixed.rollouts, (1.0, 0.0, 1.0, 1.0, 1.0), strict=True):
-        rollout.rewards = {"outcome": outcome}
+        rollout.facts[SUCCESS] = outcome
     mixed.rollouts[0].facts[SURVIVAL] = 1 / 3  # stands for three
     mixed.rollouts[2].origin = Origin.GUIDED
     mixed.task = task("a")

@@ -19,7 +19,7 @@ from strop.generate.policy import Policy
 from strop.models.loading.model_names import model_folder
 from strop.recipes import build, recipe_named
 from strop.success import SURVIVAL
-from strop.types import Group, IntArray, Origin, Sampling, Task
+from strop.types import SUCCESS, Group, IntArray, Origin, Sampling, Task
 from tests.building import make_group
 
 TASKS = [Arithmetic(level).task(0) for level in (1, 4, 8)]
@@ -96,7 +96,7 @@ def test_only_outcomes_of_the_policys_own_rollouts_are_labels(model: Path) -> No
     estimator = opened(model)
     group = make_group([0.9, 0.7, 1.0, 1.0, 1.0], failed=[3], pruned=[4])  # shaped sums
     for rollout, outcome in zip(group.rollouts, (1.0, 0.0, 1.0, 1.0, 1.0), strict=True):
-        rollout.rewards = {"outcome": outcome}
+        rollout.facts[SUCCESS] = outcome
     group.rollouts[0].facts[SURVIVAL] = 1 / 3
     group.rollouts[2].origin = Origin.GUIDED
     estimator.observe(group)

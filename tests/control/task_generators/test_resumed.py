@@ -26,7 +26,7 @@ def make(model: Path, recipe: str) -> Run:
     sizes = {"steps": STEPS, "groups_per_step": 4, "group_size": 4, "max_tokens": 8, "checkpoint_every": 2}
     run = build(recipe_named(recipe), {"model": str(model), "heldout_tasks": 2, "heldout_every": 0} | sizes)
     if recipe != "teams_rl":  # which imitates
-        run.rewards = (LongerIsBetter(), Earned(weight=0.0))  # a random model solves nothing: every task is hard
+        run.rewards = (Earned(weight=0.0), LongerIsBetter())  # a random model solves nothing: every task is hard
     return run
 
 

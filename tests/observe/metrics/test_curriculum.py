@@ -17,14 +17,16 @@ from strop.storage.ledger.ledger import Ledger
 from strop.storage.ledger.schema import Offered
 from strop.storage.run_folder import RunFolder
 from strop.success import successes
-from strop.types import Group, Message, Origin, Outcome, Rollout, Task, Turn
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Rollout, Task, Turn
 from tests.observe.folders import run_folder
 
 
 def rollout(task: Task, name: str, right: float, **changes: object) -> Rollout:
     turn = Turn(np.array([1]), np.arange(3), np.zeros(3, np.float32), np.zeros(3, np.int64), Message("assistant", "4"))
     plain = {"outcome": Outcome.FINISHED, "reward": right - 0.1, "rewards": {"outcome": right, "length": -0.1}}
-    return Rollout(name, task, (turn,), **(plain | changes))  # type: ignore[arg-type]
+    made = Rollout(name, task, (turn,), **(plain | changes))  # type: ignore[arg-type]
+    made.facts[SUCCESS] = right
+    return made
 
 
 def test_evidence_of_the_ledger_is_that_of_the_parts_that_observe(tmp_path: Path) -> None:

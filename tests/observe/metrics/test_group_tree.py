@@ -78,12 +78,12 @@ def test_a_group_is_a_tree_with_its_costs_and_reasons(folder: RunFolder) -> None
         ("100/8", 0),
     ]
     rows = {row.name.removeprefix("100/"): row for row in first.rows}
-    assert (rows["2"].shared, rows["2"].written, rows["2"].tone, rows["2"].mark) == (4, 5, "right", "1")
+    assert (rows["2"].shared, rows["2"].written, rows["2"].tone, rows["2"].reward) == (4, 5, "right", "1")
     assert rows["2"].words == "branch after 4 shared tokens, 5 tokens, trained"
     assert rows["10"].words == "branch after 4 shared tokens, 0 tokens, trained" and rows["10"].tone == "partly"
     assert rows["4"].words == "with help (hinted), 3 tokens, trained (insights 1)"
     assert rows["5"].words == "demonstrated, 3 tokens that nobody sampled, trained" and rows["5"].sampled == 0
-    assert rows["6"].why == "given up midway (survival 0.25)" and (rows["6"].mark, rows["6"].tone) == ("–", "pruned")
+    assert rows["6"].why == "given up midway (survival 0.25)" and (rows["6"].reward, rows["6"].tone) == ("–", "pruned")
     assert rows["7"].why == "failed: environment arithmetic: gone" and rows["7"].tone == "failed"
     assert rows["8"].why == "made on the way and not brought"
     assert sum(row.sampled for row in first.rows) == sampled - rows["5"].written, "what the ledger counts"

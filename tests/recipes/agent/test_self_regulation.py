@@ -19,7 +19,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.generate.rollout import play
 from strop.recipes.agent.self_regulation import HelpAtRandom, HelpLabels, HelpTable
-from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task, Turn
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Rollout, Start, Task, Turn
 from tests.building import turn
 from tests.environments.playing import replied
 from tests.generate.talking import policy_of, save_folder
@@ -110,7 +110,7 @@ def test_unobserved_decisions_are_never_planned() -> None:
 def rollout(name: str, said: list[str], reward: float, outcome: Outcome = Outcome.FINISHED) -> Rollout:
     turns = tuple(replace(turn(2), message=Message("assistant", each)) for each in said)
     made = Rollout(name, TASK, turns, outcome, Origin.GUIDED, reward=reward)
-    made.rewards = {"outcome": reward}
+    made.rewards, made.facts = {"outcome": reward}, {SUCCESS: reward}
     return made
 
 

@@ -11,7 +11,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.recipes.replay.arpo_gui import BorrowedSuccess
 from strop.training.advantages.group_relative import GroupStandard
-from strop.types import Group, Origin, Task
+from strop.types import SUCCESS, Group, Origin, Task
 from tests.building import TASK, advantages_of, make_group, turn
 
 
@@ -19,7 +19,7 @@ def paid(pay: list[float], number: int, task: Task = TASK) -> Group:
     """What the environment paid, and half a point for the format on top of it."""
     group = replace(make_group([each + 0.5 for each in pay], [3] * len(pay), number=number), task=task)
     for rollout, each in zip(group.rollouts, pay, strict=True):
-        rollout.rewards = {"outcome": each, "formatted": 1.0}
+        rollout.rewards, rollout.facts = {"outcome": each, "formatted": 1.0}, {SUCCESS: each}
         rollout.turns = (turn(3, number),)
     return group
 

@@ -18,7 +18,7 @@ from strop.generate.memory.store import Library
 from strop.recipes.replay.lightsearcher.calls import LEAST
 from strop.recipes.replay.lightsearcher.recipe import BAD, GOOD, MEMORY, ExperientialMemory
 from strop.recipes.replay.lightsearcher.reward import FewestCalls
-from strop.types import Group, Message, Origin, Rollout, Task
+from strop.types import SUCCESS, Group, Message, Origin, Rollout, Task
 from tests.building import make_group, turn
 from tests.generate.asking import Counsel, player_of
 
@@ -34,7 +34,7 @@ def rollout(calls: int, paid: float, completion: str = "7", least: float | None 
     answers = [replace(turn(1), told=(Message("tool", "3"),)) for _ in range(calls)]
     turns = [turn(1), *answers]
     turns[-1] = replace(turns[-1], message=Message("assistant", completion))
-    facts = {} if least is None else {LEAST: least}
+    facts = {SUCCESS: paid} | ({} if least is None else {LEAST: least})
     return replace(made, task=task(), turns=tuple(turns), turn_rewards=(paid,), facts=facts, rewards={"outcome": paid})
 
 

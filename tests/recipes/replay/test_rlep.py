@@ -153,8 +153,8 @@ def test_nothing_of_its_former_life_comes_along(tmp_path: Path) -> None:
     """Neither facts nor rewards, and it is a sibling of the fresh ones, whatever it was compared with there."""
     book, former = Ledger(tmp_path / "ledger.db"), make_group([1.0])
     (rollout,) = former.rollouts
-    rollout.facts, rollout.parent, rollout.comparison_group = {"turn_loss": 2.0}, "0-7", "hinted"
-    rollout.rewards = {"outcome": 1.0}
+    rollout.facts |= {"turn_loss": 2.0}
+    rollout.parent, rollout.comparison_group, rollout.rewards = "0-7", "hinted", {"outcome": 1.0}
     book.admitted(0, former.task, 0)
     book.finished(former, former, "", 0)
     book.sync()
@@ -207,7 +207,7 @@ def test_a_pool_must_be_there_and_hold_something(model: Path, tmp_path: Path) ->
         check(build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path / "nowhere")}))
     played(model, tmp_path / "ledger.db", unable, steps=1)
     run = build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path)})
-    with pytest.raises(ConfigurationError, match="holds no rollout with environment reward 1"):
+    with pytest.raises(ConfigurationError, match="holds no rollout with a success of 1"):
         check(run)
     check(replace(run, strategy=ReplayedSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)))
     with pytest.raises(ConfigurationError, match="count >= 1, got 0"):

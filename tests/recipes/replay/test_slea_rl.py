@@ -19,7 +19,7 @@ from strop.recipes.replay.slea_rl.agent import ExperienceAgent
 from strop.recipes.replay.slea_rl.experiences import strategies_of, warnings_of
 from strop.recipes.replay.slea_rl.observed import SEPARATOR, observed
 from strop.recipes.replay.slea_rl.strategy import ExperienceCollector
-from strop.types import Group, Message, Rollout, Task
+from strop.types import SUCCESS, Group, Message, Rollout, Task
 from tests.building import make_group, turn
 from tests.generate.asking import player_of
 
@@ -80,7 +80,7 @@ def said(completions: Sequence[str], told: Sequence[str], reward: float) -> Roll
     turns = [replace(turn(1), message=Message("assistant", completion)) for completion in completions]
     heard = [(), *((Message("tool", text + SEPARATOR + "x"),) for text in told)]
     turns = [replace(each, told=messages) for each, messages in zip(turns, heard, strict=True)]
-    return replace(rollout, task=TASK, turns=tuple(turns), rewards={"outcome": reward})
+    return replace(rollout, task=TASK, turns=tuple(turns), facts={SUCCESS: reward})
 
 
 def test_what_is_taken_from_rollouts() -> None:

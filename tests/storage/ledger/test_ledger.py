@@ -9,7 +9,7 @@ import numpy as np
 
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.ledger.turn_bytes import decode_turns, encode_turns
-from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling, Task, ToolCall, Turn
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Rollout, Sampling, Task, ToolCall, Turn
 
 
 def task(text: str) -> Task:
@@ -40,7 +40,7 @@ def group(number: int, failed: int = 0, size: int = 3) -> Group:
             reward=float(i),
             rewards={"outcome": float(i)},
             turn_rewards=(float(i),),
-            facts={"median": i + 0.5},
+            facts={"median": i + 0.5, SUCCESS: min(float(i), 1.0)},
         )
         for i in range(size)
     ]
@@ -121,7 +121,7 @@ def test_a_group_can_be_had_again_with_its_tokens(tmp_path: Path) -> None:
     assert back.task == made.task
     assert [t.reward for t in back.rollouts] == [1.0, 2.0]
     assert all(t.origin is Origin.POLICY and t.turn_rewards == (t.reward,) for t in back.rollouts)
-    assert [t.facts for t in back.rollouts] == [{"median": t.reward + 0.5} for t in back.rollouts]
+    assert [t.facts for t in back.rollouts] == [{"median": t.reward + 0.5, SUCCESS: 1.0} for t in back.rollouts]
 
 
 def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_successes_are_right_rollouts_of_the_policy_by_task(tmp_path: Path) -> N
         ledger.admitted(number, task(str(number)), 0)
         made = group(number)
         for rollout, reward in zip(made.rollouts, (1.0, 0.5, 1.0), strict=True):
-            rollout.reward, rollout.rewards = reward, {"by_length": reward}
+            rollout.reward, rollout.rewards, rollout.facts = reward, {"by_length": reward}, {SUCCESS: reward}
         made.rollouts[0].origin = Origin.TEACHER if number else Origin.POLICY
         made.rollouts[2].outcome = Outcome.FINISHED if number else Outcome.FAILED
         ledger.finished(made, made, "", 0)
@@ -198,14 +198,15 @@ def test_successes_are_right_rollouts_of_the_policy_by_task(tmp_path: Path) -> N
     assert found.reward == 0.5 and found.task == task("1") and found.num_tokens == group(1).rollouts[1].num_tokens
 
 
-def test_right_is_what_the_env_paid_for_whatever_else_was_added(tmp_path: Path) -> None:
+def test_right_is_a_success_whatever_else_was_added(tmp_path: Path) -> None:
     """A right answer that was too long, and a wrong one that another judge liked."""
     ledger = Ledger(tmp_path / "ledger.db")
     for number, name in enumerate(("outcome", "checked")):
         ledger.admitted(number, task(str(number)), 0)
         made = group(number)
         for rollout, paid, added in zip(made.rollouts, (1.0, 0.0, 1.0), (-0.5, 1.0, 0.0), strict=True):
-            rollout.reward, rollout.rewards = paid + added, {name: paid, "other": added}
+            rollout.reward, rollout.facts = paid + added, {SUCCESS: paid}
+            rollout.rewards = {name: paid, "other": added}
         made.rollouts[2].outcome = Outcome.PRUNED
         ledger.finished(made, made, "", 0)
     assert ledger.successes(1.0) == {task("0").id: ["0/0"], task("1").id: ["1/0"]}

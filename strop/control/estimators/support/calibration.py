@@ -25,7 +25,7 @@ def errors(predicted: NDArray[Any], came: NDArray[Any]) -> Metrics:
 
 
 def prediction(groups: Sequence[Group]) -> Metrics:
-    """Of `predicted` against the share of right rollouts, where there were any."""
-    known = [(group.predicted[0], *successes(group)) for group in groups if group.predicted is not None and group.own]
-    means, right, count = np.array(known).reshape(-1, 3).T
+    """Of `predicted` against the share of right rollouts, where the success of any is known."""
+    seen = [(group.predicted[0], *successes(group)) for group in groups if group.predicted is not None]
+    means, right, count = np.array([row for row in seen if row[2]]).reshape(-1, 3).T
     return errors(means, right / count)
