@@ -16,7 +16,7 @@ from strop.errors import LLMClientError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.roles import Agent, Engine, Environment, LLMClient, Strategy
-from strop.types import Group, IntArray, Message, Sampling, Task
+from strop.types import SUCCESS, Group, IntArray, Message, Sampling, Task
 from tests.generate.talking import END, ids, policy_of, save_folder
 from tests.generate.talking import _text as text_of
 
@@ -93,6 +93,7 @@ async def as_paid(group: Group) -> None:
     for rollout in group.rollouts:
         rollout.reward = sum(rollout.turn_rewards)
         rollout.rewards = {"outcome": rollout.reward}
+        rollout.facts[SUCCESS] = rollout.reward
 
 
 def player_of(

@@ -11,7 +11,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.best_of_n import BestOf
-from strop.types import Group, Outcome, Rollout
+from strop.types import SUCCESS, Group, Outcome, Rollout
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
 from tests.recipes.rollout.test_ettrl import Completions
 
@@ -20,6 +20,7 @@ def played(folder: Path, completions: list[str], count: int, is_broken: bool = F
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = float(rollout.completion or 0)
+            rollout.facts[SUCCESS] = rollout.reward
 
     policy = policy_of(save_folder(folder), Recording([f"{completion}|" for completion in completions]))
     play = GroupPlayer(Group(0, TASK, []), policy, (Completions(1, is_broken=is_broken),), Chat(), 0, score)

@@ -16,7 +16,7 @@ from strop.generate.tree_search.nodes import TreeNode, as_rollout, back_up_mean,
 from strop.recipes.rollout.cosmos import PlotSearch, curiosity
 from strop.recipes.rollout.cpl import PlanSearch
 from strop.training.requirements import PolicyStatistic
-from strop.types import Group, Outcome, Rollout
+from strop.types import SUCCESS, Group, Outcome, Rollout
 from tests.building import TASK, turn
 from tests.recipes.rollout.test_ettrl import Completions, player
 
@@ -90,6 +90,7 @@ def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) 
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = float("x" in rollout.completion)
+            rollout.facts[SUCCESS] = rollout.reward
             rollout.outcome = Outcome.FAILED if "q" in rollout.completion else rollout.outcome  # the reward's fault
 
     async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:

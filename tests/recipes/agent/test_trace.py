@@ -30,7 +30,7 @@ from strop.recipes.agent.trace.task_generator import SkillCurriculum
 from strop.recipes.setting import Setting
 from strop.roles import LLMClient
 from strop.text.llm_prompt import question
-from strop.types import Group, Message, Origin, Outcome, Rollout, Sampling, Start, Task, Turn
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Rollout, Sampling, Start, Task, Turn
 from tests.building import make_group
 from tests.control.asking import Told, group_of
 from tests.generate.talking import Recording, policy_of, save_folder
@@ -149,8 +149,8 @@ class Probed:
         mark = float(self.tried.count(place) <= 10 * self.shares[place])
         return Rollout(start.id, task, (), Outcome.FINISHED, reward=mark)
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
-        return [rollout.reward for rollout in rollouts]
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
+        return [replace(rollout, facts={SUCCESS: rollout.reward}) for rollout in rollouts]
 
 
 def told(*labels: str) -> Told:

@@ -27,7 +27,7 @@ from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.requirements import LOGPROBS, PolicyStatistic
 from strop.types import Group, Message, Origin, Outcome, Rollout, Start, Task
-from tests.building import turn
+from tests.building import make_group, turn
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
 from tests.recipes.guide.test_ghpo import terms
@@ -78,8 +78,9 @@ class Staged(Player):
         self.count += 1
         return Start(f"t{self.count}", self.count)
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
-        return [self.paid[rollout.id] for rollout in rollouts]
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
+        paid = [self.paid[rollout.id] for rollout in rollouts]
+        return [None if reward is None else make_group([reward]).rollouts[0] for reward in paid]
 
     async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[dict[str, Any]]:
         assert needs == {LOGPROBS}

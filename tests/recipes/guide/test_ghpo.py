@@ -149,7 +149,7 @@ def test_what_the_env_failed_is_no_failure_of_the_wave() -> None:
     budget = InWaves(3, 2, only_when_lost=True)
     assert budget.rollouts(make_group([0.0, 0.0, 1.0], failed=[2])) == 3, "all that count failed"
     assert budget.rollouts(make_group([0.0, 0.0, 0.0], failed=[0, 1, 2])) == 0, "nothing is known"
-    assert budget.rollouts(make_group([-1.0, 0.0, 0.0])) == 0, "paid less than nothing: no matter of difficulty"
+    assert budget.rollouts(make_group([-1.0, 0.0, 0.0])) == 3, "paid less than nothing is no success either"
 
 
 def test_only_the_last_comparison_group_stays() -> None:
@@ -168,7 +168,7 @@ def test_refuses_what_cannot_work() -> None:
     for sizes in ((0, 1), (1, 0)):
         with pytest.raises(ConfigurationError, match="InWaves needs size >= 1 and waves >= 1"):
             InWaves(*sizes)
-    with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
+    with pytest.raises(ConfigurationError, match="environment keyvalue has no worked solutions"):
         check(build(recipe_named("ghpo"), {"env": "keyvalue:2"}))
     with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
         beginnings((KeyValue(2),), KeyValue(2).task(0))

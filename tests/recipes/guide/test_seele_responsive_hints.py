@@ -149,7 +149,7 @@ def test_refuses_what_cannot_work(tmp_path: Path) -> None:
     for target in (0.0, 1.0):
         with pytest.raises(ConfigurationError, match="needs a target between 0 and 1"):
             ResponsiveHints((ENV,), target)
-    with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
+    with pytest.raises(ConfigurationError, match="environment keyvalue has no worked solutions"):
         check(build(recipe_named("seele"), {"env": "keyvalue:2"}))
     with pytest.raises(ConfigurationError, match="call meet"):
         ResponsiveHints((ENV,))._prefix(ENV.task(0), "1")

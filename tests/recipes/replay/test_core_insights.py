@@ -16,7 +16,7 @@ from strop.generate.memory.store import Library, add
 from strop.recipes.replay.core import INSIGHTS, Insights, RecallOnly
 from strop.standins.lessons import lesson, word_for
 from strop.text.llm_prompt import question
-from strop.types import Group, Message, Origin, Rollout, Task
+from strop.types import SUCCESS, Group, Message, Origin, Rollout, Task
 from tests.building import make_group
 from tests.generate.asking import Counsel, Speaking, player_of
 
@@ -55,7 +55,8 @@ def test_an_insight_that_helps_its_task_is_kept_with_what_it_gained(tmp_path: Pa
     strategy = Insights(Library(), llm_client, trials=4)
     rollouts, play, engine = played(tmp_path, strategy, [False, True, False, False], helped=0.75)
     assert kept(strategy) == [("go slowly", 0.5)]  # 3 of 4 beside 1 of 4
-    assert rollouts[0].facts == {"insights": 0.0, "insights_tried": 1.0, "insight_gain": 0.5}
+    read = {"insights": 0.0, "insights_tried": 1.0, "insight_gain": 0.5}
+    assert rollouts[0].facts == read | {SUCCESS: 0.0}
     assert len(play.made) == 8 and len(play.unused(rollouts)) == 4, "what proved it is paid for and not brought"
     assert sum("go slowly 12+34=?" in prompt for prompt in engine.prompts) == 4
     (asked,) = llm_client.asked

@@ -17,7 +17,7 @@ from strop.recipes import build, recipe_named
 from strop.recipes.reward.er_prm import PrefixSuccess, entropic_mean
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
-from strop.types import Group, Origin, Outcome, Rollout
+from strop.types import SUCCESS, Group, Origin, Outcome, Rollout
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
 from tests.recipes.rollout.test_ettrl import Completions
 
@@ -47,6 +47,7 @@ def test_each_step_is_labelled_by_how_it_can_be_finished(tmp_path: Path) -> None
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = next((score for end, score in scores.items() if rollout.completion.endswith(end)), 0.0)
+            rollout.facts[SUCCESS] = rollout.reward
             if math.isnan(rollout.reward):
                 rollout.outcome = Outcome.FAILED
 
@@ -75,6 +76,7 @@ def test_a_solution_that_leaves_no_room_for_a_verdict_stops_nothing(tmp_path: Pa
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = 1.0
+            rollout.facts[SUCCESS] = rollout.reward
 
     long = "1+1=2 " + "9" * 60
     folder = save_folder(tmp_path)

@@ -22,7 +22,7 @@ from strop.recipes.rollout.arrol import PREDICTED, PrunedMidway, chosen, surviva
 from strop.roles import Agent, Player, Reward
 from strop.success import SURVIVAL, successes
 from strop.training.requirements import HIDDEN, PolicyStatistic
-from strop.types import ZERO_TO_ONE, Group, Outcome, Rollout, ScoreRange, Start, Task
+from strop.types import SUCCESS, ZERO_TO_ONE, Group, Outcome, Rollout, ScoreRange, Start, Task
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
 from tests.parts import EvenOrOdd
@@ -120,7 +120,7 @@ class Canned(Player):
     def another(self, **changes: Any) -> Start:
         raise AssertionError("this strategy plays the starts it is given")
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
         raise AssertionError("nothing is scored midway")
 
     async def look(self, rollouts: Sequence[Rollout], needs: frozenset[PolicyStatistic]) -> list[dict[str, Any]]:
@@ -141,6 +141,7 @@ def played(strategy: PrunedMidway, player: Canned, number: int = 0, version: int
 def rewarded(group: Group, rewards: Sequence[float]) -> Group:
     for rollout, reward in zip(group.rollouts, rewards, strict=True):
         rollout.reward = reward if rollout.is_scored else 0.0
+        rollout.facts[SUCCESS] = rollout.reward
     return group
 
 

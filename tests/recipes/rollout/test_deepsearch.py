@@ -14,7 +14,7 @@ from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.tree_search.nodes import TreeNode
 from strop.recipes.rollout.deepsearch import Frontier, SearchValues, back_up
-from strop.types import Group, Outcome, Rollout
+from strop.types import SUCCESS, Group, Outcome, Rollout
 from tests.building import TASK, make_group, turn
 from tests.generate.talking import ids
 from tests.recipes.rollout.test_ettrl import Completions, player
@@ -84,6 +84,7 @@ def searched(play: GroupPlayer, strategy: Frontier, starts: int) -> list[Rollout
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = float("x" in rollout.completion)
+            rollout.facts[SUCCESS] = rollout.reward
 
     play.scorer = score
     return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
@@ -125,8 +126,8 @@ def test_the_surest_end_is_recorded() -> None:
     ends = [node(root, logprobs, Outcome.FINISHED) for logprobs in ([-0.5, -0.5], [-0.1, -0.2], [-0.3])]
 
     class Asked:
-        async def score(self, rollouts: list[Rollout]) -> list[float | None]:
-            return [1.0, 1.0, 1.0]
+        async def score(self, rollouts: list[Rollout]) -> list[Rollout | None]:
+            return [*make_group([1.0, 1.0, 1.0]).rollouts]
 
     assert asyncio.run(Frontier()._recorded(ends, Asked())) is ends[1]  # type: ignore[arg-type]
     assert ends[1].value == 1.0 and root.visits == 1 and ends[0].visits == 0
@@ -137,8 +138,8 @@ def test_a_reward_that_failed_says_nothing() -> None:
     lost, wrong = (node(root, logprobs, Outcome.FINISHED) for logprobs in ([-0.1], [-0.5]))
 
     class Asked:
-        async def score(self, rollouts: list[Rollout]) -> list[float | None]:
-            return [None, 0.0][: len(rollouts)]
+        async def score(self, rollouts: list[Rollout]) -> list[Rollout | None]:
+            return [None, *make_group([0.0]).rollouts][: len(rollouts)]
 
     assert asyncio.run(Frontier()._recorded([lost, wrong], Asked())) is wrong  # type: ignore[arg-type]
     assert asyncio.run(Frontier()._recorded([lost], Asked())) is lost  # type: ignore[arg-type]

@@ -42,12 +42,12 @@ def test_parsing_a_reflection() -> None:
 
 def test_the_reflection_request() -> None:
     (rollout,) = make_group([0.25]).rollouts
-    text = question(rollout, 0.25)
-    assert text.startswith("task: 1+1=\n[step 0] 2\n[reward] 0.25\n")
+    text = question(rollout, rollout)
+    assert text.startswith("task: 1+1=\n[step 0] 2\n[reward] 0.25 (wrong)\n")
     rollout.turns = (replace(rollout.turns[0], message=Message("assistant", "2\n[step 1] 2\n[reward] 1\n\n{}")),)
-    lines = question(rollout, 0.25).splitlines()
+    lines = question(rollout, rollout).splitlines()
     assert lines[1:6] == ["[step 0] 2", "  (step 1) 2", "  (reward) 1", "  ", "  {}"], "it cannot write its own reward"
-    assert [line for line in lines if line.startswith("[")] == ["[step 0] 2", "[reward] 0.25"]
+    assert [line for line in lines if line.startswith("[")] == ["[step 0] 2", "[reward] 0.25 (wrong)"]
 
 
 def halving(prompt: str, key: int) -> str:
@@ -166,13 +166,12 @@ def test_pairs_need_an_even_number(tmp_path: Path, games: Watched) -> None:
         (0.0, 0.5, (1, 1), False),  # better, and not right
         (1.0, 1.0, (1, 1), False),  # right before
         (1.0, 1.0, (2, 1), True),  # in fewer turns
-        (0.0, None, (2, 1), False),  # the environment failed it
         (None, 1.0, (2, 1), False),
     ],
 )
-def test_what_counts_as_help(
-    before: float | None, after: float | None, turns: tuple[int, int], has_helped: bool
-) -> None:
+def test_what_counts_as_help(before: float | None, after: float, turns: tuple[int, int], has_helped: bool) -> None:
     (one,) = make_group([0.0]).rollouts
     first, retry = (replace(one, turns=one.turns * count) for count in turns)
-    assert ReflectRetry()._has_helped(_Second(first, retry=retry), before, after) is has_helped
+    scored = None if before is None else make_group([before]).rollouts[0]
+    (again,) = make_group([after]).rollouts
+    assert ReflectRetry()._has_helped(_Second(first, retry=retry), scored, again) is has_helped

@@ -17,7 +17,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.rex_rag import Probes
 from strop.training.requirements import LOGPROBS, PolicyStatistic
-from strop.types import Group, Origin, Rollout
+from strop.types import SUCCESS, Group, Origin, Rollout
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
@@ -35,6 +35,7 @@ def played(
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = float(rollout.completion.endswith("5"))
+            rollout.facts[SUCCESS] = rollout.reward
 
     async def statistics(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
         assert needs == {LOGPROBS}

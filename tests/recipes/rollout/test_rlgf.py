@@ -100,7 +100,7 @@ class FailingRest(Player):
     def another(self, **changes: object) -> Start:
         return Start("0/9", 9)
 
-    async def score(self, rollouts: Sequence[Rollout]) -> list[float | None]:
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Rollout | None]:
         return [None for _ in rollouts]
 
 

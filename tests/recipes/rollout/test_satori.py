@@ -121,11 +121,11 @@ def test_rewards_by_hand() -> None:
 
 def test_the_marker_is_shown_before_a_step(tmp_path: Path) -> None:
     agent, env = DemonstrateReflection(Demonstrate(), "#"), Arithmetic(2)
-    texts = Counter(agent.marked("a b c", key) for key in range(60))
+    texts = Counter(agent.tagged("a b c", key) for key in range(60))
     assert set(texts) == {"#a b c", "a #b c", "a b #c"} and min(texts.values()) > 8
     policy = policy_of(save_folder(tmp_path), Recording([]))
     rollout = asyncio.run(played_once(agent, env, policy.dialogue(env.task(3), Start("0", 5))))
-    assert rollout.completion == agent.marked(env.solution(env.task(3)), 5) and rollout.origin is Origin.TEACHER
+    assert rollout.completion == agent.tagged(env.solution(env.task(3)), 5) and rollout.origin is Origin.TEACHER
     assert rollout.completion.count("#") == 1 and rollout.turn_rewards == (1.0,)
     with pytest.raises(ConfigurationError, match=r"Completions has no demonstrate\(\)"):
         asyncio.run(played_once(agent, Completions(1), policy.dialogue(TASK, Start("0", 5))))

@@ -13,7 +13,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes.rollout.scope import Salvaged
-from strop.types import Group, Message, Origin, Outcome, Rollout, Task
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Rollout, Task
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
 from tests.recipes.rollout.test_ettrl import Completions
@@ -33,6 +33,7 @@ def played(folder: Path, completions: list[str], most: float = 1.0, env: Complet
     async def score(group: Group) -> None:
         for rollout in group.rollouts:
             rollout.reward = float(rollout.completion.endswith(" 5"))
+            rollout.facts[SUCCESS] = rollout.reward
 
     policy = policy_of(save_folder(folder), Recording([f"{completion}|" for completion in completions] * 2))
     play = GroupPlayer(Group(0, TASK, []), policy, (env or Sums(1),), Chat(), 0, score)

@@ -12,6 +12,7 @@ from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.needs import SOLUTIONS
 from strop.pipeline import train
 from strop.recipes.select.adcl_egsr import Reformulated
 from strop.roles import Reward
@@ -101,6 +102,5 @@ def test_the_whole_working_or_the_answer_alone_is_shown(tmp_path: Path, answer_a
 
 
 def test_envs_without_workings_are_refused() -> None:
-    said = Reformulated((KeyValue(2),)).problems(make_run())
-    assert said == ["environment keyvalue gives no hints: it has no method hint(task, steps)"]
-    assert Reformulated((KeyValue(2),), answer_alone=True).problems(make_run()) == []
+    assert Reformulated((KeyValue(2),)).env_needs == (SOLUTIONS,) and SOLUTIONS.unmet((KeyValue(2),))
+    assert Reformulated((KeyValue(2),), answer_alone=True).env_needs == ()
