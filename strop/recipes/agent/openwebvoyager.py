@@ -46,10 +46,12 @@ from strop.types import Group, Metrics, Rollout
 
 @dataclass
 class UntilSuccess(Budget):
-    """One rollout after the other until one has a reward of at least `good`; failed and unjudged ones count."""
+    """One rollout after the other until one has a success of at least `good`; failed and unjudged ones count."""
 
     most: int = 5  # maximum rollouts of a task
-    good: float = 1.0  # reward of a success, which ends the search
+    good: float = 1.0  # success that ends the search
+
+    needs_success: ClassVar[bool] = True
 
     _tries: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # since the last step
     _solved: int = field(default=0, init=False, repr=False, compare=False)
@@ -79,7 +81,7 @@ class UntilSuccess(Budget):
         self._tries, self._solved = list(state["tries"]), state["solved"]
 
     def _is_solved(self, group: Group) -> bool:
-        return any(is_right(rollout) for rollout in group.scored)
+        return any(is_right(rollout, self.good) for rollout in group.scored)
 
 
 # OpenWebVoyager's judge (2410.19609): it reads the task, the last pages and the answer.

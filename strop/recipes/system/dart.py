@@ -51,8 +51,8 @@ _UNLIMITED = 1 / 8  # share of groups without a turn limit, at random by group n
 class BySuccess(Budget):
     """`size` rollouts while a task's success p is below `easy`, else max(least, floor((size + 1) / p - (size - 1))).
 
-    p is over the task's latest `size` own rollouts; a reward above 0.5 is a success. At the paper's size of 8 the rule
-    is 9 / p - 7; the release has easy=1, so that only tasks that are always solved get fewer.
+    p is over the task's latest `size` own rollouts. At the paper's size of 8 the rule is 9 / p - 7;
+    the release has easy=1, so that only tasks that are always solved get fewer.
     """
 
     size: int = 8  # rollouts of a task that is not easy
@@ -107,8 +107,8 @@ class BySuccess(Budget):
 # DART's success pool (2509.23866): a group without a success gets the task's newest past success.
 #
 # Reading: a replayed success keeps its logprobs and versions, so it may be older than the lag and needs a correction. A
-# group lacks a success if no reward reaches `right`; the release requires a mean of 0, which is the same for rewards of
-# 0 and 1.
+# group lacks a success if no rollout is right; the release requires a mean of 0, which is the same for rewards of 0
+# and 1.
 
 
 @dataclass

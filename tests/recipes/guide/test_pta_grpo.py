@@ -160,7 +160,7 @@ def test_the_warm_up_shows_plans(tmp_path: Path) -> None:
     assert recorder.rows[-1]["tokens_generated"] == 0
     before = build(recipe_named("pta_grpo"), {}).warmup
     assert before is not None and isinstance(before.agent, DemonstratePlan) and before.steps == 40
-    assert build(recipe_named("pta_grpo"), {"taught": 0}).warmup is None
+    assert build(recipe_named("pta_grpo"), {"warmup_steps": 0}).warmup is None
 
 
 def test_refuses_what_cannot_work() -> None:

@@ -10,7 +10,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.recipes.select.acereason_nemotron import Unsolved
 from strop.training.learners import teach
-from strop.types import Origin
+from strop.types import SUCCESS, Origin
 from tests.control.samplers.trying import Noting, draws, group_of, restored
 
 ENV = Arithmetic(3)
@@ -54,7 +54,7 @@ def test_only_own_rollouts_that_count_solve_a_task() -> None:
 def test_the_environments_outcome_counts_and_no_other_reward() -> None:
     used, paid = sampler(), group_of(TASKS[0], [5.0, 5.0])
     for rollout in paid.rollouts:
-        rollout.rewards = {"outcome": 0.0, "citations": 5.0}
+        rollout.rewards, rollout.facts[SUCCESS] = {"outcome": 0.0, "citations": 5.0}, 0.0
     used.observe(paid)
     assert draws(used, 1) == TASKS[:1]
 

@@ -11,7 +11,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.recipes.select.gdro import BinWeighted
 from strop.training.advantages.group_relative import GroupMean
-from strop.types import Group, Origin
+from strop.types import SUCCESS, Group, Origin
 from tests.building import advantages_of, make_group
 
 
@@ -67,7 +67,7 @@ def test_losses_are_of_own_rollouts_that_count_and_of_the_envs_outcome() -> None
     one.rollouts[2].origin = Origin.TEACHER
     other = group(0.9, [-1.0, -1.0], 1)
     for rollout in other.rollouts:
-        rollout.rewards = {"outcome": 1.0, "overlong": -2.0}
+        rollout.rewards, rollout.facts[SUCCESS] = {"outcome": 1.0, "overlong": -2.0}, 1.0
     advantage([one, other])
     assert advantage.state() == {"losses": [0.0, 0.0]}, "all own ones were right"
     assert advantages_of(one)[1] is None, "no advantage where the inner one gave none"

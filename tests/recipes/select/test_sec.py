@@ -14,7 +14,7 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from strop.recipes.select.sec import LevelBandit
-from strop.types import Origin
+from strop.types import SUCCESS, Origin
 from tests.building import make_group
 from tests.control.samplers.groups import seen
 
@@ -47,7 +47,7 @@ def test_only_own_rollouts_and_the_envs_outcome_make_a_contrast() -> None:
     assert contrasts(group) == pytest.approx([1.0, 1.0])
     shaped = make_group([1.0, 0.8])
     for rollout in shaped.rollouts:
-        rollout.rewards = {"outcome": 1.0, "overlong": rollout.reward - 1}
+        rollout.rewards, rollout.facts[SUCCESS] = {"outcome": 1.0, "overlong": rollout.reward - 1}, 1.0
     assert contrasts(shaped).tolist() == [0.0, 0.0]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.recipes.system.dart import BySuccess
-from strop.types import Origin, Outcome
+from strop.types import SUCCESS, Origin, Outcome
 from tests.building import TASK, make_group
 
 
@@ -63,7 +63,7 @@ def test_longer_successes_are_still_found() -> None:
         group = make_group([0.0, 0.0], number=number)
         for rollout in group.rollouts:
             rollout.turns *= min(budget.turns(group) or 5, 5)
-            rollout.reward = float(len(rollout.turns) == 5)
+            rollout.facts[SUCCESS] = float(len(rollout.turns) == 5)
         budget.observe(group)
     assert budget._longest[TASK.id] == 5
     limits = [budget.turns(make_group([], number=number)) for number in range(4000)]
