@@ -29,7 +29,7 @@ from strop.control.estimators.level_plus_offset import Offsets
 from strop.control.estimators.support.task_table import keys_of
 from strop.environments.bundled.countdown import Countdown
 from strop.success import kind
-from strop.types import Group, Outcome, Rollout, Task
+from strop.types import SUCCESS, Group, Outcome, Rollout, Task
 
 LIMIT_SECONDS, LIMIT_BYTES = 1e-3, 1e9
 CANDIDATES, STEP = 64, 100
@@ -107,10 +107,7 @@ def _learned(estimator: Offsets, count: int) -> dict[str, float]:
         Group(
             number,
             task,
-            [
-                Rollout(str(place), task, (), Outcome.FINISHED, rewards={"outcome": float(place % 2)})
-                for place in range(8)
-            ],
+            [Rollout(str(place), task, (), Outcome.FINISHED, facts={SUCCESS: float(place % 2)}) for place in range(8)],
             STEP,
         )
         for number, task in enumerate(tasks)

@@ -31,7 +31,7 @@ from strop.control.estimators.level_plus_offset import Offsets
 from strop.control.estimators.pass_rate_counts import Counts
 from strop.roles import PassRateEstimator
 from strop.success import successes
-from strop.types import FloatArray, Group, Outcome, Rollout, Task
+from strop.types import SUCCESS, FloatArray, Group, Outcome, Rollout, Task
 
 TASKS, TRIED, ROLLOUTS, STEPS, RATE = 256, 8, 8, 512, 0.015
 DELAYS = (0, 8)
@@ -135,7 +135,7 @@ def followed(env: str, delay: int, seed: int) -> dict[str, list[Doubles]]:
 def _tried(task: Task, probability: float, step: int, number: int, stream: np.random.Generator) -> Group:
     right = stream.random(ROLLOUTS) < probability
     rollouts = [
-        Rollout(str(place), task, (), Outcome.FINISHED, rewards={"outcome": float(is_right)})
+        Rollout(str(place), task, (), Outcome.FINISHED, facts={SUCCESS: float(is_right)})
         for place, is_right in enumerate(right)
     ]
     return Group(TRIED * step + number, task, rollouts, step)

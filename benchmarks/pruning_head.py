@@ -39,7 +39,7 @@ from strop.roles import Agent, Player
 from strop.success import success
 from strop.training.requirements import HIDDEN, PolicyStatistic
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Group, Message, Outcome, Rollout, Sampling, Start, Task, Turn
+from strop.types import SUCCESS, Group, Message, Outcome, Rollout, Sampling, Start, Task, Turn
 
 SHARES = tuple(eighth / 8 for eighth in range(1, 9))
 VERSIONS, LEARNED, GROUPS, ROLLOUTS, LEVEL = 8, 4, 16, 8, 6
@@ -56,7 +56,7 @@ class Recorded(Player):
     async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Rollout:
         whole = self.rollouts[start.id]
         if not start.pause:
-            return replace(whole, facts={})
+            return replace(whole, facts={SUCCESS: success(whole)})
         (turn,) = whole.turns
         self.cuts[whole.id] = max(1, math.ceil(self.share * len(turn.tokens)))
         return replace(whole, turns=(first(turn, self.cuts[whole.id]),), outcome=Outcome.PRUNED)

@@ -7,38 +7,13 @@ that cannot work without it declare `needs_success`, and are refused before the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from strop.capabilities import inside, parts
 from strop.errors import ConfigurationError
-from strop.roles import Reward
 from strop.stats.task_lineage import is_written
 from strop.types import Group, Outcome, Rollout, Task
 
-if TYPE_CHECKING:
-    from strop.run import Run
-
 SURVIVAL = "survival"  # fact: probability that a rollout was played to its end, where that was random
 ROUNDING = 1e-6  # of rewards, which are weighted sums: 0.7 + 0.2 + 0.1 is less than 1
-
-
-@runtime_checkable
-class NeedsSuccess(Protocol):
-    """Part that must know which rollouts are right."""
-
-    needs_success: ClassVar[bool]
-
-
-def problems(run: Run) -> list[str]:
-    """Parts that must know which rollouts are right, in a run whose rewards do not say."""
-    asking = dict.fromkeys(type(part).__name__ for _, part in parts(run) if isinstance(part, NeedsSuccess))
-    if not asking or any(reward.grades for reward in inside(run.rewards, Reward)):
-        return []
-    return [
-        f"{', '.join(asking)} must know which rollouts are right, and no reward says so: give the range of your "
-        "reward's scores, from wrong to right, with reward_range=LOW,HIGH or below the function as NAME.low = LOW and "
-        "NAME.high = HIGH; or bring tasks with answers"
-    ]
 
 
 def reaches(value: float, least: float = 1.0) -> bool:

@@ -234,6 +234,7 @@ class Same(Reward):
     weight: float = 1.0
     is_inline = True
     pays_blindly = True
+    grades = ZERO_TO_ONE
 
     def __call__(self, group: Any) -> list[float]:
         return [self.value] * len(group.rollouts)

@@ -48,7 +48,7 @@ MECHANISMS = [
     ("strop.filter.gates.successes_only", "Successes(threshold=1.0)"),
     ("strop.filter.gates.best_vs_worst_pair", "BestAndWorst()"),
     ("strop.filter.rewards.overlong_penalty", "Overlong(max_tokens=64, cushion=16, weight=1.0)"),
-    ("strop.filter.rewards.from_environment", "Earned(weight=1.0)"),
+    ("strop.filter.rewards.from_environment", "Earned(weight=1.0, grades=ScoreRange(low=0.0, high=1.0))"),
     ("strop.filter.rewards.controls", "Flat(value=1.0, weight=1.0)"),
     ("strop.control.budgets.fixed", "Fixed(size=8)"),
     ("strop.control.admission.bounded_lag", "BoundedLag(lag=1)"),

@@ -14,9 +14,10 @@ from strop.control.estimators.pass_rate_counts import Counts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.scoring import Scorer
+from strop.launch.checks.known_success import problems
 from strop.recipes.user_rewards import own_rewards, with_success
 from strop.roles import Reward
-from strop.success import SURVIVAL, is_lost, is_right, problems, reaches, successes
+from strop.success import SURVIVAL, is_lost, is_right, reaches, successes
 from strop.types import Group, ScoreRange
 from tests.building import make_group
 

@@ -107,9 +107,7 @@ class LLMClient(Protocol):
 
 
 class Reward(Protocol):
-    """Reward function of a group: one score per rollout, perhaps with token positions; NaN: none. May be a coroutine,
-    with a deadline.
-    """
+    """Reward function of a group: one score per rollout, perhaps with positions; NaN: none. May be a coroutine."""
 
     is_relative: ClassVar[bool] = False  # compares rollouts of a group: called with a whole group or not at all
     pays_blindly: ClassVar[bool] = False  # independent of completions, on purpose: a negative control
@@ -164,9 +162,7 @@ class TaskGenerator(Protocol):
 
 
 class Budget(Protocol):
-    """Number of rollouts of a group, and their limits. Asked before the first rollout and after each scored wave, until
-    it returns 0.
-    """
+    """Number of rollouts of a group, and their limits. Asked first and after each scored wave, until it returns 0."""
 
     @fact
     def size(self) -> int | None:

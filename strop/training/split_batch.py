@@ -12,7 +12,7 @@ import torch
 
 from strop.training.batch import Batch
 
-_OF_ROLLOUTS = ("groups", "origins", "rewards", "score_norms")  # [A]; every other tensor is [T]
+_OF_ROLLOUTS = ("groups", "origins", "rewards", "score_norms", "successes")  # [A]; every other tensor is [T]
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ from strop.recipes.reward.critique_coder import AlternatingLabels
 from strop.recipes.select.acereason_nemotron import Unsolved
 from strop.recipes.select.adcl_egsr import Resorted
 from strop.recipes.select.cures import VarianceWeighted
-from strop.recipes.select.dereason import ScoreRange
+from strop.recipes.select.dereason import TaskScoreRange
 from strop.recipes.select.dots_rr import NearTarget
 from strop.recipes.select.dps import Dynamics
 from strop.recipes.select.drive import Hardest
@@ -88,7 +88,7 @@ SAMPLERS: dict[str, Make] = {
     "Unsolved": lambda many: Unsolved(Uniform(ENVS)),
     "UpperConfidence": lambda many: UpperConfidence(ENVS),
     "VarianceWeighted": lambda many: VarianceWeighted(ENVS, many // 2),
-    "ScoreRange": lambda many: ScoreRange(Uniform(ENVS), ENVS, low=3.0),
+    "TaskScoreRange": lambda many: TaskScoreRange(Uniform(ENVS), ENVS, low=3.0),
     "WithWritten": lambda many: WithWritten(Uniform(ENVS)),
 }
 

@@ -1,4 +1,4 @@
-"""Small tokenizers and chat templates in the shape of twelve comparison groups: their kind of tokenizer, marks and
+"""Small tokenizers and chat templates in the shape of twelve model families: their kind of tokenizer, markers and
 order.
 """
 
@@ -32,7 +32,7 @@ class TemplateFamily:
     special: tuple[str, ...]
     end: str
     template: str
-    marks: tuple[str, ...] = ()  # added tokens that are not flagged as special
+    markers: tuple[str, ...] = ()  # added tokens that are not flagged as special
     text: tuple[str, ...] = ()  # added tokens that content may hold
     in_vocabulary: bool = False  # the model's own vocabulary lists the special tokens
     rstrip: bool = False  # special tokens take the blanks behind them
@@ -49,7 +49,7 @@ FAMILIES = {
         "<|im_end|>",
         f"{_EVERY}<|im_start|>{{{{ m.role }}}}\n{_TOOLS}{{{{ m.content }}}}{_CALLS}<tool_call>{_JSON_CALL}</tool_call>"
         f"{{% endfor %}}<|im_end|>\n{_CUE}<|im_start|>assistant\n{{% endif %}}",
-        marks=_of("<tool_call> </tool_call>"),
+        markers=_of("<tool_call> </tool_call>"),
     ),
     "llama3": TemplateFamily(
         "tiktoken",
@@ -84,7 +84,7 @@ FAMILIES = {
         f"{{{{ bos_token }}}}{_TOOLS}{_EVERY}<start_of_turn>{{{{ 'model' if m.role == 'assistant' else m.role }}}}\n"
         f"{{{{ m.content | trim }}}}{_CALLS}```tool_code\n{_JSON_CALL}\n```{{% endfor %}}<end_of_turn>\n"
         f"{_CUE}<start_of_turn>model\n{{% endif %}}",
-        marks=_of("<unused0> <unused1>"),
+        markers=_of("<unused0> <unused1>"),
         text=("\n\n", "▁▁", "<table>", "</b>"),
         in_vocabulary=True,
     ),
@@ -94,7 +94,7 @@ FAMILIES = {
         "<|end|>",
         f"{_TOOLS}{_EVERY}{{{{ '<|' + m.role + '|>' }}}}\n{{{{ m.content }}}}{_CALLS}<|tool_call|>{_JSON_CALL}"
         f"<|/tool_call|>{{% endfor %}}<|end|>\n{_CUE}<|assistant|>\n{{% endif %}}",
-        marks=_of("<|tool_call|> <|/tool_call|>"),
+        markers=_of("<|tool_call|> <|/tool_call|>"),
         rstrip=True,
     ),
     "glm": TemplateFamily(
@@ -106,7 +106,7 @@ FAMILIES = {
         f"{{{{ m.content }}}}{{% endif %}}{_CALLS}<tool_call>{{{{ f.name }}}}\n{{% for k, v in f.arguments.items() %}}"
         "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v if v is string else v | tojson }}</arg_value>\n{% endfor %}"
         "</tool_call>{% endfor %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% else %}<|user|>{% endif %}",
-        marks=_of(
+        markers=_of(
             "<think> </think> <tool_call> </tool_call> <tool_response> </tool_response>",
             "<arg_key> </arg_key> <arg_value> </arg_value>",
         ),
@@ -121,7 +121,7 @@ FAMILIES = {
         f"{_CALLS}<｜tool▁call▁begin｜>{{{{ f.name }}}}<｜tool▁sep｜>{{{{ f.arguments | tojson }}}}<｜tool▁call▁end｜>"
         "{% endfor %}{% if m.role == 'assistant' %}<｜end▁of▁sentence｜>{% endif %}"
         f"{_CUE}<｜Assistant｜><think>\n{{% endif %}}",
-        marks=_of(
+        markers=_of(
             "<｜User｜> <｜Assistant｜> <think> </think> <｜tool▁output▁begin｜>",
             "<｜tool▁output▁end｜> <｜tool▁call▁begin｜> <｜tool▁sep｜> <｜tool▁call▁end｜>",
             "<｜fim▁begin｜>",
@@ -187,7 +187,7 @@ FAMILIES = {
         "</tool_call>"
         f"{{% endfor %}}<|im_end|>\n{{% else %}}<|im_start|>{{{{ m.role }}}}\n{_TOOLS}{{{{ m.content }}}}<|im_end|>\n"
         f"{{% endif %}}{_CUE}<|im_start|>assistant\n<think>\n{{% endif %}}",
-        marks=_of(
+        markers=_of(
             "<tool_call> </tool_call> <tool_response> </tool_response> <think> </think>", "<|fim_prefix|> <|file_sep|>"
         ),
     ),

@@ -37,7 +37,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("here")
 def test_rewards_of_ones_own_join_or_replace_that_of_the_env() -> None:
     own, other = PythonFunction("mine.py:one"), PythonFunction("mine.py:two")
-    assert grpo(Setting(reward="mine.py:one")).rewards == (own,)
+    assert grpo(Setting(reward="mine.py:one")).rewards == (own, Earned(weight=0.0)), (
+        "the environment says what is right"
+    )
     both = grpo(Setting(reward="env+mine.py:one + mine.py:two"))
     assert both.rewards == (Earned(), own, other) and both.evaluation.rewards == (Earned(),)
     with pytest.raises(ConfigurationError, match=r"rlsc has rewards of its own, so reward=mine.py:one does nothing"):
@@ -76,7 +78,7 @@ def test_given_pairs_are_trained_and_nothing_is_sampled(here: Path) -> None:
         said = [(rollout.completion, rollout.reward, rollout.num_sampled) for rollout in group.rollouts]
         assert said == [(columns["chosen"], 1.0, 0), (columns["rejected"], 0.0, 0)]
     assert grpo(Setting(model="runs/run")).model == "runs/run/checkpoints/step-1"
-    with pytest.raises(ConfigurationError, match="strategy: arithmetic has no pairs: each row needs the columns"):
+    with pytest.raises(ConfigurationError, match="arithmetic has no preferences: each row needs the columns"):
         check(dpo(Setting(), pairs="given"))
 
 

@@ -15,6 +15,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
 from strop.launch.checks.diffusion_checks import problems as problems_of_filling
 from strop.launch.checks.gpu_memory_plan import problems as problems_of_room
+from strop.launch.checks.known_success import problems as problems_of_success
 from strop.launch.checks.matmul_precision import problems as problems_of_precision
 from strop.launch.checks.task_supply import shortage
 from strop.models.loading.check_folder import check_model_folder, same_weights
@@ -22,7 +23,6 @@ from strop.models.loading.model_names import model_folder
 from strop.models.torch_setup import device_problem
 from strop.roles import Advantage, Correction, Gate, Loss, Trainer
 from strop.run import Run
-from strop.success import problems as problems_of_success
 from strop.training.machine.tokenizers import check_same_words
 from strop.training.objective import Objective
 from strop.training.requirements import Logprobs, folders, listed

@@ -8,10 +8,10 @@ Reading: Half of group_size are first rollouts. A reflection says in JSON whethe
     which turn to retry and what to do differently; an invalid one, or one that points beyond the end, is ignored. The
     turns that both rollouts share are not trained, in neither. The advantage is the release's: 1 for every success, the
     distance above the mean times three, the distance below it as it is; the paper multiplies successes, too
-    (success=0). No ratio and no clipping, the mean over tokens after the pivot, divided by 1 + 1, one optimizer step
-    per batch. Where a retry helped, the retry behind its guidance and the reflection are trained as groups of one. The
-    bundled model writes no JSON: its reflections are canned, and call wrong what earned nothing, which it has learned
-    to use. With teacher=itself a model reflects by itself, with teacher=http://HOST:PORT/v1#MODEL another one does.
+    (success_advantage=0). No ratio and no clipping, the mean over tokens after the pivot, divided by 1 + 1, one
+    optimizer step per batch. Where a retry helped, the retry behind its guidance and the reflection are trained as
+    groups of one. The bundled model writes no JSON: its reflections are canned, and call wrong what earned nothing,
+    which it has learned to use. With teacher=itself a model reflects by itself, with teacher=http://HOST:PORT/v1#MODEL another one does.
 Left out: Training on a reflection that rightly finds a rollout good; random replay of earlier rollouts.
 Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 """
@@ -284,13 +284,13 @@ def r3l(
     teacher: str = "rules",  # reflects on rollouts (a named part)
     strips: bool = True,  # whether the guidance is removed from a retry's messages before training
     factor: float = 3.0,  # of advantages above 0
-    success: float = 1.0,  # advantage of a full success; 0: amplified as any other
+    success_advantage: float = 1.0,  # advantage of a full success; 0: amplified as any other
 ) -> Run:
     """A group is group_size / 2 first rollouts, and a retry of each that its reflection rejects."""
     llm_client = None if teacher == "itself" else named_part("teacher", teacher, setting, Canned(_CANNED))
     run = setting.run(
         "r3l",
-        Amplified(factor, success),
+        Amplified(factor, success_advantage),
         (Reinforce(weight=0.5),),
         strategy=ReflectRetry(llm_client, strips),
         reduction=AfterPivot(),

@@ -9,7 +9,7 @@ Reading: A key-value store behind tool calls replaces retrieval. The part that a
     probed, 8 % kept at first, clipping 0.2, KL 0.001, as released; the list of prompts is our own, shorter, and
     optimizer steps per batch are two.
 Left out: Search engines, and the setting with DAPO (12 % at first).
-Acts: fact/probes > 0 and share/branched > 0 with probability=0.9, success=0.9
+Acts: fact/probes > 0 and share/branched > 0 with probability=0.9, initial_success=0.9
 """
 
 from __future__ import annotations
@@ -243,10 +243,10 @@ class ProbesCounted(Advantage):
 def rex_rag(
     setting: Setting = Setting(env="keyvalue:4", group_size=5),
     probability: float = 0.2,  # that a failed rollout is probed
-    success: float = 0.08,  # initial success rate of probes, which sets how many are kept
+    initial_success: float = 0.08,  # initial success rate of probes, which sets how many are kept
     kl: float = 0.001,  # weight of the KL penalty to the reference
 ) -> Run:
     """group_size plain rollouts and a few probes form one group."""
     losses = (MixedBehavior(Clip(0.2, 0.2)), Kl("k3", kl))
-    strategy = Probes(probability=probability, success=success)
+    strategy = Probes(probability=probability, success=initial_success)
     return setting.run("rex_rag", ProbesCounted(GroupStandard()), losses, strategy=strategy, minibatches=2)

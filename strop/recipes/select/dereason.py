@@ -48,7 +48,7 @@ _TRIES = 1000  # tasks in a row that may be skipped
 
 
 @dataclass
-class ScoreRange(Sampler):
+class TaskScoreRange(Sampler):
     """Sampler that skips tasks of `inner` with a score below `low`, or of `high` and more.
 
     Two samplers that meet at a bound share no task and omit none.
@@ -63,7 +63,7 @@ class ScoreRange(Sampler):
 
     def __post_init__(self) -> None:
         if self.low is not None and self.high is not None and not self.low < self.high:
-            raise ConfigurationError(f"ScoreRange needs low < high, got {self.low} and {self.high}")
+            raise ConfigurationError(f"TaskScoreRange needs low < high, got {self.low} and {self.high}")
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         for _ in range(_TRIES):
@@ -125,8 +125,8 @@ def dereason(
 ) -> Run:
     """A supervised run and an RL run on the same environments that share no task."""
     run = setting.run("dereason", GroupStandard(), (Clip(),))
-    run.sampler = ScoreRange(Uniform(run.envs), run.envs, low=least, scores=scores)
+    run.sampler = TaskScoreRange(Uniform(run.envs), run.envs, low=least, scores=scores)
     run.warmup = shown(setting, "dereason", warmup_steps)
     if run.warmup is not None:
-        run.warmup.sampler = ScoreRange(Uniform(run.envs), run.envs, high=least, scores=scores)
+        run.warmup.sampler = TaskScoreRange(Uniform(run.envs), run.envs, high=least, scores=scores)
     return run

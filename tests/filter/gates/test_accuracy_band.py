@@ -9,7 +9,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.accuracy_band import AccuracyBand
-from strop.types import Origin
+from strop.types import SUCCESS, Origin
 from tests.building import make_group
 
 
@@ -37,7 +37,7 @@ def test_only_own_rollouts_that_count_are_counted_by_the_envs_outcome() -> None:
     assert AccuracyBand(0.5, 0.5)(group).group is group, "1 of 2"
     shaped = make_group([0.2, -0.5])
     for rollout in shaped.rollouts:
-        rollout.rewards = {"outcome": 1.0, "overlong": -1.0}
+        rollout.rewards, rollout.facts[SUCCESS] = {"outcome": 1.0, "overlong": -1.0}, 1.0
     assert AccuracyBand()(shaped).reason == "more than 0.75 of its rollouts are right"
 
 

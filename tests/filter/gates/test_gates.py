@@ -42,7 +42,7 @@ def test_successes_keeps_what_reaches_the_threshold() -> None:
 def test_successes_drops_a_group_without_any() -> None:
     gate_result = Successes(threshold=0.9)(make_group([0.5, 0.0]))
     assert gate_result.group is None
-    assert gate_result.reason == "no reward reaches 0.9"
+    assert gate_result.reason == "no success reaches 0.9"
 
 
 def test_best_and_worst_are_a_pair_in_that_order() -> None:

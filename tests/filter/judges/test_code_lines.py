@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from math import ceil, log2
 from pathlib import Path
@@ -28,7 +29,7 @@ from strop.recipes.reward.prm_code import FirstBadLine, InitializedCritic
 from strop.roles import Environment, Episode
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
-from strop.types import Group, IntArray, Message, Observation, Outcome, Rollout, Sampling, Task
+from strop.types import SUCCESS, Group, IntArray, Message, Observation, Outcome, Rollout, Sampling, Task
 from tests.filter.completions import said
 from tests.generate.talking import TASK, VOCABULARY, Recording, policy_of, run, save_folder
 from tests.tiny_models import save_pocket_like
@@ -116,6 +117,16 @@ class Mends(Recording):
         return await super().sample(prompt, sampling, key)
 
 
+def by_checks(env: Environment) -> Callable[[Group], Awaitable[None]]:
+    """Scoring by the environment's own check."""
+
+    async def score(group: Group) -> None:
+        for each in group.rollouts:
+            each.reward = each.facts[SUCCESS] = env.check(each.task, each.completion)
+
+    return score
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 def test_the_first_bad_line_is_found_by_halving(tmp_path: Path, count: int) -> None:
     folder = save_folder(tmp_path)
@@ -125,7 +136,7 @@ def test_the_first_bad_line_is_found_by_halving(tmp_path: Path, count: int) -> N
         strategy = FirstBadLine(2)
         strategy.meet(policy)
         group = Group(0, TASK, [])
-        play = GroupPlayer(group, policy, (Lines(),), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
+        play = GroupPlayer(group, policy, (Lines(),), Chat(), 0, by_checks(Lines()))
         (rollout,) = run(strategy(group, [play.another()], play))
         labels = labels_of(rollout)
         found = labels[labels != 0].tolist()
@@ -140,7 +151,7 @@ def test_a_program_that_passes_has_no_bad_line_and_a_failed_one_no_labels(tmp_pa
     strategy = FirstBadLine(2)
     strategy.meet(policy)
     group = Group(0, TASK, [])
-    play = GroupPlayer(group, policy, (Lines(),), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
+    play = GroupPlayer(group, policy, (Lines(),), Chat(), 0, by_checks(Lines()))
     passed, empty = run(strategy(group, [play.another(), play.another()], play))
     assert labels_of(passed)[labels_of(passed) != 0].tolist() == [1.0] * 3 and len(play.made) == 2
     assert not labels_of(empty).any()
@@ -157,7 +168,7 @@ def test_what_a_teacher_rewrites_is_labelled_by_running_it(tmp_path: Path) -> No
     strategy = RewrittenLines()
     strategy.meet(policy)
     group = Group(0, task, [])
-    play = GroupPlayer(group, policy, (env,), Chat(), 0, lambda group: None)  # type: ignore[arg-type,return-value]
+    play = GroupPlayer(group, policy, (env,), Chat(), 0, by_checks(env))
 
     async def made() -> list[tuple[Rollout, bool]]:
         found = await strategy(group, [play.another() for _ in range(24)], play)

@@ -16,7 +16,7 @@ from strop.environments.bundled.programs import Programs
 from strop.environments.data.heldout_split import prompt_of
 from strop.recipes.reward.critique_coder import AlternatingLabels, CritiqueTasks, critique
 from strop.stats.task_lineage import ancestor, is_written
-from strop.types import Group, Message, Origin, Outcome, Task
+from strop.types import SUCCESS, Group, Message, Origin, Outcome, Task
 from tests.control.asking import group_of
 
 TASK = Programs(2).task(0)
@@ -28,7 +28,7 @@ def said(completions: Sequence[str], paid: Sequence[float], task: Task = TASK) -
     group = group_of(task, [0.7] * len(completions))
     for rollout, completion, score in zip(group.rollouts, completions, paid, strict=True):
         rollout.turns = (replace(rollout.turns[0], message=Message("assistant", completion)),)
-        rollout.turn_rewards = (score,)
+        rollout.turn_rewards, rollout.facts[SUCCESS] = (score,), score
     return group
 
 

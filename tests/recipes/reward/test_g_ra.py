@@ -14,11 +14,9 @@ import pytest
 
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.keyvalue import KeyValue
-from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
 from strop.filter.rewards.from_environment import CarriedOut, Earned
-from strop.filter.rewards.majority_vote import Majority
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
@@ -74,11 +72,12 @@ def test_an_outcome_that_nobody_knows_is_never_a_reward() -> None:
 
 
 def test_what_it_tells() -> None:
-    """Two of three scored rollouts pass; where levels may not be asked here, nothing is told."""
+    """Two of three scored rollouts pass; a rollout that was not scored opened nothing."""
     group = make_group([0.0] * 4, failed=[3], turn_rewards=[(1.0,), (0.0,), (0.0, 0.5), (1.0,)])
-    assert Gated((Flat(), Earned())).learn([group]) == pytest.approx({"open_share": 2 / 3})
-    assert Gated((Flat(), Majority((ReasoningGym("gcd"),)))).learn([group]) == {}
-    assert Gated((Flat(), Flat())).learn([make_group([0.0])]) == {"open_share": 1.0}
+    gated = Gated((Flat(), Earned()))
+    assert gated(group) == [2.0, 1.0, 1.5, 2.0]
+    assert gated.learn([group]) == pytest.approx({"open_share": 2 / 3})
+    assert gated.learn([make_group([1.0])]) == {"open_share": 0.0}, "nobody was scored"
     assert Gated((Flat(), Earned())).learn([]) == {"open_share": 0.0}
 
 

@@ -12,7 +12,7 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.needs import unmet
 from strop.errors import ConfigurationError, DataError
-from strop.recipes.select.dereason import SCORED, ScoreRange
+from strop.recipes.select.dereason import SCORED, TaskScoreRange
 from strop.roles import Environment
 from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
@@ -20,8 +20,8 @@ from tests.test_pipeline import make_run
 ENVS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # worked solutions of 1, 2, 3 and 2 steps
 
 
-def where(envs: tuple[Environment, ...] = ENVS, **bounds: float | str) -> ScoreRange:
-    return ScoreRange(Uniform(envs), envs, **bounds)  # type: ignore[arg-type]
+def where(envs: tuple[Environment, ...] = ENVS, **bounds: float | str) -> TaskScoreRange:
+    return TaskScoreRange(Uniform(envs), envs, **bounds)  # type: ignore[arg-type]
 
 
 def test_scores_are_steps_of_the_worked_solution() -> None:
@@ -39,7 +39,7 @@ def test_two_that_meet_at_a_bound_part_all_tasks() -> None:
 
 def test_the_inner_sampler_is_asked_with_step_and_estimator() -> None:
     inner, estimator = Noting(ENVS[0]), Counts()
-    assert ScoreRange(inner, ENVS).next(3, estimator) == ENVS[0].task(0) and inner.asked == [(3, estimator)]
+    assert TaskScoreRange(inner, ENVS).next(3, estimator) == ENVS[0].task(0) and inner.asked == [(3, estimator)]
 
 
 def test_scores_of_a_file(tmp_path: Path) -> None:

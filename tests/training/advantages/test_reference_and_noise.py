@@ -16,7 +16,7 @@ from strop.generate.rollout_limits import REFERENCE
 from strop.recipes.objective.aapo import PairedWithReference, ReferenceMomentum, WithReferenceRollouts
 from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior, Noisy
 from strop.roles import Agent, Engine
-from strop.types import Group, Origin, Outcome, Rollout, Sampling, Start
+from strop.types import SUCCESS, Group, Origin, Outcome, Rollout, Sampling, Start
 from tests.building import TASK, advantages_of, make_group, turn
 
 
@@ -55,8 +55,8 @@ def test_pairs_are_by_place_and_nobody_takes_anothers_partner() -> None:
     kept = PairedWithReference()(group).group
     assert kept is not None
     assert [(t.id, t.facts, t.rewards) for t in kept.rollouts] == [
-        ("0-1", {"reference": 0.25}, {}),
-        ("0-2", {}, {}),
+        ("0-1", {SUCCESS: 0.5, "reference": 0.25}, {}),
+        ("0-2", {SUCCESS: 1.0}, {}),
     ]
     ReferenceMomentum(epsilon=0.0)([kept])
     # mean .75 and std .3536 are of both that count; +.25 is ahead of the partner

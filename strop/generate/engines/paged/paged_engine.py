@@ -43,9 +43,7 @@ _NAP = 3e-4  # seconds between two questions whether the device is done
 
 @dataclass
 class PagedEngine(Engine):
-    """Engine for up to `rows` concurrent sequences; with `keep_cache` running ones keep old keys across a weight
-    update.
-    """
+    """Engine for up to `rows` concurrent sequences; with `keep_cache` they keep old keys across a weight update."""
 
     rows: int = 1024
     device: str = "cuda"

@@ -1,0 +1,28 @@
+"""Check that a reward says which rollouts are right, where a part of the run must know it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, runtime_checkable
+
+from strop.capabilities import inside, parts
+from strop.roles import Reward
+from strop.run import Run
+
+
+@runtime_checkable
+class NeedsSuccess(Protocol):
+    """Part that must know which rollouts are right."""
+
+    needs_success: ClassVar[bool]
+
+
+def problems(run: Run) -> list[str]:
+    """Parts that must know which rollouts are right, in a run whose rewards do not say."""
+    asking = dict.fromkeys(type(part).__name__ for _, part in parts(run) if isinstance(part, NeedsSuccess))
+    if not asking or any(reward.grades for reward in inside(run.rewards, Reward)):
+        return []
+    return [
+        f"{', '.join(asking)} must know which rollouts are right, and no reward says so: give the range of your "
+        "reward's scores, from wrong to right, with reward_range=LOW,HIGH or below the function as NAME.low = LOW and "
+        "NAME.high = HIGH; or bring tasks with answers"
+    ]
