@@ -71,7 +71,7 @@ def test_every_check_before_a_start_is_listed() -> None:
 
 
 def _is_listed(text: str) -> bool:
-    return max(text.split(_HOLE), key=len).strip(" :;,()") in PAGE
+    return max(text.split(_HOLE), key=len).strip(" :;,()\n") in PAGE
 
 
 def test_findings_are_those_of_the_doctor() -> None:

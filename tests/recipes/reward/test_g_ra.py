@@ -75,7 +75,7 @@ def test_what_it_tells() -> None:
     """Two of three scored rollouts pass; a rollout that was not scored opened nothing."""
     group = make_group([0.0] * 4, failed=[3], turn_rewards=[(1.0,), (0.0,), (0.0, 0.5), (1.0,)])
     gated = Gated((Flat(), Earned()))
-    assert gated(group) == [2.0, 1.0, 1.5, 2.0]
+    assert gated(group) == [2.0, 0.0, 1.5, 2.0]
     assert gated.learn([group]) == pytest.approx({"open_share": 2 / 3})
     assert gated.learn([make_group([1.0])]) == {"open_share": 0.0}, "nobody was scored"
     assert Gated((Flat(), Earned())).learn([]) == {"open_share": 0.0}
