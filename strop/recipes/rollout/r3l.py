@@ -11,8 +11,7 @@ Reading: Half of group_size are first rollouts. A reflection says in JSON whethe
     (success_advantage=0). No ratio and no clipping, the mean over tokens after the pivot, divided by 1 + 1, one
     optimizer step per batch. Where a retry helped, the retry behind its guidance and the reflection are trained as
     groups of one. The bundled model writes no JSON: its reflections are canned, and call wrong what earned nothing,
-    which it has learned to use. With teacher=itself a model reflects by itself, with teacher=http://HOST:PORT/v1#MODEL
-    another one does.
+    which it has learned to use. teacher=itself lets a model reflect by itself.
 Left out: Training on a reflection that rightly finds a rollout good; random replay of earlier rollouts.
 Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 """
