@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.controls import AnyThreshold
-from strop.recipes.reward.v_triune.overlap import Overlap
 from strop.recipes.reward.v_triune.recipe import v_triune
-from strop.recipes.reward.v_triune.tightening import Tightening
+from strop.recipes.reward.v_triune.reward import Overlap, Tightening
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupMean

@@ -22,8 +22,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.llm_clients.without_model import Canned, Procedural
 from strop.generate.rollout import play
-from strop.recipes.agent.dreamgym.environment import Dreamed
-from strop.recipes.agent.dreamgym.experiences import Experiences
+from strop.recipes.agent.dreamgym.environment import Dreamed, Experiences
 from strop.recipes.agent.dreamgym.recipe import FromVaried, dreamgym, variance
 from strop.recipes.agent.imagined_conversations import ExponentialWeights, Imagined
 from strop.recipes.agent.openclaw_rl import (
@@ -37,8 +36,7 @@ from strop.recipes.agent.openclaw_rl import (
     openclaw_rl,
     with_hint,
 )
-from strop.recipes.agent.playpen.describe_game import Describe
-from strop.recipes.agent.playpen.game_master import Refereed
+from strop.recipes.agent.playpen.environment import Describe, Refereed
 from strop.recipes.agent.playpen.recipe import Played, playpen
 from strop.recipes.agent.vsc_rl.environment import Subgoals, plain, subgoals
 from strop.recipes.agent.vsc_rl.recipe import WithBestCloned
@@ -302,7 +300,7 @@ def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
 
 
 def test_real_experience_is_kept_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strop.recipes.agent.dreamgym.experiences._MOST", 3)
+    monkeypatch.setattr("strop.recipes.agent.dreamgym.environment._MOST", 3)
     memory = Experiences(top=9)
     for number, is_real in enumerate([False, True, False, False, True]):
         memory.add(TASK, "get", str(number), is_real)

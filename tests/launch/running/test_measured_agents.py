@@ -20,7 +20,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.rollout import EnvironmentFailed
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.recipes.agent.playpen.game_master import Refereed
+from strop.recipes.agent.playpen.environment import Refereed
 from strop.roles import Agent, Dialogue, Environment, Episode
 from strop.types import Message, Task
 

@@ -12,8 +12,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.from_environment import Earned
-from strop.recipes.agent.datarus_r1.cosine_shift import CosineShift
-from strop.recipes.agent.datarus_r1.steps_and_whole import StepsAndWhole
+from strop.recipes.agent.datarus_r1.reward import CosineShift, StepsAndWhole
 from strop.types import Group, Message, Outcome, Rollout, Task, ToolCall, Turn
 from tests.environments.playing import _demonstrated
 

@@ -15,9 +15,8 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.memory.store import Library
-from strop.recipes.replay.lightsearcher.calls import LEAST
 from strop.recipes.replay.lightsearcher.recipe import BAD, GOOD, MEMORY, ExperientialMemory
-from strop.recipes.replay.lightsearcher.reward import FewestCalls
+from strop.recipes.replay.lightsearcher.reward import LEAST, FewestCalls
 from strop.types import SUCCESS, Group, Message, Origin, Rollout, Task
 from tests.building import make_group, turn
 from tests.generate.asking import Counsel, player_of

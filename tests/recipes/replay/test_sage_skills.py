@@ -16,8 +16,7 @@ from strop.generate.policy import rollout_key
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
 from strop.recipes.replay.sage_skills.recipe import SkillChain
-from strop.recipes.replay.sage_skills.reward import SkillUsed
-from strop.recipes.replay.sage_skills.skills import skills_of
+from strop.recipes.replay.sage_skills.reward import SkillUsed, skills_of
 from strop.training.advantages.group_relative import GroupMean
 from strop.training.comparison_groups import comparison_groups
 from strop.types import Group, Message, Origin

@@ -19,9 +19,8 @@ from strop.filter.rewards.from_environment import LastCompletion
 from strop.filter.scoring import is_inline
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes.reward.v_triune.overlap import Overlap, number_in
 from strop.recipes.reward.v_triune.recipe import PerSource, TagShare, Verifier, v_triune
-from strop.recipes.reward.v_triune.tightening import Tightening
+from strop.recipes.reward.v_triune.reward import Overlap, Tightening, number_in
 from strop.recipes.setting import Setting
 from strop.types import ZERO_TO_ONE, Group, Message, Outcome, Rollout, ScoreRange, Task
 from tests.building import turn

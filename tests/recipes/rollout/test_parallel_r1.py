@@ -16,9 +16,8 @@ from strop.filter.rewards.from_environment import Earned
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
-from strop.recipes.rollout.parallel_r1.parallel_format import in_parallel, num_valid_blocks
 from strop.recipes.rollout.parallel_r1.recipe import STOPS, DemonstrateParallel, ParallelPaths
-from strop.recipes.rollout.parallel_r1.reward import ParallelBonus, spoken
+from strop.recipes.rollout.parallel_r1.reward import ParallelBonus, in_parallel, num_valid_blocks, spoken
 from strop.types import Message, Origin, Rollout, Sampling, Start
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown

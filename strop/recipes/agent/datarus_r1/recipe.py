@@ -20,8 +20,7 @@ from dataclasses import replace
 from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.agents.chat import Chat
-from strop.recipes.agent.datarus_r1.cosine_shift import CosineShift
-from strop.recipes.agent.datarus_r1.steps_and_whole import StepsAndWhole
+from strop.recipes.agent.datarus_r1.reward import CosineShift, StepsAndWhole
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.run import Run

@@ -26,8 +26,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.task_generators.support.prompts import rewritten, try_request
 from strop.errors import ConfigurationError
-from strop.recipes.agent.dreamgym.environment import Dreamed
-from strop.recipes.agent.dreamgym.experiences import Experiences
+from strop.recipes.agent.dreamgym.environment import Dreamed, Experiences
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.named_parts import named_generator, named_part
 from strop.recipes.setting import Setting

@@ -26,8 +26,7 @@ from strop.environments.data.lookup import env_of
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.successes_only import Successes
 from strop.generate.llm_clients.own_models import Itself
-from strop.recipes.agent.playpen.describe_game import Describe
-from strop.recipes.agent.playpen.game_master import Refereed
+from strop.recipes.agent.playpen.environment import Describe, Refereed
 from strop.recipes.environment_specs import wrap_envs
 from strop.recipes.environments import parse_envs
 from strop.recipes.setting import Setting

@@ -31,8 +31,7 @@ from strop.generate.memory.inject import fitting, topic, with_help
 from strop.generate.memory.reflect import reflected, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add
 from strop.recipes.named_parts import named_reflector
-from strop.recipes.replay.lightsearcher.calls import LEAST, RIGHT, calls_of
-from strop.recipes.replay.lightsearcher.reward import FewestCalls
+from strop.recipes.replay.lightsearcher.reward import LEAST, RIGHT, FewestCalls, calls_of
 from strop.recipes.setting import Setting
 from strop.roles import Asks, LLMClient, Strategy
 from strop.run import Run

@@ -13,10 +13,17 @@ from typing import ClassVar
 
 from strop.environments.format.think_tags import final_answer
 from strop.filter.reward_values import RewardScores, shaped
-from strop.recipes.replay.lightsearcher.calls import LEAST, RIGHT, calls_of
 from strop.roles import Reward
 from strop.success import success
 from strop.types import Group, Rollout
+
+LEAST = "least_calls"  # the fact of how few calls any earlier success at the task has made; missing: there was none
+RIGHT = 0.8  # judgement of a rollout that is right enough
+
+
+def calls_of(rollout: Rollout) -> int:
+    """How many tool calls were answered."""
+    return sum(message.role == "tool" for turn in rollout.turns for message in turn.told)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from strop.environments.data.lookup import env_of
 from strop.environments.needs import RELATIVES, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
-from strop.recipes.replay.sage_skills.reward import SkillUsed
-from strop.recipes.replay.sage_skills.skills import skills_of
+from strop.recipes.replay.sage_skills.reward import SkillUsed, skills_of
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Player, Strategy
 from strop.run import Run

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strop.environments.format.think_tags import CLOSE, OPEN, between
 from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.around import AroundReward
-from strop.recipes.replay.sage_skills.skills import skills_of
 from strop.success import is_right
 from strop.types import Group, Rollout
+
+
+def skills_of(completion: str) -> tuple[str, ...]:
+    """Its steps that are equations, in their order; a completion without working has none."""
+    return tuple(step for part in between(completion, OPEN, CLOSE) for step in part.split() if "=" in step.strip("="))
+
 
 _NOTHING = -1.0  # for a rollout that makes no skill
 

@@ -25,8 +25,7 @@ from strop.errors import ConfigurationError
 from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.from_environment import LastCompletion
 from strop.recipes.environment_specs import measured
-from strop.recipes.reward.v_triune.overlap import Overlap, number_in
-from strop.recipes.reward.v_triune.tightening import Tightening
+from strop.recipes.reward.v_triune.reward import Overlap, Tightening, number_in
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Reward
 from strop.run import Run

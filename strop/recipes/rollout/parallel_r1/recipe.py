@@ -23,8 +23,14 @@ from strop.concurrency import together
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
-from strop.recipes.rollout.parallel_r1.parallel_format import CLOSE_PATH, OPEN_BLOCK, OPEN_PATH, block, in_parallel
-from strop.recipes.rollout.parallel_r1.reward import ParallelBonus
+from strop.recipes.rollout.parallel_r1.reward import (
+    CLOSE_PATH,
+    OPEN_BLOCK,
+    OPEN_PATH,
+    ParallelBonus,
+    block,
+    in_parallel,
+)
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Agent, Dialogue, Episode

@@ -1,6 +1,7 @@
-"""Taboo-style game for two: describe a number without naming it, so that a partner finds it (`describe 17`: `8+9`).
+"""Taboo-style game for two (`describe 17`: `8+9`), and a referee that aborts games at an invalid move (Playpen).
 
-The partner is a rule that adds up, or another model. The level is the number of digits.
+One describes a number without naming it, so that a partner finds it: a rule that adds up, or another model. The level
+is the number of digits. An aborted game earns 0, which is not the same as losing (2504.08590).
 """
 
 from __future__ import annotations
@@ -8,12 +9,59 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from strop.environments.data.heldout_split import draw, require_level
+from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer, final_number
+from strop.environments.wrappers.around import Around
 from strop.roles import Environment, Episode, LLMClient
 from strop.types import Message, Observation, Sampling, Task
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """Environment that says which completions are moves of its game."""
+
+    def is_move(self, completion: str) -> bool: ...
+
+
+def is_move(env: Environment, completion: Message) -> bool:
+    """Whether a completion is a move; where the environment does not say, it calls a tool or gives an answer."""
+    if isinstance(env, Moves):
+        return env.is_move(completion.content)
+    return bool(completion.tool_calls) or bool(env.answer(completion.content))
+
+
+@dataclass
+class RefereedEpisode(Episode):
+    """Episode that ends at the first invalid move: no call of a tool, and no answer."""
+
+    inner: Episode
+    env: Environment
+
+    async def reset(self, task: Task) -> None:
+        await self.inner.reset(task)
+
+    async def step(self, completion: Message) -> Observation:
+        if not is_move(self.env, completion):
+            return Observation(done=True, reward=0.0)
+        return await self.inner.step(completion)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def demonstrate(self) -> Message:
+        return demonstrating(self.inner).demonstrate()
+
+
+@dataclass(frozen=True)
+class Refereed(Around):
+    """Refereed version of an environment: an invalid move ends the episode with reward 0."""
+
+    def episode(self) -> RefereedEpisode:
+        return RefereedEpisode(self.inner.episode(), self.inner)
+
 
 _SUM = re.compile(r"[0-9]{1,4}(?:\+[0-9]{1,4}){1,3}")
 _ROUNDS = 3
