@@ -20,14 +20,17 @@ from typing import ClassVar
 import numpy as np
 
 from strop.concurrency import together
+from strop.environments.data.rows import columns_of
+from strop.environments.format.demonstrations import demonstration
 from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.environments.needs import EnvNeed
 from strop.errors import ConfigurationError, LLMClientError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import LLMAgent
 from strop.generate.policy import Policy
 from strop.recipes.named_parts import named_part
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Player, Strategy
+from strop.roles import Agent, Dialogue, Episode, Player, Strategy
 from strop.run import Run
 from strop.standins.solution_styles import backward, brief, largest_first
 from strop.success import ROUNDING, success
@@ -38,7 +41,7 @@ from strop.training.losses.entropy import Entropy
 from strop.training.losses.outside.shaped_probability import ShapedProbability
 from strop.training.reductions.means import ConstantLength
 from strop.training.requirements import LOGPROBS
-from strop.types import FloatArray, Group, Origin, Outcome, Rollout, Start
+from strop.types import FloatArray, Group, Message, Origin, Outcome, Rollout, Start, Task
 
 # AMPO's teachers (2510.02227): in a failed group, some rollouts are replaced by the best comprehended traces.
 #
@@ -47,6 +50,7 @@ from strop.types import FloatArray, Group, Origin, Outcome, Rollout, Start
 # the release gives each of them reward 1. A teacher that fails contributes none. Unscored rollouts do not count.
 
 COMPREHENDED = "comprehended"  # the fact that holds a trace's comprehension score, from 0 to 1
+_MOST_COLUMNS = 8  # traces of a row
 _ANSWER, _FORM = 0.9, 0.1  # weights of the answer's probability and of the format
 
 
@@ -111,6 +115,9 @@ class TeachersWhenLost(Strategy):
             raise ConfigurationError("TeachersWhenLost has no policy yet: call meet(policy) first")
         template, last = self._policy.template, trace.turns[-1]
         thought, closed, _ = trace.completion.rpartition(CLOSE)
+        if not closed:  # prose: all of its steps
+            shown = demonstration(trace.completion, trace.task.answer)
+            thought = f"{shown.beginning(len(shown.pieces))}\n"
         before, answer = template.encode_completion(thought + closed), template.encode(trace.task.answer)
         tokens = np.concatenate([before, answer])
         count = len(tokens)
@@ -142,7 +149,7 @@ _DUAL = 10.0  # dual clip: the loss of a token with A < 0 is at most 10 * |A|
 
 def ampo(
     setting: Setting = Setting(env="arithmetic:7+arithmetic:5"),
-    teachers: str = "rules",  # write solutions (named parts, joined by commas)
+    teachers: str = "rules",  # write solutions (named parts, joined by commas); columns: those of `teacher_...`
     traces: int = 2,  # most teacher traces in a failed group
     shift: float = 0.1,  # probability at which a teacher token has weight 1/2
     entropy: float = 0.001,  # weight of the entropy bonus
@@ -162,7 +169,39 @@ def ampo(
     )
 
 
+_COLUMN = "teacher_"  # begins the names of columns with teachers' traces
+TRACES = EnvNeed(
+    "teacher traces",
+    f"add columns such as `{_COLUMN}1` and `{_COLUMN}2`, each with a worked completion, to each row",
+    is_met_by=lambda env, task: bool(_traces_of(task)),
+)
+
+
+@dataclass(frozen=True)
+class TeacherColumn(Agent):
+    """Trace number `place` that a row brings in its columns `teacher_...`, in the order of their names."""
+
+    place: int
+    origin: ClassVar[Origin] = Origin.TEACHER
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TRACES,)
+
+    async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
+        traces = _traces_of(task)
+        if self.place >= len(traces):
+            raise LLMClientError(f"task {task.id} has {len(traces)} teacher traces")
+        await episode.reset(task)
+        dialogue.say(message := Message("assistant", traces[self.place]))
+        return ((await episode.step(message)).reward or 0.0,)
+
+
+def _traces_of(task: Task) -> list[str]:
+    found = sorted((name, text) for name, text in columns_of(task).items() if name.startswith(_COLUMN))
+    return [text for _, text in found if isinstance(text, str) and text.strip()]
+
+
 def _teachers(text: str, setting: Setting) -> tuple[Agent, ...]:
+    if text == "columns":
+        return tuple(TeacherColumn(place) for place in range(_MOST_COLUMNS))
     if text == "rules":
         styles = (backward, largest_first, brief)
         solving = (named_part("teachers", text, setting, style, ("arithmetic",)) for style in styles)

@@ -12,18 +12,26 @@ Acts: uneven > 0 and reward/citations != 0 with warmup_steps=1
 
 from __future__ import annotations
 
+import json
+import random
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.bandit_metrics import shares
-from strop.environments.bundled.passages import Passages, cited
+from strop.environments.bundled.passages import Cited, Passages, cited
+from strop.environments.data.rows import columns_of
+from strop.environments.data.table import Table
 from strop.environments.format.think_tags import CLOSE, final_number
+from strop.environments.judging.derived import Derived
+from strop.environments.needs import EnvNeed
+from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.filter.rewards.from_environment import Earned
+from strop.recipes.environment_specs import judged_by, wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, PassRateEstimator, Reward, Sampler
@@ -92,6 +100,99 @@ class Scheduled(Sampler):
         self._arms.restore(state["arms"])
 
 
+# Questions of a table with its columns `passages` and `gold`: the gold passages among others, numbered by chance.
+
+_ASKED = "Cite the passages that you use by their numbers, as in [1]. Then answer."
+_CITED = re.compile(r"\[(\d{1,3})\]")
+_DISTRACTORS = (1, 3, 5, 8)  # levels of a table
+PASSAGES = EnvNeed(
+    "passages",
+    "add the columns `passages` (a list of texts) and `gold` (those that lead to the answer, by place or as texts) to "
+    "each row, or use env=passages:LEVEL",
+    is_met_by=lambda env, task: bool(_passages(task)[0]) or env.name == Passages.name,
+)
+
+
+@dataclass(frozen=True)
+class PassageRows(Derived):
+    """A table's questions below their gold passages and `distractors` others, or as many as the row has."""
+
+    distractors: int = 1
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (PASSAGES,)
+
+    @property
+    def envs(self) -> tuple[Environment, ...]:
+        return (self.env,)
+
+    @property
+    def name(self) -> str:
+        return f"{Passages.name}-{self.env.name}"
+
+    @property
+    def level(self) -> int:
+        return self.distractors
+
+    @property
+    def is_inline(self) -> bool:  # type: ignore[override]
+        return self.env.is_inline
+
+    @property
+    def pays(self) -> bool:
+        return self.env.pays
+
+    def episode(self) -> SingleTurn:
+        return SingleTurn(self, self.pays)
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        inner = self.env.task(index, heldout)
+        gold, others = _passages(inner)
+        stream = random.Random(f"passages/{self.distractors}/{inner.id}")
+        texts = [*gold, *stream.sample(others, min(self.distractors, len(others)))]
+        stream.shuffle(texts)
+        listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))
+        *before, last = inner.messages
+        asked = replace(last, content=f"{listed}\n\n{last.content}\n\n{_ASKED}")
+        numbers = [number for number, text in enumerate(texts, 1) if text in gold]
+        return Task((*before, asked), inner.answer, self.name, self.level, columns=json.dumps({_GOLD: numbers}))
+
+    def check(self, task: Task, completion: str) -> float:
+        return self.env.check(task, completion)
+
+    def answer(self, completion: str) -> str:
+        return self.env.answer(completion)
+
+    def solution(self, task: Task) -> str:
+        assert isinstance(self.env, Table)
+        cited = ", ".join(f"[{number}]" for number in columns_of(task)[_GOLD])
+        return f"As {cited} says.\n{self.env.solution(task)}"
+
+
+def _levels(env: Environment) -> Sequence[Environment]:
+    return [PassageRows(env, count) for count in _DISTRACTORS] if isinstance(env, Table) else [env]
+
+
+_GOLD = "gold_numbers"
+
+
+def _passages(task: Task) -> tuple[list[str], list[str]]:
+    """Gold passages of a row and its others; nothing where it does not say both."""
+    columns = columns_of(task)
+    texts, gold = columns.get("passages"), columns.get("gold")
+    if not isinstance(texts, list) or not isinstance(gold, list):
+        return [], []
+    found = [text for place, text in enumerate(texts) if place in gold or text in gold]
+    return found, [text for text in texts if text not in found]
+
+
+def _cited(rollout: Rollout) -> Cited:
+    """What a rollout cites: by number in tasks of a table."""
+    if rollout.task.source == Passages.name:
+        return cited(rollout.task, rollout.completion)
+    gold, said = set(columns_of(rollout.task)[_GOLD]), set(map(int, _CITED.findall(rollout.completion)))
+    return Cited(len(said & gold), len(gold), len(said - gold))
+
+
 # RAG-RL's citation reward (2503.12759): the share of gold passages quoted, less a price for each other one.
 #
 # Reading: the paper also rewards the format; here that is a chain of thought followed by a number, worth `form`.
@@ -99,7 +200,7 @@ class Scheduled(Sampler):
 
 @dataclass(frozen=True)
 class Citations(Reward):
-    """Reward recall * (gold quoted / gold) - price * (others quoted) + form; in tasks of `Passages`, 0 elsewhere."""
+    """Reward recall * (gold quoted / gold) - price * (others quoted) + form; in tasks with passages, 0 elsewhere."""
 
     recall: float = 5.0  # for all gold passages
     price: float = 2.0  # of each distractor
@@ -109,11 +210,13 @@ class Citations(Reward):
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._paid(rollout) if group.task.source == Passages.name else 0.0 for rollout in group.rollouts]
+        has_passages = group.task.source.startswith(Passages.name)
+        return [self._paid(rollout) if has_passages else 0.0 for rollout in group.rollouts]
 
     def _paid(self, rollout: Rollout) -> float:
-        found = cited(rollout.task, rollout.completion)
-        is_formed = CLOSE in rollout.completion and final_number(rollout.completion) != ""
+        found = _cited(rollout)
+        is_own = rollout.task.source == Passages.name
+        is_formed = CLOSE in rollout.completion and final_number(rollout.completion) != "" if is_own else found.gold > 0
         return self.recall * found.gold / found.of - self.price * found.wrong + self.form * is_formed
 
 
@@ -126,8 +229,12 @@ def rag_rl(
 ) -> Run:
     """Environments from easy to hard; the schedule ends with the last batch of the last step."""
     run = setting.run("rag_rl", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
+    if any(isinstance(env, Table) for env in run.envs):
+        wrap_envs(
+            run, lambda env: [PassageRows(env, count) for count in _DISTRACTORS] if isinstance(env, Table) else [env]
+        )
     length = setting.steps * setting.groups_per_step
     run.sampler = Scheduled(run.envs, length, shape, is_shuffled, setting.seed)
-    run.rewards = (Earned(weight=5.0), Citations())
+    run.rewards = (replace(judged_by(run.envs), weight=5.0), Citations())  # type: ignore[type-var]
     run.warmup = shown(setting, "rag_rl", warmup_steps)
     return run
