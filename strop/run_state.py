@@ -133,7 +133,7 @@ class Flow:
         if self.heldout.has(task):
             raise ConfigurationError(
                 f"{type(self.run.sampler).__name__} chose task {task.id} of {task.source}:{task.level}, which is held "
-                "out: a sampler takes env.task(index), never env.task(index, heldout=True)"
+                "out: samplers take env.task(index) without heldout=True, and no environment has a task on both sides"
             )
         return task
 
