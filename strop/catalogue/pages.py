@@ -92,7 +92,11 @@ def _shown(record: Record, root: str) -> list[str]:
     if record.breaks:
         found, where = read_break(record.breaks), f"[test_breaks]({root}tests/recipes/test_breaks.py)"
         lines += [f"**Break.** `strop train {record.name} {found.words}` takes away only the idea: {found.meaning}."]
-        lines += [f"Then one of these metrics rests, over three seeds, on bundled tasks and on tables ({where}).", ""]
+        lines += [
+            "Then one of these metrics rests, over three seeds, on bundled tasks, and on a user's tables unless "
+            f"{where} says that they are refused or that the mechanism cannot act on them.",
+            "",
+        ]
     return lines
 
 
