@@ -20,7 +20,9 @@ from tests.attack.sums import Questions
 PAYING = str(Path(__file__).parent / "paying.py")
 
 
-def probe(env: Environment, rewards: tuple[Reward, ...] = (Earned(),), most: int = 40, seconds: float = 20.0) -> Probed:
+def probe(
+    env: Environment, rewards: tuple[Reward, ...] = (Earned(),), most: int = 40, seconds: float = 120.0
+) -> Probed:
     async def work() -> Probed:
         asked = AskedRewards(rewards, env, 5.0, is_apart=False)
         try:
