@@ -15,14 +15,22 @@ from strop.workers.untrusted_answers import NoAnswer, shown
 from tests.filter.test_scoring import group_of, outcomes, scored
 
 PAID = [0, 0, 1, 0.0, 0.0, ""]  # a span
-UNTRUE_SCORES = [
+UNTRUE_SCORES: list[Any] = [
     1e13,
     -(10**400),
     {"end": 1.0, "spans": [[0, 0, 1, 1e300, 0.0, ""]]},
     {"end": 1.0, "spans": [PAID] * 10_001},
 ]
 UNTRUE_SCORES += [{"end": 1.0, "spans": [[*PAID[:5], str(name)] for name in range(65)]}]
-UNTRUE_FACTS = [None, [], {"share": math.nan}, {"share": 1e300}, {"share": 10**400}, {"share": "1"}, {"share": True}]
+UNTRUE_FACTS: list[Any] = [
+    None,
+    [],
+    {"share": math.nan},
+    {"share": 1e300},
+    {"share": 10**400},
+    {"share": "1"},
+    {"share": True},
+]
 UNTRUE_FACTS += [{"share": [1]}, {"success": 1.5}, {"success": -1}, {"survival": 0}, {"survival": 0.5}, {"": 1}]
 UNTRUE_FACTS += [{"x" * 65: 1}, {"\x1b[31mred": 1}, {"\ud800": 1}, {"<b>": 1}, {str(name): 1 for name in range(65)}]
 
