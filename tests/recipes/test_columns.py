@@ -14,6 +14,7 @@ from strop.filter.judges.checklist_items import items_of_row
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ampo import TRACES
+from strop.recipes.guide.pta_grpo.recipe import planned
 from strop.recipes.select.rag_rl import Citations, PassageRows
 from strop.types import Task
 from tests.control.asking import group_of
@@ -31,6 +32,7 @@ def asked(count: int = 90, **columns: Any) -> list[dict[str, Any]]:
 
 BOOKS = {"passages": ["Ann wrote it.", "Bob reads.", "It rains.", "It is a book."], "gold": [0, "It is a book."]}
 TEACHERS = {"teacher_a": "The cover says so.\nAnn.", "teacher_b": "<think>Look inside.</think>Ann"}
+PLANNED = {"completion": "The cover says so.\nIt was Ann.", "plan": "Look at the cover."}
 SMALL = {"groups_per_step": 2, "group_size": 4}
 
 
@@ -39,6 +41,7 @@ SMALL = {"groups_per_step": 2, "group_size": 4}
     [
         ("rag_rl", BOOKS, {}, "columns `passages`"),
         ("ampo", TEACHERS, {"teachers": "columns"}, "`teacher_1`"),
+        ("pta_grpo", PLANNED, {}, "column `plan`"),
     ],
 )
 def test_columns_that_a_recipe_needs_are_read_or_named(
@@ -82,3 +85,8 @@ def test_traces_of_teachers_are_those_of_the_row(tmp_path: Path) -> None:
 def test_a_rubric_of_a_row_is_read_in_its_usual_forms(given: Any, found: list[tuple[float, str]]) -> None:
     task = Task((), "", "rows", columns=json.dumps({"rubric": given}))
     assert [(item.weight, item.text) for item in items_of_row(task, "rubric", 7.0)] == found
+
+
+def test_the_plan_of_a_row_stands_before_its_demonstration() -> None:
+    assert planned("Ann, says the cover.", "Look at the cover.").startswith("<plan>Look at the cover.</plan>Ann")
+    assert planned("<plan>Look.</plan>Ann") == "<plan>Look.</plan>Ann"

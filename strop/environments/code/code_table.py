@@ -93,7 +93,7 @@ class CodeTable(Table):
         cases = cases_of(task)
         *before, last = task.messages
         asked = replace(last, content=last.content + _missing_from(last.content, cases, row))
-        return Task((*before, asked), "", task.source, task.level, columns=task.columns)
+        return Task((*before, asked), "", task.source, task.level, tools=task.tools, columns=task.columns)
 
     def _lacks(self, row: Any) -> str:
         return ""  # its tests stand for an answer

@@ -8,12 +8,13 @@ from typing import Any
 
 from strop.environments.format.demonstrations import demonstration
 from strop.errors import nearest
-from strop.types import Message, Task
+from strop.types import Message, Task, Tool, ToolCall
 
 PROMPTS = ("prompt", "messages", "question", "problem", "question_content")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
 COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # completions that a table brings
 SOLUTION, HINT, PLAN = "solution", "hint", "plan"
+TOOLS = "tools"
 RANKING = "ranking"  # completions, the best first
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
@@ -43,7 +44,7 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: 
     # one message of a user looks like plain text: rewards are told which it was
     is_chat = len(messages) == 1 and not isinstance(row[asked], str)
     columns = _columns(others | ({"prompt": row[asked]} if is_chat else {}))
-    return Task(messages, says, source, level if is_level else 0, columns=columns)
+    return Task(messages, says, source, level if is_level else 0, tools=_tools(row.get(TOOLS)), columns=columns)
 
 
 def _said(completions: Mapping[str, Any]) -> str:
@@ -167,15 +168,44 @@ def _messages(asked: Any, column: str) -> tuple[tuple[Message, ...], dict[str, s
         return messages, {}
     if len(messages) == 1:
         raise ValueError(f"`{column}` holds what the assistant said and nothing that it was asked")
+    if messages[-1].tool_calls:
+        raise ValueError(f"the last message of `{column}` calls a tool: end with its result, or with an answer")
     return messages[:-1], {COMPLETION: messages[-1].content}
 
 
 def _message(entry: Any) -> Message:
     if not isinstance(entry, Mapping) or entry.get("role") not in _ROLES:
         raise ValueError(f"a message needs a `role` of {', '.join(_ROLES)} and a `content`, got {entry!r}"[:_LONGEST])
-    if not isinstance(entry.get("content"), str):
-        raise ValueError(f"the `content` of a message must be text, got {entry.get('content')!r}"[:_LONGEST])
-    return Message(entry["role"], entry["content"], is_completion=entry["role"] == "assistant")
+    calls = tuple(map(_call, entry.get("tool_calls") or ()))
+    content = "" if calls and entry.get("content") is None else entry.get("content")
+    if not isinstance(content, str):
+        raise ValueError(f"the `content` of a message must be text, got {content!r}"[:_LONGEST])
+    return Message(entry["role"], content, calls, is_completion=entry["role"] == "assistant")
+
+
+def _call(entry: Any) -> ToolCall:
+    """A tool call as chat templates and OpenAI's interface spell it."""
+    called = entry.get("function", entry) if isinstance(entry, Mapping) else {}
+    if not isinstance(called, Mapping) or not isinstance(called.get("name"), str):
+        raise ValueError(f"a tool call needs a `name` and `arguments`, got {entry!r}"[:_LONGEST])
+    given = called.get("arguments", {})
+    return ToolCall(called["name"], given if isinstance(given, str) else json.dumps(given))
+
+
+def _tools(offered: Any) -> tuple[Tool, ...]:
+    """The column `tools`: a list of schemas, perhaps as JSON text; any other text is a column of somebody's own."""
+    is_text = isinstance(offered, str)
+    listed = (json.loads(offered) if offered.lstrip().startswith("[") else []) if is_text else offered or []
+    entries = [entry.get("function", entry) if isinstance(entry, Mapping) else entry for entry in listed]
+    for entry in entries:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise ValueError(
+                f"`tools` must be a list of objects with a `name` and `parameters`, got {entry!r}"[:_LONGEST]
+            )
+    return tuple(
+        Tool(entry["name"], str(entry.get("description", "")), json.dumps(entry.get("parameters", {})))
+        for entry in entries
+    )
 
 
 def _completion(said: Any, column: str) -> str:

@@ -16,7 +16,7 @@ from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, DataError
 from strop.recipes import build, recipe_named
 from strop.recipes.environments import parse_envs
-from strop.types import Message, Task
+from strop.types import Message, Task, Tool, ToolCall
 from tests.environments.playing import demonstrated, replied
 
 
@@ -278,3 +278,22 @@ def test_categories_of_a_table_are_environments_of_their_own(tmp_path: Path) -> 
     for recipe in ("sec", "dump", "staged", "modomodo", "mixture"):
         with pytest.raises(ConfigurationError, match=f"{recipe} chooses among .* bare is one: add a column `category`"):
             build(recipe_named(recipe), {"env": bare})
+
+
+def test_chats_with_tools_are_read_with_their_calls_and_schemas(tmp_path: Path) -> None:
+    schema = {"name": "weather", "description": "of a town", "parameters": {"type": "object"}}
+    call = {"type": "function", "function": {"name": "weather", "arguments": {"town": "Bern"}}}
+    chat = [
+        {"role": "user", "content": "Is it wet in Bern?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "rain"},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    task = only(tmp_path, {"messages": chat, "tools": [{"type": "function", "function": schema}]})
+    assert task.tools == (Tool("weather", "of a town", '{"type": "object"}'),)
+    assert task.messages[1].tool_calls == (ToolCall("weather", '{"town": "Bern"}'),) and task.answer == "Yes."
+    assert only(tmp_path, {"messages": chat, "tools": json.dumps([schema])}).tools == task.tools
+    with pytest.raises(DataError, match="calls a tool: end with its result"):
+        only(tmp_path, {"messages": chat[:2], "tools": [schema]})
+    with pytest.raises(DataError, match="`tools` must be a list of objects with a `name`"):
+        only(tmp_path, {"messages": chat, "tools": [{"kind": "x"}]})

@@ -21,7 +21,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from strop.concurrency import together
+from strop.environments.data.rows import PLAN as ROW_PLAN
+from strop.environments.data.rows import text_in
+from strop.environments.format.demonstrations import Works, demonstration
 from strop.environments.format.think_tags import CLOSE, OPEN, between
+from strop.environments.needs import EnvNeed
 from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
@@ -42,9 +46,11 @@ from strop.types import Group, Origin, Rollout, Start, Task
 PLAN, PLANNED = "<plan>", "</plan>"
 
 
-def planned(completion: str) -> str:
-    """The completion with its plan before it; unchanged without a chain of thought."""
-    plan = plan_of(completion)
+def planned(completion: str, plan: str = "") -> str:
+    """The completion with a plan before it: this one, its own, or its steps without their results; else unchanged."""
+    if PLAN in completion:
+        return completion
+    plan = plan or demonstration(completion).plan or plan_of(completion)
     return f"{PLAN}{plan}{PLANNED}{completion}" if plan else completion
 
 
@@ -88,6 +94,13 @@ class InParts(Reward):
         return bool(left)
 
 
+PLANS = EnvNeed(
+    "plans",
+    "add a column `plan` to each row, a plan to its worked text (`<plan>`, or a paragraph that begins with Plan:), or "
+    "leave the warm-up out with warmup_steps=0",
+    is_met_by=lambda env, task: not isinstance(env, Works) or bool((shown := env.demonstration(task)) and shown.plan),
+)
+
 # Demonstrations with plans, for the warm-up (PTA-GRPO, 2510.01833).
 #
 # Reading: the paper's plans are a larger model's summaries; here they are the steps without their results.
@@ -101,8 +114,11 @@ class DemonstratePlan(Agent):
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (PLANS,)
+
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
-        return await self.inner.rollout(task, dialogue, Rewritten(episode, planned))
+        plan = text_in(task, ROW_PLAN)
+        return await self.inner.rollout(task, dialogue, Rewritten(episode, lambda said: planned(said, plan)))
 
 
 # PTA-GRPO's plans (2510.01833): several rollouts continue each plan.
