@@ -15,6 +15,7 @@ from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
 from strop.recipes.guide.ampo import TRACES
 from strop.recipes.guide.pta_grpo.recipe import planned
+from strop.recipes.rollout.nudgerl import _contexts_of
 from strop.recipes.select.rag_rl import Citations, PassageRows
 from strop.types import Task
 from tests.control.asking import group_of
@@ -90,3 +91,9 @@ def test_a_rubric_of_a_row_is_read_in_its_usual_forms(given: Any, found: list[tu
 def test_the_plan_of_a_row_stands_before_its_demonstration() -> None:
     assert planned("Ann, says the cover.", "Look at the cover.").startswith("<plan>Look at the cover.</plan>Ann")
     assert planned("<plan>Look.</plan>Ann") == "<plan>Look.</plan>Ann"
+
+
+def test_contexts_of_a_row_stand_before_its_question() -> None:
+    row = {"context": ["Think of the cover", "Think of the year"]}
+    assert _contexts_of(Task((), "", "rows", columns=json.dumps(row))) == tuple(row["context"])
+    assert _contexts_of(Task((), "", "rows")) == ()

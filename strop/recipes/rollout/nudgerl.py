@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.concurrency import together
+from strop.environments.data.rows import columns_of
 from strop.errors import ConfigurationError
 from strop.generate.strategies.support.prompt_swap import twin, worded
 from strop.recipes.setting import Setting
@@ -49,7 +50,7 @@ class Nudged(Strategy):
     that reads the task without it.
     """
 
-    words: tuple[str, ...]  # each is put before the question
+    words: tuple[str, ...]  # each is put before the question, unless the task's row has contexts of its own
     dropout: float = 0.5  # probability of a rollout to lose its context
 
     def __post_init__(self) -> None:
@@ -59,9 +60,11 @@ class Nudged(Strategy):
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
-        contexts = [self._context_number(place, start) for place, start in enumerate(starts)]
+        words = _contexts_of(group.task) or self.words
+        contexts = [self._context_number(place, start, len(words)) for place, start in enumerate(starts)]
         prompted = [
-            self._with_context(group.task, start, context) for start, context in zip(starts, contexts, strict=True)
+            replace(start, messages=worded(group.task, words[context - 1]), origin=Origin.GUIDED) if context else start
+            for start, context in zip(starts, contexts, strict=True)
         ]
         rollouts = await together(play(start) for start in prompted)
         for rollout, context in zip(rollouts, contexts, strict=True):
@@ -69,14 +72,16 @@ class Nudged(Strategy):
         nudged = [each for each in rollouts if each.origin is Origin.GUIDED and each.is_scored and each.turns]
         return [*rollouts, *(twin(each, group.task.messages, play) for each in nudged)]
 
-    def _context_number(self, place: int, start: Start) -> int:
+    def _context_number(self, place: int, start: Start, count: int) -> int:
         is_plain = np.random.default_rng(start.key).random() < self.dropout
-        return 0 if is_plain else 1 + place % len(self.words)
+        return 0 if is_plain else 1 + place % count
 
-    def _with_context(self, task: Task, start: Start, context: int) -> Start:
-        if not context:
-            return start
-        return replace(start, messages=worded(task, self.words[context - 1]), origin=Origin.GUIDED)
+
+def _contexts_of(task: Task) -> tuple[str, ...]:
+    """The contexts that a row brings in its column `context`: a text, or a list of texts."""
+    given = columns_of(task).get("context")
+    listed = given if isinstance(given, list) else [given]
+    return tuple(text for text in listed if isinstance(text, str) and text.strip())
 
 
 # NudgeRL's advantage (2605.15726): a rollout against its context, and its context against the whole group.

@@ -21,6 +21,7 @@ from typing import ClassVar
 
 from strop.capabilities import Learns, outermost
 from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.environments.needs import first_tasks
 from strop.errors import ConfigurationError
 from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.from_environment import LastCompletion
@@ -130,5 +131,5 @@ def v_triune(
 
 def _verifier(name: str, envs: tuple[Environment, ...], steps: int, width: float, accuracy: float) -> Verifier:
     own = tuple(env for env in envs if env.name == name)
-    is_number = all(number_in(env.task(0).answer) is not None for env in own)
+    is_number = all(number_in(task.answer) is not None for env in own for task in first_tasks(env))
     return Verifier(name, Tightening(Overlap(own, width), steps) if is_number else LastCompletion(own), accuracy)
