@@ -181,10 +181,14 @@ def test_the_recipe_s_verifiers() -> None:
     assert type(expressions.check).__name__ == "LastCompletion"
 
 
-def test_envs_of_one_name_are_numbers_where_all_of_them_are(tmp_path: Path) -> None:
-    for folder, answer in (("a", "7"), ("b", "seven")):
+def test_a_table_is_of_numbers_where_all_its_rows_are(tmp_path: Path) -> None:
+    """Two files of one name are two sources, each with the verifier of its own rows."""
+    for folder, answers in (("a", ["7"]), ("b", ["7", "seven"])):
         (tmp_path / folder).mkdir()
-        rows = [json.dumps({"prompt": f"{number}?", "answer": answer}) for number in range(20)]
+        rows = [json.dumps({"prompt": f"{n}?", "answer": answers[n % len(answers)]}) for n in range(20)]
         (tmp_path / folder / "sums.jsonl").write_text("\n".join(rows))
     run = v_triune(Setting(env="+".join(str(tmp_path / folder / "sums.jsonl") for folder in "ab")))
-    assert isinstance(run.rewards[0], PerSource) and isinstance(run.rewards[0].verifiers[0].check, LastCompletion)
+    assert isinstance(run.rewards[0], PerSource)
+    numbers, texts = run.rewards[0].verifiers
+    assert (numbers.source, texts.source) == ("a-sums", "b-sums")
+    assert isinstance(numbers.check, Tightening) and isinstance(texts.check, LastCompletion)
