@@ -18,7 +18,7 @@ from strop.environments.data.heldout_split import HeldOutSide
 from strop.errors import ConfigurationError, RewardError, StarvationError
 from strop.filter.scoring import Scorer
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.llm_clients.named import Named
+from strop.generate.llm_clients.named import Named, judged_alike
 from strop.generate.policy import Policy
 from strop.generate.rollout_limits import Limits
 from strop.observe.metrics.stage_tracker import Stages
@@ -235,7 +235,7 @@ def check_starvation(run: Run, progress: Progress, is_stuck: bool) -> None:
     count = run.groups_per_step
     if is_stuck or progress.dropped.is_too_many(count):
         needed = f"step {progress.step + 1} needs {count} groups and has {len(run.buffer)}"
-        raise StarvationError(f"{needed}; {progress.dropped.told()}")
+        raise StarvationError(f"{needed}; {progress.dropped.told()}{judged_alike(inside(run.rewards, Named))}")
 
 
 def newest_version(groups: Sequence[Group]) -> int:

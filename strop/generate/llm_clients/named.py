@@ -96,6 +96,13 @@ def taken(clients: Sequence[Named]) -> Metrics:
     return total
 
 
+def judged_alike(clients: Sequence[Named]) -> str:
+    """What a run without contrast has to do with its judges; empty: it has none."""
+    names = ", ".join(dict.fromkeys(f"{each.role}={each.called}" for each in clients))
+    alike = "where it scores all completions alike, only another judge or prompt helps"
+    return f". The scores are those of {names}: {alike}" if names else ""
+
+
 def check_answers(clients: Sequence[Named]) -> None:
     """Stop a run that mostly gets no readable answers: what is left would be a biased sample."""
     if problem := next((text for each in clients if (text := each.problem())), ""):

@@ -9,6 +9,8 @@ from strop.control.samplers.support.task_pool import Pool
 from strop.environments.code_execution import Trials
 from strop.environments.tools.python_notebook import Cells
 from strop.filter.scoring import is_inline
+from strop.generate.llm_clients.openai_endpoint import Endpoint
+from strop.generate.llm_clients.without_model import OwnFunction
 from strop.launch.checks.gpu_memory_plan import said
 from strop.models.layers.block import why_slow
 from strop.models.loading.model_names import BUNDLED, model_folder
@@ -121,12 +123,11 @@ def _uncounted(run: Run) -> list[str]:
     """What is sampled in a worker process is not heard of here."""
     rewards = [reward for reward in run.rewards if not is_inline(reward)]
     return [
-        f"{type(reward).__name__} asks {type(llm_client).__name__} in a worker process, where the tokens it samples "
-        f"are "
-        "counted by nobody: set is_inline = True where it only waits for answers"
+        f"{type(reward).__name__} asks {type(llm_client).__name__} in a worker process, where tokens that it samples "
+        "and the answers it fails to give are counted by nobody: set is_inline = True where it only waits for answers"
         for reward in rewards
         for llm_client in inside(reward, LLMClient)
-        if isinstance(llm_client, CountsTokens)
+        if isinstance(llm_client, CountsTokens | Endpoint | OwnFunction)
     ]
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from strop.errors import ConfigurationError, LLMClientError
+from strop.capabilities import inside
+from strop.errors import ConfigurationError, LLMClientError, StarvationError
+from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.launch.running.asking import ask_parts
 from strop.launch.running.launch import launch
 from strop.observe.health.throughput import UnansweredPart
@@ -138,3 +140,31 @@ def test_the_doctor_names_the_part() -> None:
     finding = UnansweredPart().judge(History(rows))
     assert finding is not None and finding.is_grave and "12 of 40 questions to judge" in finding.evidence
     assert UnansweredPart().judge(History([{"step": 1, "judge/asked": 40.0, "judge/failed": 1.0}])) is None
+
+
+def test_a_judge_that_scores_all_alike_is_named_where_the_run_starves(tmp_path: Path) -> None:
+    with pytest.raises(StarvationError, match=r"The scores are those of judge=http\S+#m: where it scores all"):
+        trained(tmp_path, lambda text: f"{code(text)}\n1: 50\n2: 50" if "numbered requirement" in text else told(text))
+
+
+def test_a_function_of_a_file_is_a_part(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "async def judge(messages, max_tokens):\n    assert max_tokens > 1\n"
+        "    asked = messages[-1]['content']\n    return '- It is right.' if 'Name the' in asked else '1: 70'\n"
+        "def broken(prompt):\n    raise OSError('no quota')\n"
+    )
+    with serving() as server:
+        ask_parts(make_run("carmo", tmp_path, server, judge=f"{own}:judge"))
+        with pytest.raises(ConfigurationError, match=r"own.py:broken failed: OSError: no quota"):
+            ask_parts(make_run("carmo", tmp_path, server, judge=f"{own}:broken"))
+
+
+def test_a_slow_endpoint_is_waited_for_until_its_deadline(tmp_path: Path) -> None:
+    with serving() as server:
+        server.answers = [0.3, 0.3, 0.3]
+        run = make_run("carmo", tmp_path, server)
+        for each in inside(run.rewards, Endpoint):
+            each.seconds = 0.1
+        with pytest.raises(ConfigurationError, match=r"did not answer: no answer within 0.1 s"):
+            ask_parts(run)
