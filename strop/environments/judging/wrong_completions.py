@@ -79,4 +79,7 @@ def _with_answer_of(env: Environment, task: Task, stream: random.Random) -> str:
         completion = f"{working}{closed}{other.answer}"
         if other.answer != task.answer and not env.check(task, completion):
             return completion
-    raise ConfigurationError(f"{env.name}:{env.level} has no other answer in {_TRIES} tasks")
+    raise ConfigurationError(
+        f"{env.name}:{env.level} has no other answer in {_TRIES} tasks to make a wrong completion of; the rows of a table "
+        "bring theirs in the columns `chosen` and `rejected`, or `ranking`"
+    )
