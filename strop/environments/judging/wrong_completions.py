@@ -80,6 +80,6 @@ def _with_answer_of(env: Environment, task: Task, stream: random.Random) -> str:
         if other.answer != task.answer and not env.check(task, completion):
             return completion
     raise ConfigurationError(
-        f"{env.name}:{env.level} has no other answer in {_TRIES} tasks to make a wrong completion of; the rows of a table "
+        f"{env.name}:{env.level} has no other answer in {_TRIES} tasks to make wrong completions of; rows of a table "
         "bring theirs in the columns `chosen` and `rejected`, or `ranking`"
     )
