@@ -67,13 +67,11 @@ class Setting:
         """Characters of help before a task: these, or at 0 what the bundled model's context bears, more for others."""
         return characters or (bundled if self.model in BUNDLED else _ROOM)
 
-    def run(
-        self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], by_category: bool = False, **parts: Any
-    ) -> Run:
+    def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`, and `by_category` cuts tables into categories."""
         table = Table("", self.answer, *self.columns, *self.splits)
         envs = parse_envs(self.env, self.seed, table, self.isolation)
-        envs = categories(envs, recipe) if by_category else envs
+        envs = categories(envs, recipe) if parts.pop("by_category", False) else envs
         self._check_tables([env for env in envs if isinstance(env, Table)])
         judged, has_answers = (judged_by(envs),), is_answered(envs)
         own = own_rewards(self.reward, judged) if self.reward else judged

@@ -69,8 +69,8 @@ class GoalContrast(Loss):
         loss = torch.where(batch.trainable, batch.on_tokens(each[batch.groups]), 0.0)
         cosines_of = {"goal_cosine": near, "other_cosine": far}
         means = {name: torch.where(is_known, cosines.detach().mean(1), 0.0) for name, cosines in cosines_of.items()}
-        found = {name: batch.metric(batch.on_tokens(mean[batch.groups])) for name, mean in means.items()}
-        return loss, found | {"contrast": self.weight * batch.metric(loss.detach())}
+        metrics = {name: batch.metric(batch.on_tokens(mean[batch.groups])) for name, mean in means.items()}
+        return loss, metrics | {"contrast": self.weight * batch.metric(loss.detach())}
 
     def _pair(self, group: int, side: Tensor, batch: Batch, states: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines to goals and to others: [K], [K]; NaN without gradient if the pair has none."""
