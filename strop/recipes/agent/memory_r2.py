@@ -25,6 +25,7 @@ from strop.concurrency import together
 from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.sessions import (
+    Sessions,
     carried,
     extractor_reads,
     facts_in,
@@ -130,6 +131,11 @@ async def _completed(dialogue: Dialogue, messages: tuple[Message, ...], policy_n
 _TURNS = 2  # turns of a session: extractor and manager
 
 
+_SESSIONS = EnvNeed(
+    "conversations of several sessions", "use env=sessions:LEVEL", lambda env: isinstance(env, Sessions)
+)
+
+
 @dataclass(frozen=True)
 class LocalReruns(Strategy):
     """Rollouts of `inner`, plus `count` reruns of single sessions, each session being rerun with probability `share`.
@@ -141,6 +147,8 @@ class LocalReruns(Strategy):
     inner: Strategy
     share: float = 0.25  # probability that a session is rerun
     count: int = 4  # reruns of each such session
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (_SESSIONS,)
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.count < 2:
