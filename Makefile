@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM := false
 # tests start hundreds of processes, and without a cache of what Python compiled each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit slow acts breaks kernels clients browser vllm benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow acts breaks use kernels clients browser vllm benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -40,6 +40,11 @@ acts: $(VENV)/dev
 # mechanisms with their idea and without it, over three seeds, on bundled tasks and on a table: about ten minutes
 breaks: $(VENV)/dev
 	$(BIN)/pytest -n 3 -m breaks
+
+# every recipe in ten situations of a user, as docs/use.md shows: an hour on two cores; what is known is left out, unless
+# AGAIN=red (what does not act) or AGAIN=all
+use: $(VENV)/dev
+	$(BIN)/python -m tests.use.matrix jobs=2 again=$(AGAIN)
 
 # the kernels of a GPU without one: computed by Triton's interpreter, and compiled for Hopper; about two minutes
 kernels: $(VENV)/dev $(TRITON)/there

@@ -79,7 +79,7 @@ UNIMPORTED = {
     "strop.environments.tools.mcp": "tools that users choose",
     "strop.environments.tools.files": "tools that users choose",
 }
-NO_ROOMS = {"docs", "gpu"}  # folders of tests about no one folder of the package
+NO_ROOMS = {"use", "docs", "gpu"}  # folders of tests about no one folder of the package
 
 
 Trees = dict[Path, ast.Module]

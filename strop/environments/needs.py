@@ -5,7 +5,7 @@ A part declares `env_needs`; one check before the run compares them with the env
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -13,6 +13,7 @@ from strop.capabilities import Demonstrates, Hints, Relates, parts
 from strop.environments.code.cases import Cases, cases_of
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of, ranked_by
 from strop.environments.format.demonstrations import Works
+from strop.environments.single_turn import SingleCompletion
 from strop.errors import DataError
 from strop.roles import Environment
 from strop.types import Task
@@ -119,6 +120,10 @@ def _tests_of(task: Task) -> Cases | None:
         return None
 
 
+def _has_turns(env: Environment) -> bool:
+    return not isinstance(env.episode(), SingleCompletion)
+
+
 def _has_columns(*names: str) -> Callable[[Environment, Task], bool]:
     return lambda env, task: set(names) <= columns_of(task).keys()
 
@@ -166,3 +171,24 @@ COMPARISONS = EnvNeed(
     "each row needs the columns `chosen` and `rejected`, or `ranking` with completions, the best first",
     is_met_by=lambda env, task: bool(ranked_by(task)) or not isinstance(env, Works),
 )
+TURNS = EnvNeed(
+    "second turn: its first completion ends the rollout",
+    "take an environment that answers, such as guess:2, keyvalue:3 or your own (env=FILE.py:NAME)",
+    _has_turns,
+)
+
+
+def bundled_need(name: str, kind: type) -> EnvNeed:
+    """Need of tasks that only one bundled environment makes."""
+    example = f"{vars(kind).get('name', kind.__name__)}:1"
+    return EnvNeed(name, f"take env={example}", lambda env: any(isinstance(each, kind) for each in _within(env)))
+
+
+def _within(env: Environment) -> Iterator[Environment]:
+    """An environment and those that it wraps."""
+    while True:
+        yield env
+        inner = getattr(env, "inner", None)
+        if inner is None:
+            return
+        env = inner

@@ -1,4 +1,4 @@
-"""Parser of environment names: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `dataset:ID`."""
+"""Parser of environment names: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `FILE.py:NAME`, `dataset:ID`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from strop.environments.tools.python_notebook import Cells
 from strop.errors import ConfigurationError, nearest
 from strop.recipes.dataset_paths import chosen_dataset
 from strop.roles import Environment
+from strop.storage.named_files import load_module
 
 _DATASET = "dataset:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
@@ -117,7 +118,27 @@ def _parse(text: str, seed: int, table: Table) -> Environment:
         return Drill(dataset, _level(text, level), seed)
     if text.startswith(_DATASET) or text.endswith(_TABLES):
         return replace(table, path=chosen_dataset(text.removeprefix(_DATASET)))
+    if ".py:" in text:
+        return _own(text)
     return _levelled(text, seed)
+
+
+def _own(text: str) -> Environment:
+    """An environment of somebody's own: a class that needs no arguments, a function that makes one, or the thing."""
+    file, _, name = text.rpartition(":")
+    if not Path(file).is_file():
+        raise ConfigurationError(f"env={text}: there is no file {file}")
+    members = vars(load_module(Path(file)))
+    if name not in members:
+        raise ConfigurationError(f"env={text}: the file defines no {name}; {nearest(name, [*members])}")
+    found = members[name]
+    try:
+        env: Environment = found if Environment in type(found).__mro__ else found()
+    except TypeError as error:
+        raise ConfigurationError(f"env={text}: {name} must need no arguments: {error}") from None
+    if Environment not in type(env).__mro__:
+        raise ConfigurationError(f"env={text} must be an Environment, got {type(env).__name__}")
+    return env
 
 
 def _levelled(text: str, seed: int) -> Environment:
@@ -126,8 +147,8 @@ def _levelled(text: str, seed: int) -> Environment:
     if kind is None:
         raise ConfigurationError(
             f"there is no environment {name!r}: {nearest(name, bundled_envs())}; "
-            "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER, "
-            "dataset:OWNER/NAME (of the Hugging Face hub)"
+            "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, "
+            "FILE.py:NAME, dataset:FOLDER, dataset:OWNER/NAME (of the Hugging Face hub)"
         )
     env: Environment = kind(_level(text, level), seed)
     return env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from strop.capabilities import parts
+from strop.errors import ConfigurationError, StropError
 from strop.models.loading.model_names import BUNDLED
 
 _MARKER = "FilePath"  # in the annotation of a field
@@ -51,6 +53,25 @@ def own_modules(run: Any) -> list[ModuleType]:
     names = {type(part).__module__ for _, part in parts(run)}
     found = [sys.modules[name] for name in sorted(names) if name in sys.modules]
     return [module for module in found if is_own(module)]
+
+
+def load_module(path: Path) -> ModuleType:
+    """The module in a file of somebody's own, by the file's name, so that a saved run can refer to its classes."""
+    folder = str(path.resolve().parent)
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and not is_own(loaded):
+        raise ConfigurationError(f"{path}: a module named {path.stem} is already imported; rename the file")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    assert spec is not None and spec.loader is not None
+    sys.path += [folder] if folder not in sys.path else []  # it may import its neighbours
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except StropError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"{path} cannot be executed: {type(error).__name__}: {error}") from error
+    return module
 
 
 def root_of(module: ModuleType) -> Path:

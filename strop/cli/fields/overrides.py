@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -12,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from strop.cli.fields.text_to_values import describe, read_as
-from strop.errors import ConfigurationError, StropError, nearest
+from strop.errors import ConfigurationError, nearest
 from strop.recipes import Recipe, build, parameters_of, recipe_named
 from strop.run import Run
-from strop.storage.named_files import is_own
+from strop.storage.named_files import load_module
 from strop.storage.trust import require_trust
 
 
@@ -28,7 +26,7 @@ def find_recipe(name: str, trust: bool = False) -> Recipe:
         raise ConfigurationError(f"there is no recipe file {name}")
     if path.with_name("origin.json").is_file():
         require_trust(path, trust)
-    names = _executed(path)
+    names = vars(load_module(path))
     if isinstance(run := names.get("run"), Run):
         return lambda: run
     made_here = {k: v for k, v in names.items() if inspect.isfunction(v) and v.__module__ == path.stem}
@@ -38,24 +36,6 @@ def find_recipe(name: str, trust: bool = False) -> Recipe:
         found = ", ".join(public) or "no function"
         raise ConfigurationError(f"{name} must define `run` (a Run) or a function `{path.stem}`; it defines {found}")
     return chosen
-
-
-def _executed(path: Path) -> dict[str, Any]:
-    """Names defined by a recipe file; it is imported as a module, so that a saved run can refer to its classes."""
-    folder = str(path.resolve().parent)
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-    assert spec is not None and spec.loader is not None
-    if path.stem in sys.modules and not is_own(sys.modules[path.stem]):
-        raise ConfigurationError(f"{path}: a module named {path.stem} is already imported; rename the recipe file")
-    sys.path += [folder] if folder not in sys.path else []  # the recipe may import its neighbours
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except StropError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(f"{path} cannot be executed: {type(error).__name__}: {error}") from error
-    return vars(module)
 
 
 def make_run(recipe: Recipe, overrides: Mapping[str, str]) -> Run:

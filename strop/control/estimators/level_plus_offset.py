@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class Offsets(PassRateEstimator):
     _kinds: TaskTable = field(default_factory=lambda: TaskTable(_KIND), init=False, repr=False, compare=False)
     _filed: list[_Seen] = field(default_factory=list, init=False, repr=False, compare=False)
     _step: int = field(default=0, init=False, repr=False, compare=False)  # the last one that evidence was folded at
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (0 < self.kind_memory <= 1 and 0 < self.task_memory <= 1):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class TaskCounts(PassRateEstimator):
     per_version: float = 0.99  # share of a count that is left one version later
     per_visit: float = 0.7  # share of it that is left when the task is tried again
     _seen: dict[str, tuple[float, float, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.per_version <= 1 or not 0 < self.per_visit <= 1:

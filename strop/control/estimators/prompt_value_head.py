@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -52,6 +52,8 @@ class PromptValue(PassRateEstimator):
     # number of the group, prompt and share of right rollouts of what was tried since
     _seen: list[tuple[int, IntArray, float]] = field(default_factory=list, init=False, repr=False, compare=False)
     _variance: float = field(default=_UNKNOWN, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def load_model(self, model: Path, seed: int) -> None:
         self._head, self._lock = PromptHead.open(model, self.max_tokens, self.device), Lock()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class LearningProgress(Sampler):
     _fit: Gaussians | None = field(default=None, init=False, repr=False, compare=False)
     _step: int = field(default=0, init=False, repr=False, compare=False)
     _draws: int = field(default=0, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.window < 2 or not 0 <= self.others <= 1:

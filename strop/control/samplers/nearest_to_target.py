@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Nearest(Sampler):
     _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     # mean distances from the target, of the chosen and of all candidates
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.envs or min(self.count, self.candidates) < 1 or self.pool < 0 or not 0 <= self.target <= 1:

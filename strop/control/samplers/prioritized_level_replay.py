@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class LevelReplay(Sampler):
     _tried: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # under these weights
     _step: int = field(default=0, init=False, repr=False, compare=False)
     _draws: int = field(default=0, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.softness <= 0 or not 0 <= self.stale <= 1 or not 0 < self.start <= 1:

@@ -6,6 +6,7 @@ Papers: concise-reasoning, iterative-dpo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.environments.format.think_tags import final_answer
 from strop.filter.reward_values import RewardScores, shaped
@@ -23,6 +24,8 @@ class GradedAnswer(Reward):
     wrong: float = -0.5  # for a wrong one
     missing: float = -1.0  # for none
     weight: float = 1.0
+
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

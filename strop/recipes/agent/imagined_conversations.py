@@ -20,9 +20,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from strop.environments.bundled.guess import parse
+from strop.environments.bundled.guess import Guess, parse
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import think
+from strop.environments.needs import EnvNeed, bundled_need
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Dialogue, Episode
@@ -49,6 +50,7 @@ class Imagined(Agent):
     personas: tuple[Persona, ...] = ("halves", "wanders", "counts")
 
     origin: ClassVar[Origin] = Origin.TEACHER
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (bundled_need("guessing games", Guess),)
 
     def __post_init__(self) -> None:
         if not self.personas:

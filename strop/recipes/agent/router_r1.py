@@ -23,7 +23,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from strop.environments.bundled.market import Market
 from strop.environments.format.think_tags import final_answer
+from strop.environments.needs import EnvNeed, bundled_need
 from strop.environments.tools.paid_experts import EXPERTS
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
@@ -59,6 +61,7 @@ class Routed(Reward):
 
     grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
     is_inline: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (bundled_need("experts with prices", Market),)
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.window < 2:

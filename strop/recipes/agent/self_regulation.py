@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from strop.environments.bundled.ask_for_help import HELP, HelpOffered, asks
+from strop.environments.needs import DEMONSTRATIONS, TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.recipes.environment_specs import wrap_envs
@@ -43,6 +44,7 @@ class HelpAtRandom(Agent):
     max_turns: int = 8  # maximum number of turns of a rollout
 
     origin: ClassVar[Origin] = Origin.GUIDED
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS, TURNS)
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.max_turns < 1:
@@ -171,6 +173,8 @@ class HelpLabels(Advantage):
     budget: float = 1.0  # mean help requests per rollout
 
     _table: HelpTable = field(default_factory=HelpTable, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.budget < 0:

@@ -65,6 +65,8 @@ class FromFailed(TaskGenerator, Asks):
     llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
     tasks: int = 2  # new tasks per unsolved task
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.tasks < 1:
             raise ConfigurationError(f"FromFailed needs tasks >= 1, got {self.tasks}")

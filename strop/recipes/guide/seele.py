@@ -137,6 +137,7 @@ class ResponsiveHints(Strategy):
         self._policy = policy
 
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (SOLUTIONS,)
+    needs_success: ClassVar[bool] = True
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         steps = beginnings(self.envs, group.task, self.opens)

@@ -17,6 +17,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Loss
@@ -42,6 +43,7 @@ class Echo(Loss):
     needs: ClassVar[frozenset[Need]] = frozenset({Aux("hints")})
     scope: ClassVar[str] = "rollout"
     covers: ClassVar[str] = "observed"
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if batch.observed is None or batch.observed_share is None:

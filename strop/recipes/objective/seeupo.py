@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from strop.backends import Objective
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Trainer
@@ -83,6 +84,7 @@ class TurnByTurn(Trainer):
     clip: float = 0.2  # clip range of a turn's ratio, and of the product over turns
 
     makes_several: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __post_init__(self) -> None:
         if not 0 < self.clip < 1:

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.replay.memory.held_groups import Replaying
@@ -50,6 +51,7 @@ class ToolCalls(Reward):
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = "tool_calls"
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __post_init__(self) -> None:
         if self.fall < 1:

@@ -54,6 +54,7 @@ class AnswerPlace(Reward):
     weight: float = 0.0
 
     is_inline: ClassVar[bool] = True
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[Paid]:
         return [_tagged(rollout) for rollout in group.rollouts]

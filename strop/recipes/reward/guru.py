@@ -52,6 +52,7 @@ class PassRateBand(Sampler):
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 
     repeats: ClassVar[bool] = True
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < 1 or not 0 < self.high <= 1:

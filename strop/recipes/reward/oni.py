@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of, judged_or_none, key_of
 from strop.filter.judges.readers import YES_NO
@@ -59,6 +60,7 @@ class LabelledMessages(Reward):
     _asking: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)  # requests in flight
 
     is_inline: ClassVar[bool] = True  # its table is in the run's own process; awaits its LLM client
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __post_init__(self) -> None:
         if self.power < 0 or self.queue < 1:

@@ -52,6 +52,7 @@ class RubricWins(Reward):
 
     is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
+    needs_success: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
         pairs = list(combinations(range(len(group.rollouts)), 2))

@@ -23,6 +23,7 @@ from typing import ClassVar
 from strop.control.samplers.fixed_mixture import Mixture
 from strop.environments.bundled.next_segment import NextSegment
 from strop.environments.format.think_tags import final_answer
+from strop.environments.needs import EnvNeed, bundled_need
 from strop.filter.judges.batch_ask import all_of, judged
 from strop.filter.judges.readers import YES_NO
 from strop.filter.rewards.from_environment import Earned
@@ -56,6 +57,7 @@ class Continued(Reward):
     prompt: str = ASKED  # what the judge is asked, below both texts
 
     is_inline: ClassVar[bool] = True  # awaits its LLM client
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (bundled_need("segments of text that go on (text=FILE)", NextSegment),)
 
     async def __call__(self, group: Group) -> list[float]:
         return await all_of(self._score(rollout) for rollout in group.rollouts)

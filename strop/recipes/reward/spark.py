@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class Recycled(TaskGenerator):
     reflected: int = 32  # reflections per version
     pointwise: float = 0.3  # probability that a mixed group's question is about one answer, not two
     _counts: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by version
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.judged < 0 or self.reflected < 0 or not 0 <= self.pointwise <= 1:

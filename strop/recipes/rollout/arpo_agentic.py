@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from strop.concurrency import together
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.tree_search.branch import branch_of, branched
@@ -83,6 +84,8 @@ class ToolForks(Strategy):
     probability: float = 0.5  # of branching where entropy is as at the first completion
     weight: float = 0.2  # of the rise in entropy
     tokens: int = 20  # of each completion, over which entropy is summed
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __post_init__(self) -> None:
         if self.whole < 1 or not 0 <= self.probability <= 1 or self.weight < 0 or self.tokens < 1:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.control.samplers.few import Few
 from strop.control.samplers.support.task_pool import OfEndless, covering
@@ -53,6 +53,8 @@ class Unsolved(Sampler):
     most: float = 6 / 16  # largest share of right rollouts of a task that is sampled again
     _solved: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _passed_over: int = field(default=0, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.most <= 1:

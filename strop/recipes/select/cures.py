@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class ByDeviation(Budget):
     least: int = 2  # a single rollout has no sibling to compare with
     most: int = 32
     _price: Price = field(init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.least < self.mean < self.most:
@@ -106,6 +108,8 @@ class VarianceWeighted(Sampler):
     _pool: Pool = field(init=False, repr=False, compare=False)
     _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _preference: float = field(default=0.0, init=False, repr=False, compare=False)  # at the last choice
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:

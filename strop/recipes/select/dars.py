@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
@@ -48,6 +49,8 @@ class Rebalanced(Budget):
     size: int = 8  # rollouts of the first wave
     most: int = 32  # rollouts of both waves
     by_hardness: bool = False  # whether harder tasks weigh more than half-solved ones, not the same
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.size <= self.most:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,8 @@ class NearTarget(Sampler):
     _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     # mean distances from the target, of the chosen tasks and of the pool
     _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._pool = Pool(self.envs, self.pool)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class Dynamics(Sampler):
     _now: Doubles = field(init=False, repr=False, compare=False)  # [N, 3], at the version in `_versions`
     _versions: list[int] = field(init=False, repr=False, compare=False)  # at which each task was last seen
     _shown: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.keep <= 1:

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class Hardest(Sampler):
     _tried: int = field(default=0, init=False, repr=False, compare=False)  # tasks sampled in this phase
     # by position: phase of its last rollouts, their successes and their number
     _rates: dict[int, tuple[int, float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._pool = Pool(self.envs, self.size)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -102,6 +102,8 @@ class AngleRanked(Sampler):
     _middle: float = field(default=0.0, init=False, repr=False, compare=False)
     _model: Any = field(default=None, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.spread <= 0 or self.stride < 0 or self.most < 0:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,8 @@ class ShadowPrice(Budget):
     _variances: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
     _version: int = field(default=0, init=False, repr=False, compare=False)  # version up to which groups were applied
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.least < self.mean < self.most:
@@ -155,6 +157,8 @@ class BinWeighted(Advantage):
     tries: int = 8  # rollouts, one of which has to be right
     _losses: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # S of each bin
     _used: float = field(default=0.0, init=False, repr=False, compare=False)  # mean |weight - 1| of the last batch
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.mixed <= 1 or not 0 < self.rate <= 1 or self.bins < 1 or self.tries < 1 or self.most <= 0:

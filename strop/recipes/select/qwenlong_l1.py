@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class LengthPhases(Sampler):
     _first: dict[int, tuple[int, int, float, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._pool = Pool(self.envs, self.size)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.control.samplers.support.bandit_arms import BanditArms
 from strop.control.samplers.support.bandit_metrics import arm_metrics, contrasts
@@ -57,6 +57,8 @@ class LevelBandit(Sampler):
     _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # Q of each arm
     _step: int = field(default=0, init=False, repr=False, compare=False)  # version up to which groups were applied
     _num_sampled: int = field(default=0, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1 or self.temperature <= 0:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -120,6 +120,8 @@ class Weaknesses(TaskGenerator, Asks):
     _seen: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _tables: dict[str, Concepts] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
     _named: dict[int, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group number
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.visits < 2 or min(self.exercises, self.votes, self.probes) < 1:

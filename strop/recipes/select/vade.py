@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class Thompson(Sampler):
     _pool: Pool = field(init=False, repr=False, compare=False)
     _pending: PendingChoices = field(default_factory=PendingChoices, init=False, repr=False, compare=False)
     _pool_score: float = field(default=0.0, init=False, repr=False, compare=False)  # expected score of the whole pool
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.power < 0:

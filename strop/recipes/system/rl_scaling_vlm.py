@@ -81,6 +81,7 @@ class Reflects(Reward):
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = "reflects"
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.words or not all(word.strip() for word in self.words):

@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.filter.gates.reward_band import RewardBand
 from strop.recipes.setting import Setting
 from strop.roles import Loss
@@ -49,6 +50,7 @@ class TurnClip(Loss):
 
     scope: ClassVar[str] = "rollout"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]

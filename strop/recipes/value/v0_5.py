@@ -79,6 +79,8 @@ class WhileRiskFalls(Budget):
     most: int = 16  # rollouts in all
     cost: float = 1 / 1024  # of one rollout; the paper's 1 / 16^2, rescaled to rewards from 0 to 1
 
+    needs_success: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 2 <= self.first <= self.most or self.cost <= 0:
             raise ConfigurationError(
@@ -116,6 +118,7 @@ class FusedPrior(Advantage):
     """A = r - (w * mean + (1 - w) * prediction), w by the prediction's error; the mean alone without a prediction."""
 
     is_local: ClassVar[bool] = True
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

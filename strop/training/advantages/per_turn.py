@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.training.arithmetic.turn_returns import set_turn_advantages, turn_returns
@@ -51,6 +52,7 @@ class TurnAdvantage(Advantage):
     """A = Q(o, u) - V(o) of the token's turn, as recorded by `TurnCritic`; not standardised."""
 
     needs_values: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for rollout in (rollout for group in groups for rollout in group.scored):
@@ -83,6 +85,7 @@ class TurnMean(Advantage):
     discount: float = 1.0  # from turn to turn
 
     min_group: ClassVar[int] = 2
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

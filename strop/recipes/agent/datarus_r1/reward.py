@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.filter.reward_values import RewardScores, shaped
@@ -58,6 +59,8 @@ class StepsAndWhole(Reward):
     """(mean over steps + whole) / 2."""
 
     whole: Reward  # says how right a rollout is
+
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from strop.control.task_generators.support.probing import probed
 from strop.control.task_generators.support.prompts import asked
@@ -57,6 +57,8 @@ class SkillCurriculum(TaskGenerator):
         default_factory=dict, init=False, repr=False, compare=False
     )
     _found: dict[int, dict[str, tuple[int, float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         low, high = self.band

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.format.think_tags import final_answer
+from strop.environments.needs import TURNS, EnvNeed
 from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
 from strop.success import success
@@ -37,6 +38,8 @@ class FewestCalls(Reward):
     weight: float = 1.0
 
     is_relative: ClassVar[bool] = False
+    needs_success: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     @property
     def is_inline(self) -> bool:

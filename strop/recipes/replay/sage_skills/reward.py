@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE, OPEN, between
 from strop.filter.reward_values import RewardScores, shaped
@@ -26,6 +27,8 @@ class SkillUsed(AroundReward):
 
     r is reward `inner`, u the fact `used` of the second rollout, whose parent is the first.
     """
+
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> RewardScores:
         return shaped(self, group, lambda paid: _with_skills(group.rollouts, paid), self.inner)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.generate.memory.store import Change, Lesson, Library
 from strop.recipes.replay.slea_rl.experiences import strategies_of, warnings_of
@@ -41,6 +42,9 @@ class ExperienceCollector(Strategy):
 
     _good: list[_Lessons] = field(default_factory=list, init=False, repr=False, compare=False)
     _bad: list[_Lessons] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    needs_success: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __post_init__(self) -> None:
         if self.golden < 0 or self.warnings < 0 or self.top < 1:

@@ -33,6 +33,7 @@ class CosineLength(Reward):
     weight: float = 1.0
 
     name: ClassVar[str] = "cosine_length"
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

@@ -7,6 +7,7 @@ long as there are more wrong ones than clean ones. As released, a judge that fai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.environments.judging.first_error_question import CLEAN, question_about, steps_of
 from strop.errors import ConfigurationError, LLMClientError
@@ -31,6 +32,8 @@ class Flawed(Reward):
     judge: LLMClient  # who finds the first wrong step
     penalty: float = 1.0  # for a right answer by wrong steps
     weight: float = 1.0
+
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

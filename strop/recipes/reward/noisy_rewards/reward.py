@@ -31,6 +31,7 @@ class Flipped(Reward):
     weight: float = 1.0
 
     name: ClassVar[str] = "flipped"
+    needs_success: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:

@@ -70,6 +70,7 @@ class Tightening(Reward):
     weight: float = 1.0
 
     name: ClassVar[str] = "tightening"
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

@@ -7,6 +7,7 @@ learns in a few steps: `<think>{[3+4=7][3+4=7]}(7)</think>7`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
@@ -58,6 +59,8 @@ class ParallelBonus(Reward):
     plain: int = 8  # of them without a bonus, the first
     last: int = 0  # version with a bonus; 0: all
     weight: float = 1.0
+
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

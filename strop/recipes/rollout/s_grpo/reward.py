@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.around import AroundReward
@@ -20,6 +21,8 @@ EXIT = "exit"  # fact: number of reasoning tokens before an answer was forced
 @dataclass(frozen=True)
 class Decaying(AroundReward):
     """Reward `inner` times 1 / 2^k, after k right answers at earlier exits."""
+
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> RewardScores:
         return shaped(self, group, lambda paid: _halved(group.rollouts, paid), self.inner)

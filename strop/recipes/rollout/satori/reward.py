@@ -5,6 +5,7 @@ one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
@@ -23,6 +24,8 @@ class RestartBonus(Reward):
     judge: Reward
     bonus: float = 0.5
     weight: float = 1.0
+
+    needs_success: ClassVar[bool] = True
 
     @property
     def is_inline(self) -> bool:

@@ -1,0 +1,62 @@
+"""The matrix of recipes in ten situations of a user: what is stored is true, and no defect is added.
+
+`make use` runs all of it; here a few cells are run again, others each day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from strop.catalogue.record import records
+from tests.use.cells import ACTS, RED, REFUSED, Cell
+from tests.use.matrix import Key, every_cell, played, read_results, with_signs, write_results
+from tests.use.page import PAGE, page_of
+
+DEFECTS = 41  # it may only fall
+UNKNOWN = 2040  # cells that were never run; likewise
+SAMPLE = 10
+
+
+def test_every_recipe_has_a_cell_in_every_situation() -> None:
+    found, asked = read_results(), set(every_cell())
+    assert found.keys() <= asked, f"no recipe any more: {sorted(found.keys() - asked)}; run make use"
+    assert len(asked - found.keys()) <= UNKNOWN, "run make use: it plays what is missing"
+
+
+def test_defects_only_become_fewer() -> None:
+    red = Counter(cell.verdict for cell in read_results().values() if cell.is_red)
+    assert red.total() <= DEFECTS, f"{dict(red)}: mend them, then make use AGAIN=red"
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == page_of(read_results(), records()), "python -m tests.use.page"
+
+
+def test_refusals_are_sentences() -> None:
+    for key, cell in read_results().items():
+        assert cell.verdict in (ACTS, REFUSED, *RED), key
+        assert cell.verdict == ACTS or len(cell.said) >= 15, f"{key}: {cell}"
+
+
+def sample() -> list[Key]:
+    """Other cells each day, the same on one day."""
+    known = [key for key, cell in sorted(read_results().items()) if not cell.is_red and key[1] not in (2, 6)]
+    first = datetime.now(UTC).toordinal() * SAMPLE * 61  # a stride through all recipes and situations
+    return [known[(first + place * 61) % len(known)] for place in range(SAMPLE)]
+
+
+def test_cells_are_as_stored() -> None:
+    found = read_results()
+    again = {key: cell for key, cell, _ in played(sample(), 1)}
+    worse = {key: cell for key, cell in with_signs(again).items() if cell.verdict != found[key].verdict}
+    assert not worse, {key: (found[key], cell) for key, cell in worse.items()}
+
+
+def test_a_wrong_sign_is_found(tmp_path: Path) -> None:
+    cells = {("grpo", 1): Cell(ACTS, "", 1.5), ("grpo", 4): Cell(ACTS, "", -0.5), ("ppo", 4): Cell(ACTS, "", 0.5)}
+    checked = with_signs(cells)
+    assert checked["grpo", 4].verdict == "sign" and checked["ppo", 4].verdict == ACTS
+    write_results(checked, tmp_path / "results.json")
+    assert read_results(tmp_path / "results.json") == checked
