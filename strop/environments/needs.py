@@ -5,11 +5,11 @@ A part declares `env_needs`; one check before the run compares them with the env
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from strop.capabilities import Demonstrates, Hints, Relates, parts
+from strop.capabilities import Demonstrates, Hints, Relates, inside, parts
 from strop.environments.code.cases import Cases, cases_of
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of, ranked_by
 from strop.environments.format.demonstrations import Works
@@ -181,14 +181,4 @@ TURNS = EnvNeed(
 def bundled_need(name: str, kind: type) -> EnvNeed:
     """Need of tasks that only one bundled environment makes."""
     example = f"{vars(kind).get('name', kind.__name__)}:1"
-    return EnvNeed(name, f"take env={example}", lambda env: any(isinstance(each, kind) for each in _within(env)))
-
-
-def _within(env: Environment) -> Iterator[Environment]:
-    """An environment and those that it wraps."""
-    while True:
-        yield env
-        inner = getattr(env, "inner", None)
-        if inner is None:
-            return
-        env = inner
+    return EnvNeed(name, f"take env={example}", lambda env: bool(inside(env, kind)))
