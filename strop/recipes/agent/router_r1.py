@@ -23,10 +23,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.environments.bundled.market import Market
 from strop.environments.format.think_tags import final_answer
-from strop.environments.needs import EnvNeed, bundled_need
-from strop.environments.tools.paid_experts import EXPERTS
+from strop.environments.needs import EnvNeed
+from strop.environments.tools.paid_experts import EXPERTS, Experts
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
@@ -49,6 +48,13 @@ from strop.types import ZERO_TO_ONE, Group, Metrics, Outcome, Rollout, ScoreRang
 _FLAT = 1e-6  # range of prices below which all score 0.5
 
 
+_EXPERTS = EnvNeed(
+    "experts with prices",
+    "take env=market:1, or give your tasks its tool `ask` (a Toolbox with Experts)",
+    is_met_by=lambda env, task: any(tool.name == Experts.name for tool in task.tools),
+)
+
+
 @dataclass
 class Routed(Reward):
     """-1 for a format error, 0 for a wrong answer, else (1 - share) * F1 + share * c."""
@@ -61,7 +67,7 @@ class Routed(Reward):
 
     grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
     is_inline: ClassVar[bool] = True
-    env_needs: ClassVar[tuple[EnvNeed, ...]] = (bundled_need("experts with prices", Market),)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (_EXPERTS,)
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.window < 2:
