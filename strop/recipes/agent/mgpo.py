@@ -8,7 +8,7 @@ Reading: Images are grids of characters, and a view is a quarter or a ninth of t
     text. A box earns no reward. The bundled model has never seen a box, so demonstrations come first, few enough that
     most of its boxes still miss.
 Left out: Pixels. Positions of a second image, which differ between the release's engine and trainer.
-Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll > 0 with warmup_steps=14
+Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll > 0 with warmup_steps=24
 """
 
 from __future__ import annotations

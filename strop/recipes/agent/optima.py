@@ -11,7 +11,7 @@ Reading: The form that fine-tunes in rounds (iSFT), on debates between two polic
     that are not imitated stay in the denominator of the token mean.
 Left out: The tree of turns and its preference pairs (iDPO), the pool of formats for a first round, and rounds that
     start again from the first weights.
-Acts: turns > 1 and kept_share < 1 and reward/readable > 0
+Acts: turns > 1 and kept_share < 1 and reward/readable > 0 with least=0.1
 """
 
 from __future__ import annotations
