@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -76,22 +77,27 @@ class SentenceVerdict:
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Start and end of each sentence in the text; tags of a thought are in none, and steps of digits end at a blank."""
-    cuts = [*_TAG.finditer(text), None]
     found, start = list[tuple[int, int]](), 0
-    for cut in cuts:
-        pieces = steps_of(text, start, cut.start() if cut else len(text))
-        found += [part for piece in pieces for part in _parts(text, piece)]
+    for cut in (*_TAG.finditer(text), None):
+        end = cut.start() if cut else len(text)
+        if end > start and not text[start:end].isspace():
+            for piece in steps_of(text, start, end):
+                found += islice(_parts(text, piece), _MOST + 1)
+        if len(found) > _MOST:
+            return [*found[:_MOST], (found[_MOST][0], len(text.rstrip()))]
         start = cut.end() if cut else start
-    return found if len(found) <= _MOST else [*found[:_MOST], (found[_MOST][0], found[-1][1])]
+    return found
 
 
-def _parts(text: str, piece: tuple[int, int]) -> list[tuple[int, int]]:
+def _parts(text: str, piece: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """A step of words as it is; one of signs alone cut at its blanks, as the bundled model writes them."""
-    if _LETTER.search(text, *piece):
-        return [piece]
-    cuts = [(cut.start(), cut.end()) for cut in _BLANK.finditer(text, *piece)]
-    starts = [piece[0], *(end for _, end in cuts)]
-    return [part for part in zip(starts, [*(start for start, _ in cuts), piece[1]], strict=True) if part[1] > part[0]]
+    start, end = piece
+    for cut in () if _LETTER.search(text, start, end) else _BLANK.finditer(text, start, end):
+        if cut.start() > start:
+            yield start, cut.start()
+        start = cut.end()
+    if end > start:
+        yield start, end
 
 
 def numbered(text: str) -> str:
