@@ -7,9 +7,11 @@ can make it pass; the error that it reports is its own claim.
 from __future__ import annotations
 
 import ast
+import asyncio
 import enum
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -132,6 +134,19 @@ class Trials:
         if cases.form == "check":
             return await self._checked(program, cases)
         return judged(await self._ran(program, cases), cases)
+
+    def alone(self, completion: str, cases: Cases) -> Trial:
+        """Try it in an event loop and a sandbox of its own, for whoever cannot wait."""
+
+        async def tried() -> Trial:
+            trials = Trials(self.isolation, self.seconds)
+            try:
+                return await trials.of(completion, cases)
+            finally:
+                await trials.close()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, tried()).result()
 
     async def said(self, completion: str, function: str, inputs: Sequence[list[Any]]) -> list[str]:
         """What the program in a completion says to each input: lines as text, some missing where it ended before."""

@@ -33,9 +33,7 @@ _ROOM = 1000  # characters of help before a task, for models of 512 tokens of co
 class Setting:
     """Fields that every recipe takes."""
 
-    env: str = (
-        "arithmetic:4"  # environment: name:level, FILE.jsonl, FILE.py:NAME or dataset:FOLDER_OR_ID; several joined by +
-    )
+    env: str = "arithmetic:4"  # name:level, FILE.jsonl, FILE.py:NAME or dataset:FOLDER_OR_ID; several joined by +
     model: str = "pocket"  # a Hugging Face folder or id, a run, or the bundled model
     seed: int = 0  # of tasks, sampling and all other random choices
     steps: int = 100  # training batches; each makes one weight version

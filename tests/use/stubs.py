@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.generate.llm_clients.serving import running
 
 
 class Stub(ThreadingHTTPServer):
@@ -68,9 +69,5 @@ def stub() -> Iterator[Stub]:
     """A stub for as long as a run takes."""
     found = Stub(("127.0.0.1", 0), _Handler)
     found.asked = []
-    threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True).start()
-    try:
+    with running(found):
         yield found
-    finally:
-        found.shutdown()
-        found.server_close()

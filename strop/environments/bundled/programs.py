@@ -5,15 +5,13 @@ The completion's program runs in the sandbox on inputs that the prompt does not 
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from strop.environments.code.cases import Cases, cases_of
-from strop.environments.code_execution import Trial, Trials, program_in
+from strop.environments.code_execution import Trials, program_in
 from strop.environments.data.heldout_split import draw, require_level
 from strop.roles import Environment, Episode
 from strop.types import Message, Observation, Task
@@ -108,17 +106,8 @@ class Programs(Environment):
         return ProgramEpisode(self)
 
     def check(self, task: Task, completion: str) -> float:
-        """In a loop and a sandbox of its own, for whoever cannot wait; episodes and rewards can, and are quicker."""
-
-        async def tried() -> Trial:
-            trials = Trials(self.trials.isolation, self.trials.seconds)
-            try:
-                return await trials.of(completion, cases_of(task))
-            finally:
-                await trials.close()
-
-        with ThreadPoolExecutor(1) as thread:
-            return float(thread.submit(asyncio.run, tried()).result().is_right)
+        """In a sandbox of its own, for whoever cannot wait; episodes and rewards can, and are quicker."""
+        return float(self.trials.alone(completion, cases_of(task)).is_right)
 
     def answer(self, completion: str) -> str:
         return program_in(completion).text.strip()

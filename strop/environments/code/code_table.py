@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from strop.environments.code.cases import Cases, cases_of, has_tests
-from strop.environments.code_execution import Isolation, Trial, Trials, program_in
+from strop.environments.code_execution import Isolation, Trials, program_in
 from strop.environments.data.hf_dataset import dataset_rows
 from strop.environments.data.rows import PLAN, task_of, text_in
 from strop.environments.data.table import Table
@@ -56,17 +54,8 @@ class CodeTable(Table):
         return ShownProgram(self) if self._is_worked else TestedProgram(self)
 
     def check(self, task: Task, completion: str) -> float:
-        """In a loop and a sandbox of its own, for whoever cannot wait; episodes and rewards can, and are quicker."""
-
-        async def tried() -> Trial:
-            trials = Trials(self.trials.isolation, self.trials.seconds)
-            try:
-                return await trials.of(completion, cases_of(task))
-            finally:
-                await trials.close()
-
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, tried()).result().share
+        """In a sandbox of its own, for whoever cannot wait; episodes and rewards can, and are quicker."""
+        return self.trials.alone(completion, cases_of(task)).share
 
     def answer(self, completion: str) -> str:
         return program_in(completion).text.strip()

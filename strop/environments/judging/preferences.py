@@ -52,12 +52,12 @@ class Preferences(Derived):
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (COMPARISONS,)
 
     @property
-    def envs(self) -> tuple[Environment, ...]:
-        return (self.env,)
-
-    @property
     def name(self) -> str:
         return f"preferences-{self.env.name}"
+
+    @property
+    def envs(self) -> tuple[Environment, ...]:
+        return (self.env,)
 
     def task(self, index: int, heldout: bool = False) -> Task:
         inner = self.env.task(index, heldout)

@@ -68,9 +68,16 @@ class Handler(BaseHTTPRequestHandler):
 def serving() -> Iterator[Server]:
     found = Server(("127.0.0.1", 0), Handler)
     found.answers, found.asked, found.says, found.waiting, found.most = [], [], lambda text: "so", 0, 0
-    threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True).start()
-    try:
+    with running(found):
         yield found
+
+
+@contextmanager
+def running(server: ThreadingHTTPServer) -> Iterator[None]:
+    """A server that answers meanwhile."""
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield
     finally:
-        found.shutdown()
-        found.server_close()
+        server.shutdown()
+        server.server_close()
