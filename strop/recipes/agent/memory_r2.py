@@ -37,7 +37,7 @@ from strop.environments.bundled.sessions import (
 )
 from strop.environments.format.demonstrations import demonstrating
 from strop.environments.format.think_tags import final_answer
-from strop.environments.needs import DEMONSTRATIONS, EnvNeed, bundled_need
+from strop.environments.needs import DEMONSTRATIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Checked
 from strop.generate.strategies.independent import Independent
@@ -95,7 +95,6 @@ class ExtractAndManage(Agent):
     """
 
     origin: ClassVar[Origin] = Origin.POLICY
-    env_needs: ClassVar[tuple[EnvNeed, ...]] = (bundled_need("conversations in sessions", Sessions),)
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         if dialogue.turns:
