@@ -81,7 +81,7 @@ def preferences() -> list[dict[str, Any]]:
 def programs() -> list[dict[str, Any]]:
     """Programs that the model was shown, with tests as a user writes them."""
     from strop.environments.bundled.programs import Programs
-    from strop.environments.code_execution import cases_of
+    from strop.environments.code.cases import cases_of
 
     env, found = Programs(1), dict[str, dict[str, Any]]()
     for place in range(2 * ROWS):
