@@ -22,6 +22,7 @@ from tests.building import make_group, turn
 from tests.generate.asking import Counsel, player_of
 
 ENV = KeyValue(2)
+EXAMPLE = "sum red blue turn 1: 2 environment: 3 turn 2: 2 environment: 3 turn 3: 7"
 
 
 def task(prompt: str = "sum red blue") -> Task:
@@ -99,19 +100,17 @@ def test_the_text_is_written_every_so_many_versions_from_good_and_bad_rollouts(t
     memory.observe(group(0, 0, [rollout(2, 1.0, "7", reward=1.0), rollout(2, 1.0, "8", reward=1.0)]))
     memory.observe(group(1, 0, [rollout(1, 0.0, "9", reward=0.29), rollout(1, 0.0, "6", reward=0.3)], "sum red gold"))
     first, made = read(tmp_path, memory, 1, "sum red pink")
-    assert llm_client.asked == [] and "sum red blue 2 -> 3 2 -> 3 7 -> sum red pink" in first, (
-        "an example is there at once"
-    )
+    assert llm_client.asked == [] and f"{EXAMPLE} sum red pink" in first, "an example is there at once"
     assert made.facts == {"memory": 0.0, "examples": 1.0} and made.origin is Origin.GUIDED
     assert len(memory.library.on(GOOD)) == len(memory.library.on(BAD)) == 1
     read(tmp_path, memory, 2)
     (asked,) = llm_client.asked
-    assert "]\nsum red gold 2 -> 3 9 ->" in asked and "]\nsum red blue 2" in asked
+    assert "]\nsum red gold turn 1: 2 environment: 3 turn 2: 9\n[" in asked and f"]\n{EXAMPLE}\n[" in asked
     read(tmp_path, memory, 2, number=7)
     assert len(llm_client.asked) == 1, "by the first group of a version"
     third, made = read(tmp_path, memory, 3)
     assert "ask less sum red blue" in third and made.facts == {"memory": 1.0, "examples": 0.0, LEAST: 2.0}
-    assert "7 ->" not in third, "no example of the task itself"
+    assert "turn 3: 7" not in third, "no example of the task itself"
     assert memory.library.on(BAD) == [], "a bad rollout is contrasted once"
     memory.observe(group(5, 3, [rollout(0, 0.0, reward=0.0)]))
     read(tmp_path, memory, 4)
@@ -163,7 +162,28 @@ def test_examples_are_the_newest_and_chosen_by_the_key(tmp_path: Path) -> None:
     play, _ = player_of(tmp_path, ENV, task(), lambda text, call: "7")
     memory.library.catch_up()
     found = {memory.example(task(), [play.another()]) for _ in range(20)}
-    assert found == {"sum red gold b ->", "sum red gold c ->"} and memory.example(task(), []) == ""
+    assert found == {"sum red gold b", "sum red gold c"} and memory.example(task(), []) == ""
+
+
+@pytest.mark.parametrize(
+    ("longest", "expected"), [(200, EXAMPLE), (len(EXAMPLE), EXAMPLE), (len(EXAMPLE) - 3, EXAMPLE[:-3]), (0, "")]
+)
+def test_an_example_loses_its_end_where_it_has_no_room(tmp_path: Path, longest: int, expected: str) -> None:
+    memory = ExperientialMemory(Library(), longest=longest)
+    memory.observe(group(0, 0, [rollout(2, 1.0, reward=1.0)]))
+    text, made = read(tmp_path, memory, 1, "sum red pink")
+    assert f"user\n{expected} sum red pink".replace("\n ", "\n") in text
+    assert made.facts["examples"] == float(longest > 0)
+
+
+def test_text_and_example_share_the_room(tmp_path: Path) -> None:
+    memory = ExperientialMemory(Library(), Counsel(["ask less"]), every=2, longest=30)
+    memory.observe(group(0, 0, [rollout(2, 1.0, reward=1.0)]))
+    memory.observe(group(1, 0, [rollout(1, 0.0, "9", reward=0.0)], "sum red gold"))
+    read(tmp_path, memory, 2)
+    text, made = read(tmp_path, memory, 3, "sum red pink")
+    assert f"user\nask less {EXAMPLE[:21]} sum red pink" in text
+    assert made.facts["memory"] == made.facts["examples"] == 1.0
 
 
 def test_bad_numbers_are_refused() -> None:

@@ -64,7 +64,7 @@ class ExperientialMemory(Strategy, Asks):
     every: int = 5  # versions
     best: float = 1.0  # success of a good rollout
     worst: float = 0.3  # success below which a rollout is bad
-    longest: int = 200  # characters of text and example before a task
+    longest: int = 200  # characters of text and example before a task; an example loses its end
 
     # period of `every` versions -> the group that writes; it writes again if it was in flight when a run was killed
     _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
@@ -88,10 +88,11 @@ class ExperientialMemory(Strategy, Asks):
         period = group.version // self.every  # a late group may miss the version itself
         if self._firsts.setdefault(period, group.number) == group.number and group.number not in self._made:
             self._made[group.number] = await self._written(play)
-        memory, example = self._memory.text, self.example(group.task, starts)
-        texts = fitting([memory, example], self.longest)
+        memory = fitting([self._memory.text], self.longest)
+        room = self.longest - sum(len(text) + 1 for text in memory)
+        texts = fitting([*memory, self.example(group.task, starts)[: max(room, 0)]], self.longest)
         rollouts = await together(play(with_help(start, group.task, texts)) for start in starts)
-        facts = {"memory": float(memory in texts), "examples": float(example in texts)}
+        facts = {"memory": float(len(memory)), "examples": float(len(texts) - len(memory))}
         if (least := self.least(group.task, group.version)) is not None:
             facts[LEAST] = float(least)
         return [replace(rollout, facts=rollout.facts | facts) for rollout in rollouts]
