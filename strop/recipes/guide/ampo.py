@@ -117,7 +117,7 @@ class TeachersWhenLost(Strategy):
         thought, closed, _ = trace.completion.rpartition(CLOSE)
         if not closed:  # prose: all of its steps
             shown = demonstration(trace.completion, trace.task.answer)
-            thought = f"{shown.beginning(len(shown.pieces))}\n"
+            thought = f"{steps}\n" if (steps := shown.beginning(len(shown.pieces))) else ""
         before, answer = template.encode_completion(thought + closed), template.encode(trace.task.answer)
         tokens = np.concatenate([before, answer])
         count = len(tokens)

@@ -159,10 +159,10 @@ def test_one_own_rollout_stays(folder: Path) -> None:
 
 
 def test_refuses_what_cannot_work(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match="TeachersWhenLost needs teachers and count >= 1, got 0 and 2"):
+    with pytest.raises(ConfigurationError, match="TeachersWhenLost needs teachers and count >= 0, got 0 and 2"):
         TeachersWhenLost(())
-    with pytest.raises(ConfigurationError, match="got 1 and 0"):
-        TeachersWhenLost((GOOD,), 0)
+    with pytest.raises(ConfigurationError, match="got 1 and -1"):
+        TeachersWhenLost((GOOD,), -1)
     with pytest.raises(ConfigurationError, match="call meet"):
         TeachersWhenLost((GOOD,))._with_answer(Rollout("0", TASK, (turn(1),), Outcome.FINISHED))
     with pytest.raises(ConfigurationError, match="names no model: need http"):
