@@ -36,7 +36,7 @@ TAKEN: list[tuple[Callable[..., Any], dict[str, Any]]] = [
 ]
 REFUSED: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (AgainWhenLost, {"size": 0}),
-    (AgainWhenLost, {"more": 0}),
+    (AgainWhenLost, {"more": -1}),
     (Broadened, {"size": 0}),
     (Broadened, {"size": 3, "broad": 2}),
     (Broadened, {"after": -1}),

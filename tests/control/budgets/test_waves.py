@@ -58,8 +58,8 @@ def test_there_is_no_third_wave() -> None:
 
 
 def test_it_refuses_waves_of_nothing() -> None:
-    with pytest.raises(ConfigurationError, match="got 2 and 0"):
-        AgainWhenLost(2, 0)
+    with pytest.raises(ConfigurationError, match="got 2 and -1"):
+        AgainWhenLost(2, -1)
     assert AgainWhenLost(1, 1).rollouts(make_group([0.0])) == 1
 
 

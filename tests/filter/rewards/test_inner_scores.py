@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -99,7 +100,9 @@ def test_no_inner_score_is_no_score() -> None:
 
 @pytest.mark.parametrize("asking", PLAIN)
 def test_places_that_it_would_lose_are_refused(asking: Callable[[Reward], Reward]) -> None:
-    with pytest.raises(ConfigurationError, match=f"{asking.__name__} needs plain numbers, and Places pays places"):
+    with pytest.raises(
+        ConfigurationError, match=f"{asking.__name__} needs one number per rollout, and Places pays spans"
+    ):
         asking(Places())(make_group([0.0, 1.0]))
 
 
@@ -114,5 +117,5 @@ def test_whoever_asks_another_reward_is_inline_where_that_one_is() -> None:
         if any(field.name in ("inner", "judge") and field.type == "Reward" for field in fields(kind)):
             asking.append(kind)
     assert set(PLAIN) | {Noted} <= set(asking)
-    silent = [kind.__name__ for kind in asking if not isinstance(vars(kind).get("is_inline"), property)]
+    silent = [kind.__name__ for kind in asking if not isinstance(inspect.getattr_static(kind, "is_inline"), property)]
     assert not silent, f"make is_inline of {silent} a property that asks the reward within"

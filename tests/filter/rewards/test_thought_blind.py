@@ -103,7 +103,7 @@ def test_a_judge_may_wait(waits: bool) -> None:
 
 
 def test_places_of_a_text_that_nobody_wrote_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="AtPlaces pays places"):
+    with pytest.raises(ConfigurationError, match="ThoughtBlind needs one number per rollout, and AtPlaces pays spans"):
         ThoughtBlind(AtPlaces())(saying("<think>a</think>one", "<think>b</think>two"))
 
 

@@ -162,7 +162,7 @@ def test_only_the_last_comparison_group_stays() -> None:
 
 
 def test_refuses_what_cannot_work() -> None:
-    for shares in ((), (0.5, 0.25), (0.0, 0.5), (0.5, 1.0)):
+    for shares in ((), (0.5, 0.25), (-0.25, 0.5), (0.5, 1.0)):
         with pytest.raises(ConfigurationError, match="HintLadder needs rising shares"):
             HintLadder((ENV,), shares)
     for sizes in ((0, 1), (1, 0)):

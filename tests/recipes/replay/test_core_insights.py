@@ -60,7 +60,7 @@ def test_an_insight_that_helps_its_task_is_kept_with_what_it_gained(tmp_path: Pa
     assert len(play.made) == 8 and len(play.unused(rollouts)) == 4, "what proved it is paid for and not brought"
     assert sum("go slowly 12+34=?" in prompt for prompt in engine.prompts) == 4
     (asked,) = llm_client.asked
-    assert "]\n12+34=?\n[/task" in asked and "]\n0 ->\n[/completion" in asked and "]\n46 ->\n[/other" in asked
+    assert "]\n12+34=?\n[/task" in asked and "]\n0\n[/completion" in asked and "]\n46\n[/other" in asked
     assert {rollout.origin for rollout in rollouts} == {Origin.POLICY}
 
 
@@ -88,7 +88,7 @@ def test_without_a_failure_or_anything_beside_it_nobody_is_asked(tmp_path: Path)
     assert llm_client.asked == []
     other = Task((Message("user", "12+35=?"),), "47", "arithmetic", 3)
     played(tmp_path, strategy, [False, False], number=2, task=other)
-    assert "]\n46 ->\n[/other" in llm_client.asked[0], "the most similar task that was solved"
+    assert "]\n46\n[/other" in llm_client.asked[0], "the most similar task that was solved"
     assert kept(strategy) == [("go slowly", 1.0)]
 
 

@@ -62,7 +62,7 @@ def test_what_is_new_adds_one_and_what_overlaps_adds_none(tmp_path: Path, text: 
     assert first.name == "experiences/1" and first.text == (OLD if count == 2 else "tens first, always")
     assert first.support == (1 if count == 2 else 2)
     (asked,) = critic.read("experience")
-    assert asked["completion"] == "(wrong) 0 ->\n(right) 46 ->" and asked["ideas"] == f"experiences/1: {OLD}"
+    assert asked["completion"] == "(wrong) 0\n(right) 46" and asked["ideas"] == f"experiences/1: {OLD}"
 
 
 def test_modifications_keep_the_name_and_unknown_names_do_nothing(tmp_path: Path) -> None:

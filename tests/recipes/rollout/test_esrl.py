@@ -52,7 +52,7 @@ def test_of_equals_the_last_leaves_and_what_does_not_count_is_not_counted() -> N
 
 
 def test_refuses_nonsense() -> None:
-    for share in (0.0, 1.0):
-        with pytest.raises(ConfigurationError, match="between 0 and 1"):
+    for share in (-0.1, 1.0):
+        with pytest.raises(ConfigurationError, match="a share from 0 to below 1"):
             LeastConfident(share)
     assert log(e) == 1

@@ -31,7 +31,8 @@ class Echo(LLMClient):
 
     async def ask(self, messages: list[Message], sampling: Sampling, key: int) -> str:  # type: ignore[override]
         parts = parts_of(messages[-1].content)
-        return f"{parts['wanted']} {parts['answer']}" if self.tells else parts["task"]
+        said = f"{parts['wanted']} {parts['answer']}" if self.tells else parts["task"]
+        return f"[task]\n{said}"
 
 
 @pytest.fixture(scope="module")

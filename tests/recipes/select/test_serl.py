@@ -69,7 +69,7 @@ def test_near_copies_of_a_known_task_are_refused(flow: Flow) -> None:
 
 
 def test_others_are_shown_and_their_number_is_bounded(flow: Flow) -> None:
-    llm_client = Told({"similar": ["no"]})
+    llm_client = Told({"similar": ["[task]\nno"]})
     task_generator = SelfInstruct(llm_client)
     for index in range(600):
         task_generator.observe(group_of(Task((Message("user", f"task {index}"),), "", "countdown", 3), [0.0]))
@@ -80,7 +80,7 @@ def test_others_are_shown_and_their_number_is_bounded(flow: Flow) -> None:
 
 
 def test_restored_it_shows_and_refuses_the_same(flow: Flow) -> None:
-    answers = [f"make {n} from 1 {n} {n + 1} {n * 7}" for n in range(20)]
+    answers = [f"[task]\nmake {n} from 1 {n} {n + 1} {n * 7}" for n in range(20)]
     task_generator, other = (SelfInstruct(Told({"similar": list(answers)})) for _ in range(2))
     for number in range(5):
         written(flow, task_generator, group_of(SEED, [0.0], number))
