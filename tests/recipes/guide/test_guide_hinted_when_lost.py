@@ -139,7 +139,7 @@ def test_an_rollout_that_never_began_is_told_as_it_is(tmp_path: Path) -> None:
 
 def test_envs_without_hints_are_refused() -> None:
     run = build(recipe_named("guide"), {"env": "keyvalue:2"})
-    with pytest.raises(ConfigurationError, match="environment keyvalue has no worked solutions"):
+    with pytest.raises(ConfigurationError, match="environment keyvalue has no hints: add a column `hint`"):
         check(run)
     with pytest.raises(ConfigurationError, match="environment keyvalue gives no hints"):
         hinted((KeyValue(2),), KeyValue(2).task(0), 1)
