@@ -31,12 +31,13 @@ SEEDS = (0, 1, 2)
 # on tables of single questions: refused before the run, or ended with a sentence that says why
 ENDED: dict[str, type[StropError]] = {
     "sage_skills": ConfigurationError,
+    "lightsearcher": ConfigurationError,
     "dreamgym": ConfigurationError,
     "goal_conditioned_rm": ConfigurationError,
     "prlcoder": ConfigurationError,
     "gvl": StarvationError,
 }
-SAY_SO = {"sem", "lightsearcher", "router_r1"}  # nobody calls a tool in a sum; the run ends with a sentence about it
+SAY_SO = {"sem", "router_r1"}  # nobody calls a tool in a sum; the run ends with a sentence about it
 ROWS = 48
 # whom a recipe asks, where its rules know bundled tasks alone: a function of the user
 PARTS = {
