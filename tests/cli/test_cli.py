@@ -245,7 +245,7 @@ def test_a_run_that_fails_ends_with_1(strop: Any, model: Path, tmp_path: Path) -
     """An environment whose every rollout is wrong starves a gate that keeps successes."""
     code, _, err = strop("train", "expert_iteration", f"model={model}", "steps=1", *SMALL)
     assert code == 1
-    assert "no reward reaches 1" in err and "Traceback" not in err
+    assert "no success reaches 1" in err and "Traceback" not in err
     shutil.rmtree(tmp_path / "runs")
 
 

@@ -13,8 +13,8 @@ from tests.recipes.going_on import SIZES, acts_and_goes_on
 
 # by recipe: what differs from the defaults, and metrics with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
-    "mgpo": ({"taught": 0, "minibatches": 2}, {"turns": 1.0}),
-    "openwebvoyager": ({"taught": 0, "env": "pages:1"}, {"tries": 1.0, "kept_share": 1.0}),
+    "mgpo": ({"warmup_steps": 0, "minibatches": 2}, {"turns": 1.0}),
+    "openwebvoyager": ({"warmup_steps": 0, "env": "pages:1"}, {"tries": 1.0, "kept_share": 1.0}),
     "rlinf_vla": ({"env": "guess:1", "minibatches": 2}, {"turn_drift": 0.0}),
     "self_regulation": ({"env": "keyvalue:1"}, {"helps": 0.0, "help_states": 0.0, "advantage": 1.0}),
     "stepagent": ({"env": "keyvalue:1", "form": "inverse", "group_size": 2}, {"imitation": 0.5, "advantage": 0.0}),

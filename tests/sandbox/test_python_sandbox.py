@@ -130,7 +130,7 @@ def test_nobody_runs_a_program_without_its_sandbox() -> None:
 
     found = asyncio.run(without())
     assert found.ending is Ending.SETUP and found.is_envs_fault and found.stdout == ""
-    with pytest.raises(ConfigurationError, match="has no isolation that a program cannot leave"):
+    with pytest.raises(ConfigurationError, match="no isolation here that a program cannot leave"):
         asyncio.run(PythonSandbox(None).run("print(1)"))
     with pytest.raises(ConfigurationError, match="at_once >= 1, got 0"):
         PythonSandbox(at_once=0)

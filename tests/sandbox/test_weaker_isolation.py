@@ -56,7 +56,7 @@ def test_whoever_opens_a_sandbox_is_told(lacking: str) -> None:
 
 @needs_isolation
 def test_a_folder_is_refused_where_no_program_can_open_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be writable"):
+    with pytest.raises(ConfigurationError, match="cannot be written to"):
         asyncio.run(PythonSandbox(KernelIsolation.NO_FILES).run("print(1)", folder=str(tmp_path)))
 
 

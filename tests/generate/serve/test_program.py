@@ -129,10 +129,13 @@ def test_a_program_that_fails_is_no_reward(policy: Policy, code: str, pays: Any,
 
 
 class Stuck(KeyValueEpisode):
-    """Answers once."""
+    """Answers once, whatever it is asked."""
+
+    steps = 0
 
     async def step(self, completion: Message) -> Observation:
-        if "again" in completion.content:
+        self.steps += 1
+        if self.steps > 1:
             await asyncio.sleep(60)
         return Observation((Message("tool", "4"),), done=False, reward=0.0)
 

@@ -69,7 +69,7 @@ async def is_dropped(reader: asyncio.StreamReader, seconds: float) -> bool:
 
 def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Policy) -> None:
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"), strangers=UnknownClients(SECONDS))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), unknown_clients=UnknownClients(SECONDS))) as port:
             honest = await asyncio.open_connection("127.0.0.1", port)
             own = ("host: localhost", "x-api-key: secret")
             assert await answered(honest, *own) == 200
@@ -114,7 +114,7 @@ def test_a_server_that_was_busy_drops_nobody_who_asked_meanwhile(policy: Policy)
     """Engines compute in the loop that serves: for longer than a stranger may take, now and then."""
 
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"), strangers=UnknownClients(SECONDS))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), unknown_clients=UnknownClients(SECONDS))) as port:
             lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
             asked = [asyncio.create_task(answered(line, "host: localhost", "x-api-key: secret")) for line in lines]
             await asyncio.sleep(0)  # all have written
@@ -126,7 +126,7 @@ def test_a_server_that_was_busy_drops_nobody_who_asked_meanwhile(policy: Policy)
 
 def test_a_key_that_nobody_gave_keeps_no_connection(policy: Policy) -> None:
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"), strangers=UnknownClients(SECONDS))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), unknown_clients=UnknownClients(SECONDS))) as port:
             line = await asyncio.open_connection("127.0.0.1", port)
             begun = time.monotonic()
             while time.monotonic() - begun < SECONDS - 1:
@@ -199,7 +199,7 @@ def test_a_server_that_is_open_takes_addresses_and_its_own_names() -> None:
     assert HostNames.of("::1") == HostNames.of("127.0.0.1") == HostNames() and not HostNames().takes_addresses
 
 
-def test_the_page_drops_strangers_too(tmp_path: Path) -> None:
+def test_the_page_drops_unknown_clients_too(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "strop", "watch", str(tmp_path), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -22,7 +22,7 @@ from strop.pipeline import train
 from strop.recipes.agent.optima import Best, Readable, TokenShare, TopShare, TurnLosses, largest_loss
 from strop.roles import Player, Reward, Strategy
 from strop.training.requirements import PolicyStatistic
-from strop.types import Group, Message, Outcome, Rollout, Sampling, Start
+from strop.types import SUCCESS, Group, Message, Outcome, Rollout, Sampling, Start
 from tests.building import TASK, advantages_of, make_group, turn
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened
@@ -82,10 +82,8 @@ def test_only_what_counts_and_was_said_is_looked_at() -> None:
     player = Looking()
     asyncio.run(TurnLosses(Given(group.rollouts))(group, [], player))
     assert player.looked == ["0-0"] and [rollout.facts for rollout in group.rollouts] == [
-        {"turn_loss": 2.0},
-        {},
-        {},
-        {},
+        {SUCCESS: 0.0, "turn_loss": 2.0},
+        *[{SUCCESS: 0.0}] * 3,
     ]
 
 
@@ -167,13 +165,13 @@ def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None
     run.advantage = TopShare(0.5)
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         losses = []
-        looked = flow._note
+        looked = flow._take_statistics
 
         async def noted(groups: list[Group], needs: frozenset[PolicyStatistic]) -> None:
             await looked(groups, needs)
             losses.extend((rollout.id, rollout) for rollout in groups[0].rollouts)
 
-        flow._note = noted  # type: ignore[method-assign]
+        flow._take_statistics = noted  # type: ignore[method-assign]
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
         groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]

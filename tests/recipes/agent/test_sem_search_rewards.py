@@ -89,9 +89,8 @@ def test_bad_form_earns_nothing() -> None:
     calling = rollout("?<call>search x</call>", "tiku<call>search x</call>")
     assert earned(SearchOrAnswer(), no_first, no_last, cut, calling, rollout()) == [0.0] * 5
     assert earned(SearchOrAnswer(), rollout("<think>so</think>?<call>search x</call>", "tiku")) == [1.0]
-    for known in (0.0, 1.1):
-        with pytest.raises(ConfigurationError, match="above 0 and at most 1"):
-            SearchOrAnswer(known)
+    with pytest.raises(ConfigurationError, match="known above 0, got 0"):
+        SearchOrAnswer(0.0)
 
 
 def test_they_need_no_process_of_their_own() -> None:

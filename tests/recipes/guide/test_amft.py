@@ -114,7 +114,7 @@ def test_in_a_run_it_moves_and_is_kept(tmp_path: Path) -> None:
         "groups_per_step": 4,
         "group_size": 3,
         "heldout_tasks": 1,
-        "taught": 0,
+        "warmup_steps": 0,
         "env": "arithmetic:2",
     }
     run = build(recipe_named("amft"), {**sizes, "checkpoint_every": 1})

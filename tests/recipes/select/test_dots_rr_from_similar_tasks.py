@@ -158,8 +158,8 @@ def test_the_line_by_hand_and_never_downwards() -> None:
 def test_what_cannot_work_is_refused(model: Path) -> None:
     with pytest.raises(ConfigurationError, match="references >= 3"):
         ReferenceAttention(references=2)
-    with pytest.raises(ConfigurationError, match="support >= 1"):
-        Generalist(support=0)
+    with pytest.raises(ConfigurationError, match="support >= 0"):
+        Generalist(support=-1)
     assert (ReferenceAttention(references=3).references, Generalist(support=1).support) == (3, 1)
     for estimator in (ReferenceAttention(), Generalist()):
         with pytest.raises(ConfigurationError, match="load_model"):

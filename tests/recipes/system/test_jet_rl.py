@@ -122,11 +122,11 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
         check(replace(run, engine=mixed))
     with pytest.raises(ConfigurationError, match=r"fp8 in the engine and plain in the trainer.*\(Elsewhere can only"):
         check(replace(run, trainer=Elsewhere()))
-    with pytest.raises(ConfigurationError, match="products='fp9'"):
+    with pytest.raises(ConfigurationError, match="matmul_precision='fp9'"):
         TorchTrainer(matmul_precision="fp9")
     with pytest.raises(ConfigurationError, match="set lora=0"):
         TorchTrainer(matmul_precision="fp8", lora=4)
-    with pytest.raises(ConfigurationError, match="products='int4'"):
+    with pytest.raises(ConfigurationError, match="matmul_precision='int4'"):
         TorchEngine(matmul_precision="int4").open(save_pocket_like(tmp_path))
     for device, dtype in {"cpu": "float32", "cuda": "bfloat16"}.items():
         run = jet_rl(Setting(device=device))
