@@ -44,6 +44,7 @@ breaks: $(VENV)/dev
 # every recipe in ten situations of a user, as docs/use.md shows: an hour on two cores; what is known is left out, unless
 # AGAIN=red (what does not act) or AGAIN=all
 use: $(VENV)/dev
+	$(BIN)/pytest -n 0 -m use tests/use
 	$(BIN)/python -m tests.use.matrix jobs=2 again=$(AGAIN)
 
 # the kernels of a GPU without one: computed by Triton's interpreter, and compiled for Hopper; about two minutes

@@ -1,13 +1,14 @@
 """The matrix of recipes in ten situations of a user: what is stored is true, and no defect is added.
 
-`make use` runs all of it; here a few cells are run again, others each day.
+`make use` runs a few cells again, and then all that are not known.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from strop.catalogue.record import records
 from tests.use.cells import ACTS, RED, REFUSED, Cell
@@ -41,12 +42,12 @@ def test_refusals_are_sentences() -> None:
 
 
 def sample() -> list[Key]:
-    """Other cells each day, the same on one day."""
+    """A few cells of all recipes and situations."""
     known = [key for key, cell in sorted(read_results().items()) if not cell.is_red and key[1] not in (2, 6)]
-    first = datetime.now(UTC).toordinal() * SAMPLE * 61  # a stride through all recipes and situations
-    return [known[(first + place * 61) % len(known)] for place in range(SAMPLE)]
+    return known[:: len(known) // SAMPLE][:SAMPLE]
 
 
+@pytest.mark.use  # its models take two minutes to make
 def test_cells_without_a_defect_have_none_still() -> None:
     """A recipe may refuse what it took before, and the other way round: then `make use AGAIN=all` says so."""
     again = with_signs({key: cell for key, cell, _ in played(sample(), 1)})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from strop.environments.data.heldout_split import prompt_of
 from strop.storage.ledger.ledger import Ledger
 from strop.success import SURVIVAL
-from strop.types import Group, Origin, Outcome, Rollout
+from strop.types import SUCCESS, Group, Origin, Outcome, Rollout
 
 _SHOWN = 3  # groups
 _MOST = 40  # rollouts of one
@@ -137,7 +137,7 @@ def tone_of(rollout: Rollout) -> str:
 
 
 def _why(rollout: Rollout, fate: str) -> str:
-    told = [f"{name} {value:.3g}" for name, value in sorted(rollout.facts.items())]
+    told = [f"{name} {value:.3g}" for name, value in sorted(rollout.facts.items()) if name != SUCCESS]
     facts = f" ({', '.join(told[:_FACTS])})" if told else ""
     if rollout.outcome is Outcome.FAILED:
         return f"failed: {rollout.error}"

@@ -109,7 +109,7 @@ def test_the_recipe(tmp_path: Path) -> None:
     run = rlpt(Setting(env="next_segment:1+next_segment:2"), share=0.25)
     assert isinstance(run.sampler, Mixture) and run.sampler.weights == (1, 0.25)
     assert run.warmup is not None and rlpt(warmup_steps=0).warmup is None
-    with_text = rlpt(text=str(tmp_path / "a.txt"), warmup_steps=1)
+    with_text = rlpt(text=str(tmp_path / "a.txt"), judge="itself", warmup_steps=1)
     assert with_text.warmup is not None
     envs = [env for each in (with_text, with_text.warmup) for env in each.envs]
     assert {env.path for env in envs if isinstance(env, NextSegment)} == {str(tmp_path / "a.txt")}

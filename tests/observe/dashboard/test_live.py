@@ -187,7 +187,7 @@ def test_several_runs_lie_over_each_other(tmp_path: Path) -> None:
     page = client.get("/curves", params={"run": ["one", "two"], "along": "tokens"}).text
     assert page.count('<svg class="overlay"') == 9 and "Along tokens." in page and 'class="band"' in page
     alone = client.get("/curves", params={"run": "one"}).text
-    assert 'svg class="chart' in alone and "grad_norm" not in alone and "All other metrics (1)" in alone
+    assert 'svg class="chart' in alone and "grad_norm" not in alone and "All other metrics (2)" in alone
     assert "grad_norm" in client.get("/curves", params={"run": "one", "all": "1"}).text
 
 

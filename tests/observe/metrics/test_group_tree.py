@@ -79,7 +79,7 @@ def test_a_group_is_a_tree_with_its_costs_and_reasons(folder: RunFolder) -> None
     ]
     rows = {row.name.removeprefix("100/"): row for row in first.rows}
     assert (rows["2"].shared, rows["2"].written, rows["2"].tone, rows["2"].reward) == (4, 5, "right", "1")
-    assert rows["2"].words == "branch after 4 shared tokens, 5 tokens, trained (success 1)"
+    assert rows["2"].words == "branch after 4 shared tokens, 5 tokens, trained"
     assert rows["10"].words == "branch after 4 shared tokens, 0 tokens, trained" and rows["10"].tone == "partly"
     assert rows["4"].words == "with help (hinted), 3 tokens, trained (insights 1)"
     assert rows["5"].words == "demonstrated, 3 tokens that nobody sampled, trained" and rows["5"].sampled == 0

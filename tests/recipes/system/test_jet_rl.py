@@ -131,7 +131,7 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
     for device, dtype in {"cpu": "float32", "cuda": "bfloat16"}.items():
         run = jet_rl(Setting(device=device))
         assert run.engine.dtype == run.trainer.dtype == dtype  # type: ignore[union-attr]
-    with pytest.raises(ConfigurationError, match="Ranks computes matrix products in full precision"):
+    with pytest.raises(ConfigurationError, match="Ranks multiplies in full precision"):
         Ranks(TorchTrainer(matmul_precision="fp8"))
 
 
