@@ -56,8 +56,6 @@ class UntilSuccess(Budget):
     _tries: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # since the last step
     _solved: int = field(default=0, init=False, repr=False, compare=False)
 
-    needs_success: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         if self.most < 1:
             raise ConfigurationError(f"UntilSuccess needs most >= 1, got {self.most}")
