@@ -43,6 +43,7 @@ WITHOUT_CODE = {
     "papers",
     "reasoning-gym",
     "tokens-by-origin",
+    "use",
     "watch",
 }
 

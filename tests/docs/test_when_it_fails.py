@@ -49,7 +49,18 @@ def every_message() -> Iterator[str]:
     """The messages of the packages that print errors and warnings for users."""
     for path in sorted((ROOT / "strop").glob("*.py")):
         yield from messages(path)
-    for room in ("launch", "cli", "recipes", "observe", "generate", "storage", "models", "filter", "environments"):
+    for room in (
+        "launch",
+        "cli",
+        "recipes",
+        "observe",
+        "generate",
+        "storage",
+        "models",
+        "filter",
+        "environments",
+        "sandbox",
+    ):
         for path in sorted((ROOT / "strop" / room).rglob("*.py")):
             yield from messages(path)
 

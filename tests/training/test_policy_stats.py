@@ -162,8 +162,8 @@ def test_what_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path)
     with pytest.raises(ConfigurationError, match="logits of proximal: needed, and Ranks fills logprobs of"):
         check(Setting(ranks=2).run("test", Constant(), (Rover(),)))
     with pytest.raises(ConfigurationError, match="records no policy statistics, and entropy are needed"):
-        check(Setting(ranks=2).run("test", Watching(), (Echo(),)))
-    check(Setting(ranks=2).run("test", Constant(), (Echo(),)))
+        check(Setting(ranks=2, env="guess:2").run("test", Watching(), (Echo(),)))
+    check(Setting(ranks=2, env="guess:2").run("test", Constant(), (Echo(),)))
 
 
 def test_what_the_env_said_is_marked_and_shared_out() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from strop.capabilities import inside, parts
 from strop.roles import Reward
@@ -13,12 +13,14 @@ from strop.run import Run
 class NeedsSuccess(Protocol):
     """Part that must know which rollouts are right."""
 
-    needs_success: ClassVar[bool]
+    @property
+    def needs_success(self) -> bool: ...
 
 
 def problems(run: Run) -> list[str]:
     """Parts that must know which rollouts are right, in a run whose rewards do not say."""
-    asking = dict.fromkeys(type(part).__name__ for _, part in parts(run) if isinstance(part, NeedsSuccess))
+    needing = [part for _, part in parts(run) if isinstance(part, NeedsSuccess) and part.needs_success]
+    asking = dict.fromkeys(type(part).__name__ for part in needing)
     if not asking or any(reward.grades for reward in inside(run.rewards, Reward)):
         return []
     return [

@@ -52,7 +52,10 @@ class RubricWins(Reward):
 
     is_inline: ClassVar[bool] = True  # awaits its judge
     is_relative: ClassVar[bool] = True
-    needs_success: ClassVar[bool] = True
+
+    @property
+    def needs_success(self) -> bool:
+        return self.check is not None
 
     async def __call__(self, group: Group) -> list[float]:
         pairs = list(combinations(range(len(group.rollouts)), 2))
@@ -95,6 +98,8 @@ def openrs(
     """Every pair of rollouts of a group is compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     truth = measured(run.envs)
-    wins = RubricWins(named_part("judge", judge, setting, compared_by_criteria), truth if checked else None)
+    wins = RubricWins(
+        named_part("judge", judge, setting, compared_by_criteria), truth if checked and truth.grades else None
+    )
     run.rewards, run.reward_seconds = (wins, truth), reward_seconds(judge)
     return run
