@@ -37,7 +37,8 @@ def page_of(found: Mapping[Key, Cell], known: Mapping[str, Record]) -> str:
     """The whole page."""
     intro = (
         "# Recipes on your own data\n\n"
-        "Every recipe was started for a few steps in ten situations of a user, on a model of a user. It *acts* where "
+        "Recipes are started for a few steps in ten situations of a user, on a model of a user; `not run` counts the "
+        "cells that nobody has played yet. It *acts* where "
         "the metrics that its record names (`Acts:`) leave their neutral values; `·` is a run that was refused before "
         "it began, with a sentence that says what is missing.\n\nWords in bold are defects: *silent* ran without "
         "acting, *partly* left some of these metrics at rest, *stopped* ended with an error on the way, *traceback* "
