@@ -34,7 +34,8 @@ def ask_parts(run: Run) -> None:
     parts = (run.rewards, run.strategy, run.agent, run.task_generator, run.envs)
     if not _asked(parts):
         return
-    if closed := [text for each in inside(parts, Endpoint) if (text := each.unreachable())]:
+    named = [(part, each) for part in _asked(parts) for each in inside(part, Endpoint)]
+    if closed := [f"{part.role}={part.called}: {text}" for part, each in named if (text := each.unreachable())]:
         raise ConfigurationError("\n".join(dict.fromkeys(closed)))
     env = run.envs[0]
     kept = {id(each): each for each in (*inside(run.envs, Environment), *inside(run, Meets))}

@@ -97,7 +97,7 @@ def test_an_endpoint_that_refuses_is_refused_and_says_why(status: Any, tmp_path:
 def test_where_nothing_listens_nobody_waits(tmp_path: Path) -> None:
     with serving() as server:
         pass
-    with pytest.raises(ConfigurationError, match=r"nothing answers at http.*refused"):
+    with pytest.raises(ConfigurationError, match=r"^judge=http.*: nothing answers at http.*refused"):
         ask_parts(make_run("carmo", tmp_path, server))
 
 
