@@ -73,7 +73,7 @@ class RewardModel:
         model, template, _ = self._ready()
         prompts = [before_verdict(template, messages, _plain(template, completion)) for messages, completion in asked]
         fitting = np.array([len(prompt) < context_length(model) for prompt in prompts], dtype=bool)
-        found = np.full((len(prompts), model.config.hidden_size), np.nan)
+        found = np.full((len(prompts), model.config.get_text_config().hidden_size), np.nan)
         kept = [prompt for prompt, fits in zip(prompts, fitting, strict=True) if fits]
         for part in passes(kept, _PASS):
             with torch.no_grad():

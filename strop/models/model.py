@@ -15,6 +15,7 @@ from strop.errors import ConfigurationError, ModelError
 from strop.models.layers.adapters import is_adapter
 from strop.models.layers.attention import NAME, AttentionPlan, Packed, register
 from strop.models.layers.block import watched_gates
+from strop.models.layers.decoder_part import decoder_of, freeze_tower
 from strop.models.loading.check_folder import longest_sequence, read_json
 from strop.models.loading.load_weights import read_model
 from strop.models.torch_setup import device_problem
@@ -46,6 +47,7 @@ def load_model(
     register()
     try:
         model = read_model(folder, dtype, NAME)
+        freeze_tower(model)
         if prepare is not None:
             prepare(model, device)
         model = model.to(device).eval()
@@ -76,18 +78,20 @@ def hidden_states(
     """
     read = {"input_ids": tokens} if embeddings is None else {"inputs_embeds": embeddings}
     read = {name: each.unsqueeze(0) for name, each in (*read.items(), ("position_ids", positions))}
-    output = model.base_model(**read, use_cache=False, plan=plan)
+    output = decoder_of(model)(**read, use_cache=False, plan=plan)
     return output.last_hidden_state[0]  # type: ignore[no-any-return]
 
 
 def logits(model: Any, hidden: Tensor) -> Tensor:
     """[C, hidden] -> [C, V], with the scaling and capping some families add after their output layer."""
-    return _logits(model.get_output_embeddings(), model.config, hidden)
+    return _logits(model.get_output_embeddings(), model.config.get_text_config(), hidden)
 
 
 def head_of(model: Any) -> Callable[[Tensor], Tensor]:
     """`logits` of the model as it is now, whatever becomes of its weights."""
-    return partial(_logits, copy.deepcopy(model.get_output_embeddings()).requires_grad_(False), model.config)
+    return partial(
+        _logits, copy.deepcopy(model.get_output_embeddings()).requires_grad_(False), model.config.get_text_config()
+    )
 
 
 def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:

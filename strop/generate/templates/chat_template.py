@@ -243,7 +243,7 @@ def _end_token(tokenizer: Any, closing: list[int], folder: Path) -> int:
 def _stop_tokens(tokenizer: Any, end: int, folder: Path) -> set[int]:
     """The end-of-text tokens of generation_config.json and config.json, at which engines stop."""
     config = read_config(folder)
-    found = [config.eos_token_id, getattr(config.get_text_config(), "eos_token_id", None)]
+    found = [getattr(config, "eos_token_id", None), getattr(config.get_text_config(), "eos_token_id", None)]
     found.append(read_json(folder / "generation_config.json").get("eos_token_id"))
     named = {token for ids in found for token in (ids if isinstance(ids, list) else [ids]) if token is not None}
     if end not in named:

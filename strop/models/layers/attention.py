@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from strop.types import IntArray
 
@@ -44,6 +45,8 @@ def _attention(
     softcap: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
+    if plan is None and vars(module).get("is_causal") is False:  # a picture tower, which sees a whole picture
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
     if plan is None:
         raise RuntimeError("strop attention needs a plan: call strop.models.model.hidden_states")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling

@@ -25,6 +25,7 @@ from strop.kernels.eight_bits import (
     multiply,
     reference_multiply,
 )
+from strop.models.layers.decoder_part import named_decoder_modules
 from strop.models.model import load_model
 from strop.models.tokens.mask_token import refuse_masks
 
@@ -184,7 +185,7 @@ def _encoded(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
 
 def _linear(model: Any) -> list[tuple[str, nn.Linear]]:
     """Those of its layers, by name; models that multiply in other ways as well are refused."""
-    named = list(model.named_modules())
+    named = named_decoder_modules(model)
     if strange := sorted({type(module).__name__ for _, module in named if _multiplies_otherwise(module)}):
         raise ConfigurationError(
             f"8-bit matmul is for torch.nn.Linear alone; {type(model).__name__} multiplies in "

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.kernels.nf4 import BLOCK, pack, unpack
+from strop.models.layers.decoder_part import named_decoder_modules
 
 
 class FourBitLinear(torch.nn.Linear):
@@ -63,4 +64,8 @@ def quantise(model: Any, device: str) -> None:
 def _linear(model: Any) -> list[tuple[str, torch.nn.Linear]]:
     """By name, without the output layer."""
     head = model.get_output_embeddings()
-    return [(name, each) for name, each in model.named_modules() if type(each) is torch.nn.Linear and each is not head]
+    return [
+        (name, each)
+        for name, each in named_decoder_modules(model)
+        if type(each) is torch.nn.Linear and each is not head
+    ]

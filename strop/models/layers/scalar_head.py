@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from strop.errors import CheckpointError
+from strop.models.layers.decoder_part import decoder_of
 from strop.models.model import load_model
 
 
@@ -33,7 +34,7 @@ class Headed:
     @property
     def parameters(self) -> dict[str, Tensor]:
         """By the names under which value models are saved."""
-        named: dict[str, Tensor] = {f"body.{name}": each for name, each in self.body.base_model.named_parameters()}
+        named: dict[str, Tensor] = {f"body.{name}": each for name, each in decoder_of(self.body).named_parameters()}
         return named | {f"head.{name}": each for name, each in self.head.named_parameters()}
 
     def load(self, path: Path) -> None:

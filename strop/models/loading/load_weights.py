@@ -9,6 +9,7 @@ import torch
 from safetensors import SafetensorError
 
 from strop.errors import ModelError
+from strop.models.layers.decoder_part import model_class
 from strop.models.loading.check_folder import check_sizes, read_config
 
 _SHOWN = 5  # names of one kind
@@ -19,11 +20,9 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
 
     Without a dtype the model keeps the one it was saved in.
     """
-    from transformers import AutoModelForCausalLM
-
     check_sizes(folder, read_config(folder))
     try:
-        model, found = AutoModelForCausalLM.from_pretrained(
+        model, found = model_class(folder).from_pretrained(
             folder,
             dtype=dtype or "auto",
             attn_implementation=attention,
@@ -40,13 +39,13 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
 
 def skeleton(folder: Path, dtype: torch.dtype) -> Any:
     """The model of a folder without its weights: names, shapes and configuration, in no memory worth speaking of."""
-    from transformers import AutoModelForCausalLM, GenerationConfig
+    from transformers import GenerationConfig
 
     config = read_config(folder)
     check_sizes(folder, config)
     try:
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
+            model = model_class(folder).from_config(config, dtype=dtype, trust_remote_code=False)
         if (folder / "generation_config.json").is_file():
             model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, ImportError) as error:
@@ -61,6 +60,11 @@ def _refuse_gaps(folder: Path, found: dict[str, Any]) -> None:
     )
     problems = [_named("missing", missing)] if missing else []
     problems += [_named("of another shape", mismatched)] if mismatched else []
+    if unread := sorted(found["unexpected_keys"]):
+        raise ModelError(
+            f"{_named('without a place in the model', unread)}, in the weights of {folder}: training would write a "
+            "model without them. Take the config.json that belongs to these weights, or a folder without these tensors"
+        )
     if problems:
         raise ModelError(
             f"the weights in {folder} do not fit its config.json: {'; '.join(problems)}. They would begin as random "

@@ -7,16 +7,16 @@ from typing import Any
 
 import torch
 
+from strop.models.layers.decoder_part import freeze_tower, model_class
 from strop.models.layers.eight_bit_linear import in_eight_bits
 from strop.models.loading.check_folder import read_config
 
 
 def outline(folder: Path, matmul_precision: str = "plain") -> Any:
     """The model that this folder describes, of which no number is in memory."""
-    from transformers import AutoModelForCausalLM
-
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(read_config(folder), dtype=torch.float32)
+        model = model_class(folder).from_config(read_config(folder), dtype=torch.float32)
+    freeze_tower(model)
     if matmul_precision == "fp8":
         in_eight_bits(model)
     return model

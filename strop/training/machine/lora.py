@@ -7,6 +7,7 @@ other parts see merged weights: `strop.models.model.parameters` adds each adapte
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their we
 
 from strop.errors import CheckpointError, ConfigurationError
 from strop.models.layers.adapters import Adapted, is_adapter
+from strop.models.layers.decoder_part import decoder_of, has_tower, named_decoder_modules
 from strop.models.layers.four_bit_linear import quantise
 from strop.models.model import each_parameter, load_model
 from strop.training.machine.forward import Forward
@@ -76,7 +78,10 @@ def learning(model: Any) -> dict[str, Tensor]:
 
 def save_adapters(model: Any, rank: int, source: Path, folder: Path) -> None:
     """Whole weights, and adapters as peft would: what reads those can put them on the model training began with."""
-    model.save_pretrained(folder, state_dict={name: tensor.cpu() for name, tensor in each_parameter(model)})
+    stored, buffers = model.state_dict(), dict(model.named_buffers())
+    whole = {name: stored[name].cpu() for name in buffers if name in stored}  # what no gradient reaches, too
+    whole |= {name: tensor.cpu() for name, tensor in each_parameter(model)}
+    model.save_pretrained(folder, state_dict=whole)
     into = folder / FOLDER
     into.mkdir(exist_ok=True)
     found = {_PREFIX + name.replace(".default.", "."): tensor.cpu() for name, tensor in learning(model).items()}
@@ -113,15 +118,24 @@ def _settings(model: Any, rank: int) -> dict[str, Any]:
     return {
         "r": rank,
         "lora_alpha": int(_ALPHA * rank),
-        "target_modules": sorted({name.rpartition(".")[2] for name in _linear(model)}),
+        "target_modules": _targets(model),
         "fan_in_fan_out": any(isinstance(each, Conv1D) for each in model.modules()),
         "lora_dropout": 0.0,
         "bias": "none",
     }
 
 
+def _targets(model: Any) -> list[str] | str:
+    """Last names of layers; beside a tower, which may use the same ones, an expression that only the decoder fits."""
+    last = sorted({name.rpartition(".")[2] for name in _linear(model)})
+    if not has_tower(model.config):
+        return last
+    decoder = next(name for name, each in model.named_modules() if each is decoder_of(model))
+    return rf"{re.escape(decoder)}\..*\.({'|'.join(last)})"
+
+
 def _linear(model: Any) -> list[str]:
     """Names of all linear layers but the output one."""
     head, kinds = model.get_output_embeddings(), (torch.nn.Linear, Conv1D)
-    names = [name for name, each in model.named_modules() if isinstance(each, kinds) and each is not head]
+    names = [name for name, each in named_decoder_modules(model) if isinstance(each, kinds) and each is not head]
     return [name.removesuffix(".base_layer") for name in names if not is_adapter(name)]

@@ -102,7 +102,7 @@ def free_bytes(device: str) -> int:
 
 def compute_layers_again(model: Any) -> None:
     """Let transformers keep only the input of each layer: in training mode, which must change nothing else."""
-    dropout: float = getattr(model.config, "attention_dropout", 0.0)
+    dropout: float = getattr(model.config.get_text_config(), "attention_dropout", 0.0)
     if dropout or any(isinstance(each, torch.nn.Dropout) and each.p > 0 for each in model.modules()):
         raise ConfigurationError(f"{type(model).__name__} has dropout, with which its layers cannot be computed again")
     model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})

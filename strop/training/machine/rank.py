@@ -120,7 +120,8 @@ class Rank:
         self.optimizer = Optimizer(self.policy.local, settings.betas, settings.weight_decay, settings.clip_norm)
 
     def _sharded(self, folder: Path, is_trained: bool = False) -> ShardedModel:
-        return ShardedModel(load_model(folder, device=self.device).requires_grad_(is_trained), self.mesh)
+        model = load_model(folder, device=self.device)
+        return ShardedModel(model if is_trained else model.requires_grad_(False), self.mesh)
 
     def _logprobs(self, model: ShardedModel, batch: Batch) -> Tensor:
         with torch.no_grad():

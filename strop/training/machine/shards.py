@@ -30,7 +30,7 @@ class ShardedModel:
                 module.set_gradient_divide_factor(1.0)  # shares of a loss add up: gradients are summed, never averaged
                 module.set_force_sum_reduction_for_comms(True)  # gloo has no scaled sum
         self._slices: dict[str, Any] = dict(model.named_parameters())  # DTensors
-        self.local = {name: tensor.detach().to_local() for name, tensor in self._slices.items()}
+        self.local = {name: tensor.detach().to_local() for name, tensor in self._slices.items() if tensor.requires_grad}
 
     def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """`work(model, ...)` with whole weights; every rank must call it, as often as the others."""
@@ -45,14 +45,15 @@ class ShardedModel:
         return {name: tensor.shape for name, tensor in self._slices.items()}
 
     def zero_grad(self) -> None:
-        for name, tensor in self._slices.items():
-            tensor.grad = self.local[name].grad = None
+        for name in self.local:
+            self._slices[name].grad = self.local[name].grad = None
 
     def gradient_norm(self) -> Tensor:
         """Of the whole gradient; also hands the slices their gradients."""
-        for name, tensor in self._slices.items():
-            self.local[name].grad = None if tensor.grad is None else tensor.grad.to_local()
-        gradients = [tensor.grad for tensor in self.local.values() if tensor.grad is not None]
+        for name, slice_ in self.local.items():
+            whole = self._slices[name].grad
+            slice_.grad = None if whole is None else whole.to_local()
+        gradients = [slice_.grad for slice_ in self.local.values() if slice_.grad is not None]
         squares = torch.nn.utils.get_total_norm(gradients).square()
         dist.all_reduce(squares)
         return squares.sqrt()
