@@ -52,6 +52,20 @@ def named_parts(role: str, text: str, setting: Setting, *rules: Rule, envs: Sequ
     return [named_part(role, text, setting)] * len(rules)
 
 
+def named_list(role: str, text: str, setting: Setting) -> dict[str, LLMClient]:
+    """The LLM clients of `NAME=PART,NAME=PART` by name."""
+    found: dict[str, LLMClient] = {}
+    for each in text.split(","):
+        name, is_named, part = (word.strip() for word in each.partition("="))
+        if not (is_named and name and part) or name in found:
+            raise ConfigurationError(
+                f"{role}={text}: need {role}=NAME=PART, several of different names joined by commas, where a part is "
+                f"{CHOICES}"
+            )
+        found[name] = Named(_client(role, part, setting), role, each.strip())
+    return found
+
+
 def named_generator(text: str, setting: Setting, role: str = "generator") -> LLMClient | None:
     """The LLM client that writes tasks; None: the policy itself, whose tokens count."""
     return None if text == "itself" else named_part(role, text, setting, Rewriting(), _REWRITTEN)

@@ -1,16 +1,24 @@
-"""Simulated expert models with prices: each adds numbers correctly up to some size, and wrongly beyond."""
+"""Expert models with prices, as a tool: those that a user names, and three simulated ones.
+
+A simulated expert adds numbers correctly up to some size, and wrongly beyond.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.calculator import shown, value_of
 from strop.environments.tools.tool import WrongCall
-from strop.roles import Instrument
+from strop.errors import ConfigurationError, LLMClientError
+from strop.roles import Asks, Instrument, LLMClient
+from strop.text.llm_prompt import question, without_reasoning
+from strop.types import Message, Sampling, Task
 
 
 class Expert(NamedTuple):
@@ -24,6 +32,11 @@ EXPERTS: Mapping[str, Expert] = {"red": Expert(1.0, 1), "blue": Expert(4.0, 2), 
 _WRONG = 9  # by how much an expert errs, at most
 
 
+def _parameters(names: Iterable[str]) -> str:
+    asked = {"expert": {"type": "string", "enum": [*names]}, "question": {"type": "string"}}
+    return json.dumps({"type": "object", "properties": asked, "required": [*asked]})
+
+
 @dataclass(frozen=True)
 class Experts(Instrument):
     """Tool `ask NAME QUESTION`: the answer of one expert; deterministic per question."""
@@ -32,13 +45,7 @@ class Experts(Instrument):
     description: ClassVar[str] = "Ask an expert a sum. " + "; ".join(
         f"{name}: numbers of up to {each.digits} digits, price {each.price:g}" for name, each in EXPERTS.items()
     )
-    parameters: ClassVar[str] = json.dumps(
-        {
-            "type": "object",
-            "properties": {"expert": {"type": "string", "enum": list(EXPERTS)}, "question": {"type": "string"}},
-            "required": ["expert", "question"],
-        }
-    )
+    parameters: ClassVar[str] = _parameters(EXPERTS)
 
     async def call(self, arguments: dict[str, Any]) -> str:
         return answered_by(arguments["expert"], arguments["question"])
@@ -65,3 +72,57 @@ def able(question: str) -> list[str]:
     """The experts who answer it rightly, the cheapest first."""
     names = [name for name, each in EXPERTS.items() if digits_of(question) <= each.digits]
     return sorted(names, key=lambda name: EXPERTS[name].price)
+
+
+ASKED = "Answer the question above, briefly: say the steps that matter, and the answer in the last line."
+
+
+@dataclass(frozen=True)
+class PricedExpert:
+    """Expert model: the name by which the policy calls it, the price of one answer, and who answers."""
+
+    name: str
+    price: float
+    client: LLMClient
+
+
+@dataclass(frozen=True)
+class AskedExperts(Instrument, Asks):
+    """Tool `ask NAME QUESTION` whose answers are those of LLM clients."""
+
+    experts: tuple[PricedExpert, ...]
+    prompt: str = ASKED  # what an expert is asked, below the question
+    tokens: int = 512  # most tokens of an answer
+
+    name: ClassVar[str] = Experts.name
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.experts]
+        if not names or len(set(names)) < len(names) or any(each.price < 0 for each in self.experts):
+            raise ConfigurationError(f"experts need different names and prices >= 0, got {', '.join(names) or 'none'}")
+
+    @property
+    def prices(self) -> dict[str, float]:
+        return {each.name: each.price for each in self.experts}
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        listed = "; ".join(f"{name}: price {price:g}" for name, price in self.prices.items())
+        return f"Ask an expert a question and read its answer. {listed}"
+
+    @property
+    def parameters(self) -> str:  # type: ignore[override]
+        return _parameters(self.prices)
+
+    async def call(self, arguments: dict[str, Any]) -> str:
+        client = next(each.client for each in self.experts if each.name == arguments["expert"])
+        if not arguments["question"].strip():
+            raise WrongCall("an empty question")
+        asked = question(self.prompt, task=arguments["question"])
+        said = await client.ask([Message("user", asked)], Sampling(max_tokens=self.tokens), 0)
+        return without_reasoning(said) or "no answer"
+
+    async def try_clients(self, task: Task) -> None:
+        for each in self.experts:
+            with suppress(LLMClientError):  # whoever asks counts it, and the others are asked too
+                await self.call({"expert": each.name, "question": prompt_of(task)})

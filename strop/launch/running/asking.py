@@ -38,7 +38,8 @@ def ask_parts(run: Run) -> None:
     if closed := [f"{part.role}={part.called}: {text}" for part, each in named if (text := each.unreachable())]:
         raise ConfigurationError("\n".join(dict.fromkeys(closed)))
     env = run.envs[0]
-    kept = {id(each): each for each in (*inside(run.envs, Environment), *inside(run, Meets))}
+    plain = [each for each in inside(run.envs, Environment) if not inside(each, Named)]
+    kept = {id(each): each for each in (*plain, *inside(run, Meets))}
     problems = asyncio.run(_problems(deepcopy(parts, kept), env, env.task(0), run.reward_seconds))
     if problems:
         raise ConfigurationError("\n".join(problems))

@@ -13,7 +13,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.paid_experts import EXPERTS, Experts, able, answered_by
 from strop.environments.tools.tool import WrongCall
 from strop.errors import ConfigurationError
-from strop.recipes.agent.router_r1 import Routed, price_of
+from strop.recipes.agent.router_r1 import Routed
 from strop.types import Group, Message, Outcome, Rollout, Task, ToolCall, Turn
 from tests.environments.playing import demonstrated
 
@@ -110,4 +110,4 @@ def test_a_market_has_sums_of_all_sizes_and_shows_able_experts() -> None:
 
 
 def price_of_message(message: Message) -> float:
-    return price_of(rollout("3", *message.tool_calls))
+    return Routed().price_of(rollout("3", *message.tool_calls))
