@@ -242,9 +242,9 @@ class Loads(Protocol):
 
 def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every dataclass within a value with its path, the value itself first."""
-    if isinstance(value, tuple | list):
-        for index, item in enumerate(value):
-            yield from parts(item, f"{path}.{index}")
+    if isinstance(value, tuple | list | dict):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from parts(item, f"{path}.{name}")
     elif is_dataclass(value) and not isinstance(value, type):
         yield path.removeprefix("."), value
         for field in fields(value):

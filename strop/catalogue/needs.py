@@ -34,7 +34,7 @@ class Needs:
             found.append("which rollouts are right: answers, or your own reward with `reward_range=LOW,HIGH`")
         found += [f"`{each.name}=`: {each.comment or 'required'}" for each in self.required]
         found += [
-            f"`{each.name}={_ENDPOINT}`: {each.comment}; rules stand in on bundled environments alone"
+            f"`{each.name}={_example(each)}`: {each.comment}; rules stand in on bundled environments alone"
             for each in self.parts
         ]
         return found
@@ -45,8 +45,14 @@ class Needs:
 
     def command(self, name: str) -> str:
         """How a run with a user's own model, tasks and parts begins."""
-        parts = [f"'{each.name}={_ENDPOINT}'" for each in self.parts]
+        parts = [f"'{each.name}={_example(each)}'" for each in self.parts]
         return " ".join([self.demonstration(name), "model=FOLDER_OR_ID env=FILE.jsonl", *parts])
+
+
+def _example(field: WrittenField) -> str:
+    """A value of a part's field: an endpoint, or several where it names several models with prices."""
+    is_priced = "NAME:PRICE=PART" in field.comment
+    return f"small:1={_ENDPOINT},large:4={_ENDPOINT}" if is_priced else _ENDPOINT
 
 
 def needs_of(record: Record, home: Path, package: Path = PACKAGE) -> Needs:

@@ -13,7 +13,7 @@ from typing import cast
 
 from strop.capabilities import inside
 from strop.environments.tools.search_tool import AskedSearch, Retrieval
-from strop.errors import ConfigurationError
+from strop.errors import ConfigurationError, nearest
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.llm_clients.local_model import CHOICES, Local
@@ -52,15 +52,19 @@ def named_parts(role: str, text: str, setting: Setting, *rules: Rule, envs: Sequ
     return [named_part(role, text, setting)] * len(rules)
 
 
-def named_list(role: str, text: str, setting: Setting) -> dict[str, LLMClient]:
-    """The LLM clients of `NAME=PART,NAME=PART` by name."""
+def named_list(role: str, text: str, setting: Setting, names: Sequence[str] = ()) -> dict[str, LLMClient]:
+    """The LLM clients of `NAME=PART,NAME=PART` by name, perhaps one of these `names`; an empty text names none."""
     found: dict[str, LLMClient] = {}
-    for each in text.split(","):
+    for each in text.split(",") if text else ():
         name, is_named, part = (word.strip() for word in each.partition("="))
         if not (is_named and name and part) or name in found:
             raise ConfigurationError(
                 f"{role}={text}: need {role}=NAME=PART, several of different names joined by commas, where a part is "
                 f"{CHOICES}"
+            )
+        if names and name not in names:
+            raise ConfigurationError(
+                f"{role}={text}: there is no {name!r} that another model may play; {nearest(name, names)}"
             )
         found[name] = Named(_client(role, part, setting), role, each.strip())
     return found

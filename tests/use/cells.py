@@ -110,6 +110,7 @@ def fields_of(
         fields["pairs"] = "given"
     if situation.stubs:
         fields |= dict.fromkeys(uses_parts(record.name), f"{url}#stub")
+        fields |= {"experts": f"small:1={url}#stub,large:4={url}#stub"} if "experts" in fields else {}
     return fields | {"env": situation.env, "model": models.get(situation.model, situation.model)}
 
 

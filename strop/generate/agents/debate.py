@@ -5,12 +5,13 @@ Papers: optima
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.errors import ConfigurationError
-from strop.roles import Agent, Dialogue, Episode
+from strop.generate.agents.support.episode_loop import HINTED, Speaker, played_on, speaker
+from strop.roles import Agent, Dialogue, Episode, LLMClient
 from strop.types import Message, Origin, Task
 
 
@@ -18,12 +19,15 @@ from strop.types import Message, Origin, Task
 class Debate(Agent):
     """The solver answers, the examiner reads question and answer and answers too, and the solver reads that.
 
-    Each role has its own context. The debate ends when both give the same answer, when one is cut, or after `rounds`;
-    only the solver's last message goes to the environment.
+    Each role has its own context, and another model may play the examiner. The debate ends when both give the same
+    answer, when one is cut, or after `rounds`; the solver's last message goes to the environment. Further turns are the
+    solver's alone.
     """
 
     rounds: int = 2  # how often the solver may read the examiner's answer
-    asks: str = "{question} hint: {said}"  # how a role is shown the other's message
+    asks: str = HINTED  # how a role is shown the other's message
+    max_turns: int = 8  # of the solver with the environment
+    models: dict[str, LLMClient] = field(default_factory=dict)  # who plays a role in place of the policy
 
     policy_names: ClassVar[tuple[str, str]] = ("solver", "examiner")
     origin: ClassVar[Origin] = Origin.POLICY
@@ -38,13 +42,12 @@ class Debate(Agent):
         await episode.reset(task)
         dialogue.restart(task.messages, self.policy_names[0])
         answer = await self._talk(task, dialogue)
-        paid = (await episode.step(answer)).reward
-        return () if paid is None else (*[0.0] * (len(dialogue.turns) - 1), paid)
+        return await played_on(dialogue, dialogue, episode, answer, self.max_turns)
 
     async def _talk(self, task: Task, solver: Dialogue) -> Message:
         """The solver's final message."""
         answer = await solver.completion()
-        examiner = solver.aside(self._told(task, answer), self.policy_names[1])
+        examiner = speaker(solver, self._told(task, answer), self.policy_names[1], self.models)
         for _ in range(self.rounds):
             if _is_over(solver, examiner):
                 break
@@ -65,5 +68,5 @@ class Debate(Agent):
         return (*before, replace(question, content=self.asks.format(question=question.content, said=words)))
 
 
-def _is_over(*talks: Dialogue) -> bool:
+def _is_over(*talks: Speaker) -> bool:
     return any(talk.is_cut for talk in talks)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.generate.agents.support.episode_loop import acted, payments, told_by_others
-from strop.roles import Agent, Dialogue, Episode
+from strop.generate.agents.support.episode_loop import HINTED, acted, payments, speaker, told_by_others
+from strop.roles import Agent, Dialogue, Episode, LLMClient
 from strop.types import Origin, Task
 
 
@@ -17,12 +17,14 @@ class Team(Agent):
     messages.
 
     With one model the roles are policy names of one policy; with `EnginePerPolicy` and `TrainerPerPolicy` each role has
-    its own weights. The environment's reward goes to the team: it is recorded at the last role's turns.
+    its own weights; other models may play all roles but the last. The environment's reward goes to the team: it is
+    recorded at the last role's turns.
     """
 
     roles: tuple[str, ...] = ("planner", "critic", "actor")  # their policy names, in speaking order
-    asks: str = "{question} hint: {said}"  # prompt of a role after another one has spoken
+    asks: str = HINTED  # prompt of a role after another one has spoken
     max_turns: int = 8  # of the last role, with the environment
+    models: dict[str, LLMClient] = field(default_factory=dict)  # who plays a role in place of the policy
 
     origin: ClassVar[Origin] = Origin.POLICY
 
@@ -39,8 +41,9 @@ class Team(Agent):
         await episode.reset(task)
         said: list[str] = []
         for role in self.roles[:-1]:
-            talk = dialogue.aside(told_by_others(task, said, self.asks), role)
+            talk = speaker(dialogue, told_by_others(task, said, self.asks), role, self.models)
             if not talk.is_cut:
                 said.append((await talk.completion()).content)
         dialogue.restart(told_by_others(task, said, self.asks), self.roles[-1])
-        return payments(await acted(dialogue, episode, self.max_turns), len(said))
+        aside = sum(turn.sampling.policy_name != self.roles[-1] for turn in dialogue.turns)
+        return payments(await acted(dialogue, episode, self.max_turns), aside)

@@ -24,7 +24,10 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
+from strop.generate.agents.support.episode_loop import HINTED, TOLD
 from strop.generate.strategies.independent import Independent
+from strop.models.loading.model_names import BUNDLED
+from strop.recipes.named_parts import named_list
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Gate, Player, Reward, Strategy
 from strop.run import Run
@@ -166,6 +169,7 @@ class TopShare(Advantage):
 
 def optima(
     setting: Setting = Setting(group_size=10),
+    roles: str = "",  # another model as the examiner: examiner=PART (a named part); empty: the policy
     rounds: int = 2,  # maximum number of examiner messages to the solver
     price: float = 0.4,  # token penalty of the longest rollout
     gain: float = 0.8,  # reward of a rollout as likely as plain text
@@ -174,7 +178,8 @@ def optima(
     share: float = 0.7,  # share of the best rollouts of a batch that are imitated
 ) -> Run:
     """Imitation of the selected rollouts: a policy gradient whose advantage is 1 or 0."""
-    agent = Debate(rounds)
+    models = named_list("roles", roles, setting, Debate.policy_names[1:])
+    agent = Debate(rounds, HINTED if setting.model in BUNDLED else TOLD, models=models)
     run = setting.run(
         "optima",
         TopShare(share),

@@ -169,7 +169,7 @@ def _asked(text: str, setting: Setting, share: float) -> AskedExperts:
     tool = AskedExperts(tuple(PricedExpert(name, float(price), client) for name, price, client in priced))
     if share and len({each.price for each in tool.experts}) < 2:
         raise ConfigurationError(
-            f"experts={text}: their prices are equal, so nothing can be saved: name experts of different prices, or set "
-            "share=0 to leave the price out"
+            f"experts={text}: their prices are equal, so nothing can be saved: name experts of different prices, or "
+            "set share=0 to leave the price out"
         )
     return tool

@@ -18,6 +18,7 @@ from typing import ClassVar
 from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
+from strop.generate.agents.support.episode_loop import OtherModel
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.rollout_limits import REFERENCE
@@ -93,8 +94,8 @@ class Relayed(Agent):
         await episode.reset(task)
         chain = await dialogue.completion()
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
-        text = await self.answerer.ask(self._question(task, chain.content), sampling, dialogue.key)
-        answer = await episode.step(Message("assistant", text))
+        small = OtherModel("answerer", self.answerer, [*self._question(task, chain.content)], dialogue.key, sampling)
+        answer = await episode.step(await small.completion())
         return () if answer.reward is None else (answer.reward,)
 
     def _question(self, task: Task, chain: str) -> tuple[Message, ...]:
