@@ -1,4 +1,4 @@
-"""Generated pages: docs/papers.md, docs/papers/KEY.md and docs/rooms/ROOM.md.
+"""Generated pages: docs/choose.md, docs/papers.md, docs/papers/KEY.md and docs/rooms/ROOM.md.
 
 `python -m strop.catalogue` writes them; a test fails where they are out of date.
 """
@@ -9,13 +9,19 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from strop.catalogue import choice
 from strop.catalogue.acts import read_break
 from strop.catalogue.fields import WrittenField, class_fields, recipe_parameters
 from strop.catalogue.needs import needs_of
 from strop.catalogue.papers import Paper, find_papers
-from strop.catalogue.record import PACKAGE, Record, docstring_of
+from strop.catalogue.record import PACKAGE, Record, docstring_of, records
 
 _MADE = "<!-- written by `make pages` from docstrings: change those -->\n"
+_CHOICE = """\
+`strop recommend` asks seven questions and names three recipes: why, what others measured, what was measured
+here, and a command. This page has its answers for common settings. Effects here were measured on the pocket model,
+with a control and a negative control; "undecided" and "does not hold" are shown as well. They say whether a mechanism
+acts as claimed on small tasks, and nothing about your model: `strop compare` measures that."""
 
 
 def write_pages(docs: Path, package: Path = PACKAGE) -> list[Path]:
@@ -37,7 +43,32 @@ def all_pages(package: Path = PACKAGE) -> dict[str, str]:
     papers = find_papers(package)
     pages = {"papers.md": _MADE + list_of(papers, package)}
     pages |= {f"papers/{paper.key}.md": _MADE + page_of(paper, package, "../../") for paper in papers}
+    if package == PACKAGE:
+        pages["choose.md"] = _MADE + choice_page()
     return pages | {f"rooms/{name}.md": _MADE + text for name, text in room_pages(package).items()}
+
+
+def choice_page() -> str:
+    """docs/choose.md: which recipe for which setting."""
+    known = records()
+    lines = ["# Choose a recipe", "", _CHOICE, ""]
+    lines += ["| your setting | first | second | third |", "|---|---|---|---|"]
+    for title, answers in choice.SHOWN:
+        names = [_linked(known[each.recipe]) for each in choice.recommended(choice.situation_of(answers))]
+        lines.append(f"| {title} | {' | '.join(names)} |")
+    for title, answers in choice.SHOWN:
+        asked = choice.situation_of(answers)
+        typed = " ".join(["strop recommend", *(f"{name}={said}" for name, said in answers.items())])
+        lines += ["", f"## {title}", f"`{typed}`", ""]
+        for each in choice.recommended(asked):
+            record = known[each.recipe]
+            lines += [f"**{each.recipe}**: {each.why}.", "", f"    {choice.command(asked, each)}", ""]
+            lines += [f"- {line}" for line in choice.evidence(record)] + [""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _linked(record: Record) -> str:
+    return f"[{record.name}](papers/{record.key}.md)" if record.title else record.name
 
 
 def list_of(papers: Iterable[Paper], package: Path = PACKAGE) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from strop.catalogue.choice import effects, summary_of
 from strop.catalogue.record import PACKAGE, Record, docstring_of, keys_in, labelled, records
 
 
@@ -97,13 +98,11 @@ def _paper(
 
 
 def read_effect(folder: Path, key: str) -> dict[str, Any] | None:
-    """The summary of an experiment's committed result."""
+    """The summary of an experiment's committed result; where no results lie beside the package, the package's own."""
     path = folder / "results" / f"{key}.json"
-    if not path.is_file():
-        return None
-    result = json.loads(path.read_text())
-    shown = ("claim", "verdict", "metric", "difference", "low", "high", "seeds", "date")
-    return {name: result[name] for name in shown if name in result}
+    if not is_checkout(folder.parent):
+        return effects().get(key)
+    return summary_of(json.loads(path.read_text())) if path.is_file() else None
 
 
 def homeless(package: Path = PACKAGE) -> dict[str, str]:

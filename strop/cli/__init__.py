@@ -242,28 +242,7 @@ def why(
     explain(run, stacks, as_json)
 
 
-@app.command()
-def recipes(
-    asked: Annotated[str, typer.Argument(metavar="[CLASS|WORD]")] = "",
-    debug: Debug = False,
-) -> None:
-    """List recipes: all, those of a class, or those whose description contains a word."""
-    from strop.cli.fields.recipe_help import list_recipes
-
-    list_recipes(asked)
-
-
-@app.command()
-def papers(
-    key: Annotated[str, typer.Argument(metavar="[KEY]")] = "", as_json: AsJson = False, debug: Debug = False
-) -> None:
-    """List the implemented papers; with KEY: claim, interpretation, mechanisms, fields, tests, measured effect."""
-    from strop.cli.commands.papers import show_papers
-
-    show_papers(key, as_json)
-
-
-from strop.cli import experiments, run_outputs  # noqa: E402, F401 (help lists commands in the order of their definition)
+from strop.cli import catalogue, experiments, run_outputs  # noqa: E402, F401 (help lists commands in the order of their definition)
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ OF_OTHERS = {
     "bundled-models",
 }  # other people's tools, servers that stay, runs of minutes
 WITHOUT_CODE = {
+    "choose",
     "engines",
     "index",
     "promises",

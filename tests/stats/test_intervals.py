@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from strop.observe.metrics.tokens_to_target import area, tokens_to
 from strop.observe.report.multi_run_chart import interval
-from strop.stats.intervals import over_seeds, paired, share_over_seeds, wilson_low
+from strop.stats.intervals import detectable, over_seeds, paired, share_over_seeds, student, wilson_low
 
 
 def test_a_paired_interval_by_hand() -> None:
@@ -57,3 +58,15 @@ def test_the_lower_bound_of_a_share_by_hand() -> None:
         (6 / 22 - 2 * math.sqrt(72 / 22**3 + 1 / 22**2)) / (26 / 22), abs=1e-12
     )
     assert wilson_low(0, 10) == 0.0 and wilson_low(0, 0) == 0.0 and 0.67 < wilson_low(8, 8) < 0.68
+
+
+@pytest.mark.parametrize("seeds", [3, 6, 10])
+def test_a_difference_that_is_called_detectable_is_found_in_four_of_five_trials(seeds: int) -> None:
+    half = student(seeds - 1) / seeds**0.5  # of an interval where differences have a spread of 1
+    drawn = np.random.default_rng(0).normal(detectable(half, seeds - 1), 1.0, (20_000, seeds))
+    low = drawn.mean(1) - student(seeds - 1) * drawn.std(1, ddof=1) / seeds**0.5
+    assert 0.75 < (low > 0).mean() < 0.82
+
+
+def test_what_a_normal_interval_detects_by_hand() -> None:
+    assert detectable(1.959964) == pytest.approx(1.959964 + 0.841621)

@@ -21,6 +21,7 @@ from strop.models.torch_setup import device_problem
 from strop.observe.report.compare_runs import page_of, summarize
 from strop.observe.run_files.provenance import code, commit, hardware, versions
 from strop.run import Run
+from strop.stats.intervals import detectable
 from strop.storage.run_folder import RunFolder
 
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends a run
@@ -117,8 +118,11 @@ def _difference(arm: Mapping[str, Any]) -> str:
         f"{100 * f['mean']:+.1f} points ({100 * f['low']:+.1f} to {100 * f['high']:+.1f}) {w}" for w, f in known.items()
     ]
     first = next(iter(known.values()))
-    is_open = first["low"] <= 0 <= first["high"]
-    return "; ".join(parts) + (": the interval contains 0, too few runs to decide" if is_open else "")
+    if not first["low"] <= 0 <= first["high"]:
+        return "; ".join(parts)
+    seeds = len(arm["by_seed"]) if first is by_seed else 0
+    least = detectable((first["high"] - first["low"]) / 2, seeds - 1 if seeds else None)
+    return "; ".join(parts) + f": no difference above {100 * least:.1f} points at 80% power"
 
 
 def plan_of(words: Sequence[str], seeds: int, tokens: int, root: Path, name: str) -> ComparisonPlan:

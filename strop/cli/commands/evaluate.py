@@ -15,7 +15,7 @@ from rich.table import Table
 from strop.capabilities import Closes, outermost
 from strop.cli.models import find_model, open_policy
 from strop.cli.sample_size import against_table, differences, plan_text, planned, spread_over
-from strop.cli.trust_question import is_trusted
+from strop.cli.terminal import is_trusted
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.rewards.from_environment import Earned

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from strop.cli.trust_question import is_trusted
+from strop.cli.terminal import is_trusted
 from strop.launch.experiments.retrain import Replayed, retrain
 from strop.launch.running.provenance_check import differences
 from strop.models.silence_libraries import hush

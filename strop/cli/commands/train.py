@@ -12,11 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from strop.cli.closed_output import closable_output
 from strop.cli.estimate_duration import warning
 from strop.cli.fields.arguments import ParsedWords
 from strop.cli.fields.overrides import find_recipe, make_run
-from strop.cli.trust_question import is_trusted
+from strop.cli.terminal import closable_output, is_trusted
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.launch.checks.preflight import check

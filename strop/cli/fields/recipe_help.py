@@ -50,8 +50,12 @@ def show_recipes() -> None:
 
 
 def list_recipes(asked: str) -> None:
-    """Print the recipes of a class, those whose description contains a word, or all."""
+    """Print the recipes of a class, those whose description contains a word, or all after common choices."""
     console, known = wide_console(), records()
+    if not asked:
+        from strop.cli.commands.recommend import show_choice
+
+        show_choice(console)
     found = [each for each in known.values() if not asked or each.group == asked.lower()]
     found = found or [each for each in known.values() if each.says(asked)]
     if not found:

@@ -1,4 +1,4 @@
-"""Output streams that survive a closed pipe or terminal: further output is discarded and training continues."""
+"""Terminal: output that survives its closing, and the question before a recipe.py of somebody else is executed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import typer
+
+from strop.storage.run_folder import RunFolder
+from strop.storage.trust import is_own, refusal
 
 
 class ClosableStream:
@@ -47,3 +52,13 @@ def closable_output() -> Iterator[None]:
     finally:
         sys.stdout.flush()
         sys.stdout, sys.stderr = before
+
+
+def is_trusted(folder: RunFolder, trust: bool) -> bool:
+    """Whether the recipe of a run may be executed although this user did not write it; without an answer: no."""
+    if trust or not folder.recipe.is_file() or is_own(folder.recipe):
+        return trust
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(refusal(folder.recipe), file=sys.stderr)
+    return typer.confirm("Execute it?", default=False, err=True)
