@@ -1,4 +1,6 @@
-"""Parser of environment names: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `FILE.py:NAME`, `dataset:ID`."""
+"""Parser of environment names: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `FILE.py:NAME`, `dataset:ID`,
+`episodes:FILE.jsonl`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from strop.environments.bundled.notebook import Notebook
 from strop.environments.bundled.programs import Programs
 from strop.environments.code.code_table import code_table
 from strop.environments.code_execution import Isolation, Trials
+from strop.environments.data.recorded_episodes import Recorded
 from strop.environments.data.table import Table
 from strop.environments.tools.python_notebook import Cells
 from strop.errors import ConfigurationError, nearest
@@ -22,7 +25,7 @@ from strop.recipes.dataset_paths import chosen_dataset
 from strop.roles import Environment
 from strop.storage.named_files import load_module
 
-_DATASET = "dataset:"
+_DATASET, _EPISODES = "dataset:", "episodes:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
 _AS_FOUND = Table("")  # usual column names; the answer rule is inferred from the answers
 
@@ -116,6 +119,8 @@ def _parse(text: str, seed: int, table: Table) -> Environment:
 
         dataset, _, level = text.removeprefix("drill/").partition(":")
         return Drill(dataset, _level(text, level), seed)
+    if text.startswith(_EPISODES):
+        return Recorded(text.removeprefix(_EPISODES))
     if text.startswith(_DATASET) or text.endswith(_TABLES):
         return replace(table, path=chosen_dataset(text.removeprefix(_DATASET)))
     if ".py:" in text:
@@ -148,7 +153,7 @@ def _levelled(text: str, seed: int) -> Environment:
         raise ConfigurationError(
             f"there is no environment {name!r}: {nearest(name, bundled_envs())}; "
             "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, "
-            "FILE.py:NAME, dataset:FOLDER, dataset:OWNER/NAME (of the Hugging Face hub)"
+            "FILE.py:NAME, episodes:FILE.jsonl, dataset:FOLDER, dataset:OWNER/NAME (of the Hugging Face hub)"
         )
     env: Environment = kind(_level(text, level), seed)
     return env

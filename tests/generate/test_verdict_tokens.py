@@ -17,7 +17,7 @@ from strop.generate.policy import Policy
 from strop.generate.strategies.verdict_data import RecitedVerdicts
 from strop.generate.templates.chat_template import Template
 from strop.generate.verdict_tokens import before_verdict, word_ids
-from strop.recipes.reward_model_runs import preferring
+from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
 from strop.types import Group, Rollout
 from tests.generate.talking import END, FORGETFUL, Recording, ids, policy_of, save_folder

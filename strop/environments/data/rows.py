@@ -44,7 +44,7 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: 
     # one message of a user looks like plain text: rewards are told which it was
     is_chat = len(messages) == 1 and not isinstance(row[asked], str)
     columns = _columns(others | ({"prompt": row[asked]} if is_chat else {}))
-    return Task(messages, says, source, level if is_level else 0, tools=_tools(row.get(TOOLS)), columns=columns)
+    return Task(messages, says, source, level if is_level else 0, tools=tools_of(row.get(TOOLS)), columns=columns)
 
 
 def _said(completions: Mapping[str, Any]) -> str:
@@ -56,7 +56,7 @@ def _said(completions: Mapping[str, Any]) -> str:
 def missing_answer(row: Mapping[str, Any], answer: str) -> str:
     """What is said of a row that has no answer; empty where it has one, or brings a completion that stands for it."""
     asked = row.get("messages", row.get("prompt"))
-    is_said = isinstance(asked, list | tuple) and asked and _message(asked[-1]).role == "assistant"
+    is_said = isinstance(asked, list | tuple) and asked and message_of(asked[-1]).role == "assistant"
     if is_said or answer or any(name in row for name in (*ANSWERS, COMPLETION, CHOSEN, RANKING)):
         return ""
     return f"`answer` is missing ({also(ANSWERS)} will do); there is {', '.join(map(repr, row))}"
@@ -163,7 +163,7 @@ def _messages(asked: Any, column: str) -> tuple[tuple[Message, ...], dict[str, s
         raise ValueError(f"`{column}` must be text or a list of messages, got {asked!r}"[:_LONGEST])
     if not asked:
         raise ValueError(f'`{column}` must be a list of {{"role": ..., "content": ...}} with at least one entry')
-    messages = tuple(_message(entry) for entry in asked)
+    messages = tuple(message_of(entry) for entry in asked)
     if messages[-1].role != "assistant":
         return messages, {}
     if len(messages) == 1:
@@ -173,7 +173,8 @@ def _messages(asked: Any, column: str) -> tuple[tuple[Message, ...], dict[str, s
     return messages[:-1], {COMPLETION: messages[-1].content}
 
 
-def _message(entry: Any) -> Message:
+def message_of(entry: Any) -> Message:
+    """A message of a chat as chat templates and OpenAI's interface spell it."""
     if not isinstance(entry, Mapping) or entry.get("role") not in _ROLES:
         raise ValueError(f"a message needs a `role` of {', '.join(_ROLES)} and a `content`, got {entry!r}"[:_LONGEST])
     calls = tuple(map(_call, entry.get("tool_calls") or ()))
@@ -192,7 +193,7 @@ def _call(entry: Any) -> ToolCall:
     return ToolCall(called["name"], given if isinstance(given, str) else json.dumps(given))
 
 
-def _tools(offered: Any) -> tuple[Tool, ...]:
+def tools_of(offered: Any) -> tuple[Tool, ...]:
     """The column `tools`: a list of schemas, perhaps as JSON text; any other text is a column of somebody's own."""
     is_text = isinstance(offered, str)
     listed = (json.loads(offered) if offered.lstrip().startswith("[") else []) if is_text else offered or []
@@ -212,7 +213,7 @@ def _completion(said: Any, column: str) -> str:
     """A completion as text, or as a chat of one message of the assistant."""
     if isinstance(said, str):
         return said
-    messages = [_message(entry) for entry in said] if isinstance(said, list | tuple) else []
+    messages = [message_of(entry) for entry in said] if isinstance(said, list | tuple) else []
     if len(messages) != 1 or messages[0].role != "assistant":
         raise ValueError(f"`{column}` must be text or one message of the assistant, got {said!r}"[:_LONGEST])
     return messages[0].content

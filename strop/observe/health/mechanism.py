@@ -27,7 +27,7 @@ class NeverActed(HealthRule):
 
     def judge(self, history: History) -> HealthFinding | None:
         record, steps = _record(history), len(history.steps)
-        if record is None or steps < max(1, min(_LEAST, history.number("steps", _LEAST))):
+        if record is None or history.is_warmup or steps < max(1, min(_LEAST, history.number("steps", _LEAST))):
             return None
         acts = _asked(record, "warmup" in history.settings)
         rows = [*history.steps, *({f"{WARMUP}/{name}": value for name, value in row.items()} for row in history.before)]

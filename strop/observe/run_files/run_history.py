@@ -38,6 +38,7 @@ class History:
     specials: Mapping[int, str] = field(default_factory=dict)  # tokens that are no text, by id
     gain: Difference | None = None  # of held-out accuracy, task by task
     before: Sequence[Mapping[str, Any]] = ()  # rows of the supervised warm-up
+    is_warmup: bool = False  # whether it is the warm-up of another run
     siblings: Sequence[tuple[float, float]] = ()  # held-out before and after, of each seed of the same settings
 
     @property
@@ -107,6 +108,7 @@ def read_history(folder: RunFolder) -> History:
     gain, siblings = gain_of(folder), _siblings(folder)
     before = read_rows(RunFolder(folder.path / WARMUP).metrics)
     plain = History(rows, settings, specials=_specials(folder), gain=gain, before=before, siblings=siblings)
+    plain = replace(plain, is_warmup=folder.path.name == WARMUP)
     if not folder.ledger.is_file():
         return plain
     ledger = Ledger(folder.ledger, read_only=True)

@@ -84,6 +84,7 @@ class ActionsFirst(Strategy):
 
 def mobile_r1(
     setting: Setting = Setting(env="keyvalue:5"),
+    episodes: str = "",  # JSONL file of recorded expert episodes; empty: the environment's demonstrations
     shown: int = 4,  # supervised steps on demonstrations before RL
     until: int = 20,  # number of versions of the action stage
     clip: float = 0.2,  # PPO clip range: ratios are clipped to [1 - clip, 1 + clip]
@@ -97,7 +98,7 @@ def mobile_r1(
         strategy=ActionsFirst(Demonstrate(), OneAction(), until),
         reduction=SequenceMean(),
         minibatches=minibatches,
-        warmup=taught(setting, "mobile_r1", shown),
+        warmup=taught(setting, "mobile_r1", shown, episodes),
     )
     run.rewards = (*run.rewards, StepFormat())
     return run

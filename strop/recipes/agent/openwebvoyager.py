@@ -128,6 +128,7 @@ class SuccessVerdict(Reward):
 def openwebvoyager(
     setting: Setting = Setting(env="pages:2", group_size=5),
     judge: str = "rules",  # judge of success (a named part)
+    episodes: str = "",  # JSONL file of recorded expert episodes; empty: the environment's demonstrations
     pages: int = 3,  # the last pages, in the judge's prompt
     warmup_steps: int = 20,  # supervised steps on expert rollouts before RL
 ) -> Run:
@@ -139,5 +140,5 @@ def openwebvoyager(
         Earned(weight=0.0),
     )
     run.reward_seconds = reward_seconds(judge)
-    run.warmup = shown(setting, "openwebvoyager", warmup_steps)
+    run.warmup = shown(setting, "openwebvoyager", warmup_steps, episodes)
     return run

@@ -3,10 +3,10 @@
 Title: UI-S1: Advancing GUI Automation via Semi-online Reinforcement Learning
 Paper: arXiv 2509.11543 (2025)
 Claim: At 7B 12 points more on AndroidWorld and 23.8 more on AITW than the model training began with.
-Reading: Step rewards and returns are the release's. The expert is the environment itself, queried in the rollout's
-    state, so a patched rollout continues in a live environment, not on a recording. A rollout's score is the sum of
-    its step rewards and each rollout counts once; the release averages over rows of steps. Groups of equal scores are
-    replaced. Tokens of the expert are context without loss.
+Reading: Step rewards and returns are the release's. With `episodes=` the expert is a recording, as in the paper: a
+    patched rollout goes on where the recording does. Else it is the environment itself, queried in the rollout's
+    state. A rollout's score is the sum of its step rewards and each rollout counts once; the release averages over rows
+    of steps. Groups of equal scores are replaced. Tokens of the expert are context without loss.
 Left out: Screens; chains of thought that another model writes for patches: the environment's demonstration has one.
 Acts: steps_mended > 0 and advantage_within > 0
 """
@@ -14,7 +14,7 @@ Acts: steps_mended > 0 and advantage_within > 0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from strop.environments.needs import DEMONSTRATIONS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
+from strop.recipes.warmup import recorded
 from strop.roles import Advantage, Agent, Dialogue, Episode
 from strop.run import Run
 from strop.training.arithmetic.turn_returns import set_turn_advantages
@@ -166,6 +167,7 @@ def _standardised(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.f
 
 def ui_s1(
     setting: Setting = Setting(env="keyvalue:5"),
+    episodes: str = "",  # JSONL file of recorded expert episodes, in place of the environment
     patches: int = 2,  # mismatches that are patched; the next one ends the rollout
     repairs: bool = True,  # False: wrong completions are executed instead (control)
     discount: float = 0.5,  # discount per step
@@ -174,7 +176,7 @@ def ui_s1(
     minibatches: int = 2,  # optimizer steps per training batch
 ) -> Run:
     """GRPO on patched rollouts, with advantages of steps and of whole rollouts."""
-    return setting.run(
+    return (replace(setting, env=recorded(episodes)) if episodes else setting).run(
         "ui_s1",
         StepAndEpisode(discount, episode=episode),
         (Clip(clip, clip),),

@@ -9,8 +9,8 @@ Reading: The paper's loss and per-turn advantage, with one beta. Its release spl
     phase. A value model of prompts (`pcl`) decides which generated tasks are sampled, within the paper's band; in the
     paper its critic decides. The environment decides about success, where the paper has a learned outcome model. Past
     successes are replayed by the perplexity at sampling time. Rules of the bundled environments write tasks in place
-    of GPT-4o.
-Left out: A judge of whether a task is feasible at all, the supervised first phase, two heads of the critic.
+    of GPT-4o. The supervised first phase is on recorded episodes (`episodes=`), where there are any.
+Left out: A judge of whether a task is feasible at all, two heads of the critic.
 Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and reference_version > 0
     with phase=2, sure=1
 Break: low=0 high=0: tasks are written, and none is tried
@@ -34,6 +34,7 @@ from strop.control.task_generators.support.prompts import rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
+from strop.recipes.warmup import shown
 from strop.replay.memory.held_groups import Replaying
 from strop.roles import Advantage, Asks, LLMClient, Loss, TaskGenerator
 from strop.run import Run
@@ -198,6 +199,8 @@ class AdvantageRegression(Loss):
 def webrl(
     setting: Setting = Setting(env="keyvalue:3+keyvalue:5", group_size=4),
     generator: str = "rules",  # writes tasks (a named part)
+    episodes: str = "",  # JSONL file of recorded episodes, whose successes are imitated before RL
+    offline: int = 20,  # supervised steps on recorded episodes
     share: float = 0.5,  # largest share of generated tasks
     tasks: int = 2,  # new tasks per unsolved task
     low: float = 0.05,  # least predicted success rate of a sampled generated task
@@ -224,4 +227,5 @@ def webrl(
     )
     run.task_generator = FromFailed(named_generator(generator, setting), tasks)
     run.sampler = WithWritten(Uniform(run.envs), share, (low, high))
+    run.warmup = shown(setting, "webrl", offline, episodes) if episodes else None
     return run

@@ -15,7 +15,7 @@ Acts: score_margin != 0 and share/teacher > 0
 
 from __future__ import annotations
 
-from strop.recipes.reward_model_runs import preferring
+from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.losses.preferences.bradley_terry import BradleyTerry

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.generate.strategies.verdict_data import RecitedVerdicts
-from strop.recipes.reward_model_runs import preferring
+from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run

@@ -29,7 +29,7 @@ from strop.filter.rewards.from_environment import Earned
 from strop.generate.reward_model import RewardModel
 from strop.models.off_loop_compute import BesideLoop
 from strop.recipes.named_parts import named_model
-from strop.recipes.reward_model_runs import preferring
+from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Environment, Loss, Reward
 from strop.run import Run

@@ -28,7 +28,7 @@ from strop.errors import ConfigurationError
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
 from strop.recipes.named_parts import named_model
-from strop.recipes.reward_model_runs import preferring
+from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledShare, share_for
 from strop.roles import Environment, Loss, Player, Strategy
