@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM := false
 # tests start hundreds of processes, and without a cache of what Python compiled each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit slow acts breaks use kernels clients browser vllm benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow acts breaks use families kernels clients browser vllm benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -46,6 +46,12 @@ breaks: $(VENV)/dev
 use: $(VENV)/dev
 	$(BIN)/pytest -n 0 -m use tests/use
 	$(BIN)/python -m tests.use.matrix jobs=2 again=$(AGAIN)
+
+# every family of models that transformers can build, as docs/models.md shows, and `strop check` on fifty of them: about
+# twelve minutes; what is known is left out, unless AGAIN=red, AGAIN=accepted or AGAIN=all
+families: $(VENV)/dev
+	$(BIN)/python -m tests.models.sweep jobs=2 again=$(AGAIN)
+	$(BIN)/pytest -n 2 -m families tests/models tests/cli
 
 # the kernels of a GPU without one: computed by Triton's interpreter, and compiled for Hopper; about two minutes
 kernels: $(VENV)/dev $(TRITON)/there

@@ -18,15 +18,10 @@ from strop.models.layers.block import watched_gates
 from strop.models.layers.decoder_part import decoder_of, freeze_tower
 from strop.models.loading.check_folder import longest_sequence, read_json
 from strop.models.loading.load_weights import read_model
+from strop.models.loading.model_names import families_that_run
 from strop.models.torch_setup import device_problem
 
 _ADAPTED = ".base_layer."  # in names, between a layer and its own weight
-_FAMILIES = (
-    "Families that run: apertus, cohere, cohere2, deepseek_v3, ernie4_5, exaone4, gemma, gemma2, gemma3, glm, glm4, "
-    "gpt2, gpt_neox, granite, granitemoe, hunyuan, llama, mistral, mixtral, olmo2, olmo3, olmoe, opt, persimmon, phi, "
-    "phi3, qwen2, qwen3, qwen3_moe, smollm3, starcoder2; not those with state spaces, attention sinks, alibi, or "
-    "attention that goes around transformers' interface"
-)
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
 
@@ -64,7 +59,7 @@ def load_model(
         family = read_json(folder / "config.json").get("model_type")
         raise ModelError(
             f"{folder}: the family {family} does not run on packed sequences ({type(error).__name__}: {error}). "
-            + _FAMILIES
+            + families_that_run()
         ) from error
     return model
 
@@ -170,7 +165,7 @@ def _prove(model: Any) -> None:
     if not difference <= _TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max())):
         raise ModelError(
             f"{type(model).__name__} does not run right on packed sequences: its logits differ by {difference:.3g} "
-            f"from those it gives with transformers' own attention. {_FAMILIES}"
+            f"from those it gives with transformers' own attention. {families_that_run()}"
         )
 
 

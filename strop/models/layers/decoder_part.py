@@ -40,7 +40,12 @@ def freeze_tower(model: Any) -> None:
 
 def model_class(folder: Path) -> Any:
     """The class of transformers that reads a folder whole: one with a picture tower keeps it."""
+    return class_of(read_config(folder))
+
+
+def class_of(config: Any) -> Any:
+    """The same for a configuration."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING as WITH_PICTURES
 
-    return AutoModelForImageTextToText if type(read_config(folder)) in WITH_PICTURES else AutoModelForCausalLM
+    return AutoModelForImageTextToText if type(config) in WITH_PICTURES else AutoModelForCausalLM

@@ -1,7 +1,8 @@
-"""Model names: bundled models, and folders."""
+"""Model names: bundled models, folders, and the families that run."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from strop.models.loading.smollm2 import smollm2_folder
@@ -15,3 +16,10 @@ def model_folder(model: str) -> Path:
     if model == "smollm2":
         return smollm2_folder()
     return POCKET if model == "pocket" else Path(model)
+
+
+def families_that_run() -> str:
+    """A sentence with their names, as the sweep over all families of transformers found them."""
+    found = json.loads((Path(__file__).parent / "families.json").read_text())
+    names = [name for name, judged in found["families"].items() if judged["verdict"] == "runs"]
+    return f"Families that run: {', '.join(names)}. `strop check MODEL` says what a model lacks"
