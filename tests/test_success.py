@@ -14,7 +14,7 @@ from strop.control.estimators.pass_rate_counts import Counts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.scoring import Scorer
-from strop.launch.checks.known_success import problems
+from strop.launch.checks.parts_agree import success_problems
 from strop.recipes.user_rewards import own_rewards, with_success
 from strop.roles import Reward
 from strop.success import SURVIVAL, is_lost, is_right, reaches, successes
@@ -95,9 +95,9 @@ def test_the_first_reward_that_grades_counts_also_inside_another() -> None:
 
 def test_what_needs_success_is_refused_where_nobody_knows() -> None:
     run = recipe("ghpo", env="arithmetic:6")
-    assert not problems(run)
+    assert not success_problems(run)
     run.rewards = (Told((0.0,), name="style"),)
-    (sentence,) = problems(run)
+    (sentence,) = success_problems(run)
     assert "InWaves" in sentence and "reward_range=LOW,HIGH" in sentence
 
 

@@ -116,3 +116,15 @@ def attack_reward(
     if report:
         raise typer.Exit(certify(words, env or (), (completions, seed, seconds), out, trust))
     raise typer.Exit(attack(words, env or (), completions, seed, seconds, as_json, trust))
+
+
+@app.command("check")
+def check_model(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, a run, `pocket`, or a Hugging Face id.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Whether a model can be trained: proofs, path, memory, speed, template. Exits with 1 if something is refused."""
+    from strop.cli.commands.check import check
+
+    raise typer.Exit(check(model, as_json))

@@ -20,6 +20,7 @@ EXECUTED = {
     "fill-masks": 1,
     "grpo-in-one-file": 1,
     "health": 1,
+    "models": 1,
     "one-gpu-and-adapters": 3,
     "read-a-report": 5,
     "train-your-model": 10,

@@ -14,7 +14,7 @@ from tests.docs.pages import DOCS, ROOT
 PAGE = (DOCS / "when-it-fails.md").read_text()
 CHECKS = [
     ROOT / "strop" / "launch" / "checks" / f"{name}.py"
-    for name in ("preflight", "matmul_precision", "task_supply", "warnings", "prompt_lengths", "preflight_all")
+    for name in ("preflight", "parts_agree", "task_supply", "warnings", "prompt_lengths", "preflight_all")
 ]
 _HOLE = "\0"  # a value within a message
 _PARTS = ("; use a correction with target=", ": a part would count twice", " weighs what comes", f"{_HOLE}(target=")

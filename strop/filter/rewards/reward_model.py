@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from strop.models.off_loop_compute import BesideLoop
+from strop.models.torch_setup import BesideLoop
 from strop.roles import Reward
 from strop.types import Group
 

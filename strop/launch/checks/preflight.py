@@ -15,8 +15,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Flat
 from strop.launch.checks.diffusion_checks import problems as problems_of_filling
 from strop.launch.checks.gpu_memory_plan import problems as problems_of_room
-from strop.launch.checks.known_success import problems as problems_of_success
-from strop.launch.checks.matmul_precision import problems as problems_of_precision
+from strop.launch.checks.parts_agree import precision_problems, success_problems
 from strop.launch.checks.task_supply import shortage
 from strop.models.loading.check_folder import check_model_folder, same_weights
 from strop.models.loading.model_names import model_folder
@@ -274,7 +273,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     problems_of_room,
     _group_size,
     _streaming,
-    problems_of_precision,
+    precision_problems,
     problems_of_filling,
     _sampling,
     _corrections,
@@ -289,7 +288,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _task_generator,
     _tasks,
     problems_of_needs,
-    problems_of_success,
+    success_problems,
     _own,
     shortage,
 )

@@ -27,7 +27,7 @@ from strop.environments.judging.preferences import Preferences, asked_of, comple
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.reward_model import RewardModel
-from strop.models.off_loop_compute import BesideLoop
+from strop.models.torch_setup import BesideLoop
 from strop.recipes.named_parts import named_model
 from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
