@@ -36,6 +36,7 @@ from strop.models.loading.tiny_twin import has_experts, save_twin, tiny_twin
 from strop.models.model import load_model
 from strop.models.tokens.mask_token import fills_masks
 from strop.training.machine.forward import Forward
+from strop.training.machine.memory import largest_size
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
@@ -95,7 +96,10 @@ def _of_folder(folder: Path, config: Any) -> Iterator[ModelFact]:
     text = config.get_text_config()
     told = text.to_dict()
     kinds = Counter(told.get("layer_types") or told.get("layers_block_type") or ())
-    layers = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or f"{text.num_hidden_layers} layers"
+    layers = (
+        ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        or f"{largest_size(text, 'num_hidden_layers')} layers"
+    )
     count = sum(each.numel() for each in outline(folder).parameters())
     said = f"{config.model_type}, {_counted(count)} weights, {layers}, {longest_sequence(config) or 'any'} positions"
     yield ModelFact("model", OK, said, numbers={"weights": count})
@@ -275,10 +279,9 @@ def _of_memory(folder: Path) -> Iterator[ModelFact]:
     told = f"{need / _GIB:.2g} GiB of {there / _GIB:.1f} for weights, gradient, moments and engine"
     yield ModelFact("memory here", OK if need <= there else NOTE, told, numbers={"needed": need, "total": there})
     context = min(longest_sequence(read_config(folder)) or _CONTEXT, _CONTEXT)
-    for name, gib in GPUS.items():
-        yield _on_gpu(
-            name, Sharing(TorchTrainer(device="cuda"), PagedEngine(context=context), model, int(gib * _GIB), context)
-        )
+    trainer, engine = TorchTrainer(device="cuda"), PagedEngine(context=context)
+    sharing = {name: Sharing(trainer, engine, model, int(gib * _GIB), context) for name, gib in GPUS.items()}
+    yield from (_on_gpu(name, each) for name, each in sharing.items())
 
 
 def _on_gpu(name: str, sharing: Sharing) -> ModelFact:

@@ -114,13 +114,13 @@ class _Shape:
 
     def __init__(self, config: Any) -> None:
         config = config.get_text_config()
-        self.hidden = int(config.hidden_size)
-        self.layers = int(config.num_hidden_layers)
-        self.vocabulary = int(config.vocab_size)
-        self.feed = int(getattr(config, "intermediate_size", None) or 4 * self.hidden)
-        heads = int(config.num_attention_heads)
-        size = int(getattr(config, "head_dim", None) or self.hidden // heads)
-        keys = int(getattr(config, "num_key_value_heads", None) or heads)
+        self.hidden = largest_size(config, "hidden_size")
+        self.layers = largest_size(config, "num_hidden_layers")
+        self.vocabulary = largest_size(config, "vocab_size")
+        self.feed = largest_size(config, "intermediate_size") or 4 * self.hidden
+        heads = largest_size(config, "num_attention_heads") or 1
+        size = largest_size(config, "head_dim") or self.hidden // heads
+        keys = largest_size(config, "num_key_value_heads") or heads
         self.attended, self.fused = heads * size, (heads + 2 * keys) * size
 
     @property
@@ -135,3 +135,13 @@ class _Shape:
             return kept, kept
         kept = 6 * self.hidden + 2 * self.fused + 2 * self.attended + 4 * self.feed + 64
         return kept, 8 * self.feed + 22 * self.hidden + 4 * self.fused + 2 * self.attended
+
+
+def largest_size(config: Any, name: str) -> int:
+    """A size, the largest where layers differ; 0 where the configuration has none."""
+    told, name = config.to_dict(), config.attribute_map.get(name, name)
+    found = [
+        told[name] if name in told else getattr(config, name, 0),
+        *(layer.get(name) for layer in (told.get("per_layer_config") or {}).values()),
+    ]
+    return max((int(each) for some in found for each in (some if isinstance(some, list) else [some or 0])), default=0)

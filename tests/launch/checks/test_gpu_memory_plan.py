@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import Qwen2Config
+from transformers import Gemma3nTextConfig, GPT2Config, MambaConfig, Qwen2Config
 
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.generate.engines.paged.paged_engine import PagedEngine
@@ -16,7 +16,7 @@ from strop.models.loading.model_shape import outline
 from strop.run import Run
 from strop.training.losses.kl import Kl
 from strop.training.machine.full_weights import holding_of
-from strop.training.machine.memory import Room
+from strop.training.machine.memory import Room, largest_size
 from strop.training.trainers.torch import TorchTrainer
 from tests.launch.checks.test_preflight import make_run
 
@@ -170,3 +170,10 @@ def test_the_trainer_leaves_room_for_the_engine(of_7b: Path, monkeypatch: pytest
     assert holding_of(trainer, of_7b, trainer.room).total == 18
     trainer.expect(Room(42 * GIB, 2048))
     assert holding_of(trainer, of_7b, trainer.room).total == 10
+
+
+def test_sizes_that_differ_by_layer_are_planned_by_the_largest() -> None:
+    text = Gemma3nTextConfig(num_hidden_layers=2, intermediate_size=[64, 128], num_kv_shared_layers=0)
+    assert largest_size(text, "intermediate_size") == 128
+    assert largest_size(GPT2Config(n_layer=3), "num_hidden_layers") == 3
+    assert largest_size(MambaConfig(), "num_attention_heads") == 0
