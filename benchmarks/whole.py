@@ -33,7 +33,7 @@ from training import groups_of
 
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.launch.checks.gpu_memory_plan import Sharing
-from strop.models.loading.model_shape import outline
+from strop.models.layers.eight_bit_linear import outline
 from strop.models.torch_setup import gpu_memory
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce

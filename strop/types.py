@@ -1,7 +1,6 @@
 """Data of the pipeline: tasks, rollouts, groups, batches and weight versions.
 
-Every field is written by one part, named in brackets. Arrays are numpy outside the trainer and torch inside `Batch`;
-nothing here holds one Python object per token.
+Every field is written by one part, named in brackets. Arrays are numpy outside the trainer; no object per token.
 """
 
 from __future__ import annotations
@@ -31,6 +30,16 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """Picture of a message, known by its content; its bytes lie in `pictures/` of the run folder once it is used."""
+
+    digest: str  # SHA-256 of the bytes
+    width: int
+    height: int
+    data: bytes = field(default=b"", compare=False, repr=False)  # until the run folder has them
+
+
+@dataclass(frozen=True)
 class Message:
     """One chat message; `role` is system, user, assistant or tool."""
 
@@ -38,6 +47,7 @@ class Message:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     is_completion: bool = False  # a model wrote it: markers of thoughts and calls in it are tokens, as they were there
+    images: tuple[Picture, ...] = ()  # in the places of as many `<image>` in `content`, else before it
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ class Task:
 
     def _content_hash(self) -> str:
         """A stable name: the key of curricula, replay and the ledger."""
-        content = [self.source, self.level, self.answer, [[m.role, m.content] for m in self.messages]]
+        said = [[m.role, m.content, *(each.digest for each in m.images)] for m in self.messages]
+        content = [self.source, self.level, self.answer, said]
         content += [*([t.name, t.description, t.parameters] for t in self.tools), *filter(None, [self.columns])]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
@@ -130,10 +141,8 @@ class Turn:
         return self.prompt[len(self.prompt) - self.num_prefix :]  # the given beginning of the completion: [num_prefix]
 
     @property
-    def whole(self) -> IntArray:
-        return (
-            np.concatenate([self.prefix, self.tokens]) if self.num_prefix else self.tokens
-        )  # the completion, given and written
+    def whole(self) -> IntArray:  # the completion, given and written
+        return np.concatenate([self.prefix, self.tokens]) if self.num_prefix else self.tokens
 
 
 class Outcome(Enum):
@@ -180,9 +189,7 @@ class Rollout:
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]
     ratios: FloatArray | None = None  # [train] [N], policy / sampler before a step, see `training/verify_logprobs.py`
-    policy_statistics: dict[str, NDArray[Any]] = field(
-        default_factory=dict
-    )  # [train] [N, ...], see `Trainer.policy_statistic`
+    policy_statistics: dict[str, NDArray[Any]] = field(default_factory=dict)  # [train] [N, ...], of the trainer's
 
     @property
     def is_scored(self) -> bool:

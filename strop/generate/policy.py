@@ -24,6 +24,7 @@ from strop.models.loading.check_folder import check_context
 from strop.models.loading.check_folder import check_model_folder as check_model_folder
 from strop.observe.metrics.step_timer import BusyClock
 from strop.roles import Engine
+from strop.storage.picture_store import PictureStore
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 
@@ -43,9 +44,11 @@ class Policy:
     busy: BusyClock = field(default_factory=BusyClock, compare=False, repr=False)  # of its engine
 
     @classmethod
-    def load(cls, folder: Path, engine: Engine, sampling: Sampling, context: int) -> Policy:
-        """Load tokenizer and chat template from a Hugging Face folder."""
-        template = Template.load(folder)
+    def load(
+        cls, folder: Path, engine: Engine, sampling: Sampling, context: int, store: PictureStore | None = None
+    ) -> Policy:
+        """Load tokenizer and chat template from a Hugging Face folder; pictures are kept in the store."""
+        template = Template.load(folder, store)
         check_context(folder, context)
         return cls(template, engine, sampling, context)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from strop.models.layers.decoder_part import decoder_of, freeze_tower
 from strop.models.loading.check_folder import longest_sequence, read_json
 from strop.models.loading.load_weights import read_model
 from strop.models.loading.model_names import families_that_run
+from strop.models.pictures import ReadArrays, decoder_inputs, without_placeholders
 from strop.models.torch_setup import device_problem
 
 _ADAPTED = ".base_layer."  # in names, between a layer and its own weight
@@ -65,32 +65,41 @@ def load_model(
 
 
 def hidden_states(
-    model: Any, tokens: Tensor, positions: Tensor, plan: AttentionPlan, embeddings: Tensor | None = None
+    model: Any,
+    tokens: Tensor,
+    positions: Tensor,
+    plan: AttentionPlan,
+    embeddings: Tensor | None = None,
+    pictures: ReadArrays | None = None,
 ) -> Tensor:
     """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` makes them predictions of the next token.
 
-    With `embeddings` [T, hidden] those are read in place of the tokens' own.
+    With `embeddings` [T, hidden] those are read in place of the tokens' own. Words below 0 are read from `pictures`;
+    where heads turn by places in them, positions are [3, T].
     """
-    read = {"input_ids": tokens} if embeddings is None else {"inputs_embeds": embeddings}
-    read = {name: each.unsqueeze(0) for name, each in (*read.items(), ("position_ids", positions))}
-    output = decoder_of(model)(**read, use_cache=False, plan=plan)
+    given = None if embeddings is None else {"inputs_embeds": embeddings.unsqueeze(0)}
+    read = given or decoder_inputs(model, tokens, pictures)
+    output = decoder_of(model)(**read, position_ids=positions.unsqueeze(-2), use_cache=False, plan=plan)
     return output.last_hidden_state[0]  # type: ignore[no-any-return]
 
 
 def logits(model: Any, hidden: Tensor) -> Tensor:
-    """[C, hidden] -> [C, V], with the scaling and capping some families add after their output layer."""
-    return _logits(model.get_output_embeddings(), model.config.get_text_config(), hidden)
+    """[C, hidden] -> [C, V], with the scaling and capping some families add after their output layer.
+
+    A placeholder of a picture is never sampled.
+    """
+    return without_placeholders(_logits(model.get_output_embeddings(), model.config, hidden), model.config)
 
 
 def head_of(model: Any) -> Callable[[Tensor], Tensor]:
     """`logits` of the model as it is now, whatever becomes of its weights."""
-    return partial(
-        _logits, copy.deepcopy(model.get_output_embeddings()).requires_grad_(False), model.config.get_text_config()
-    )
+    layer, config = copy.deepcopy(model.get_output_embeddings()).requires_grad_(False), model.config
+    return lambda hidden: without_placeholders(_logits(layer, config, hidden), config)
 
 
 def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:
     scores: Tensor = layer(hidden)
+    config = config.get_text_config()
     if (scale := getattr(config, "logit_scale", None)) is not None:
         scores = scores * scale
     if (divisor := getattr(config, "logits_scaling", None)) is not None:
@@ -157,7 +166,8 @@ def _prove(model: Any) -> None:
     positions = torch.cat([torch.arange(n, device=device) for n in lengths])
     told: list[tuple[Tensor, ...]] = []
     with watched_gates(model, lambda _module, _given, said: told.append(said)):
-        ours = logits(model, hidden_states(model, tokens, positions, Packed(lengths, device)))
+        states = hidden_states(model, tokens, positions, Packed(lengths, device))
+        ours = _logits(model.get_output_embeddings(), model.config, states)
     model.set_attn_implementation("eager")
     theirs = torch.cat([_alone(model, tokens, rows, told) for rows in (slice(0, 5), slice(5, 8))])
     model.set_attn_implementation(NAME)

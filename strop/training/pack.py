@@ -31,7 +31,9 @@ class Contexts:
     segments: IntArray  # [T], ascending
     rollouts: IntArray  # [T], ascending
     written: NDArray[np.bool_]  # [T], the tokens the policy sampled
-    observed: NDArray[np.bool_]  # [T], what the environment returned: neither sampled nor part of a first prompt
+    observed: NDArray[
+        np.bool_
+    ]  # [T], what the environment returned as text: neither sampled nor part of a first prompt
 
     @property
     def starts(self) -> list[int]:
@@ -85,13 +87,14 @@ def lay_out(rollouts: Sequence[Rollout]) -> Contexts:
     segments = np.repeat(np.repeat(np.cumsum(opens) - 1, 3), sizes)
     segment_sizes = np.bincount(segments)
     segment_starts = np.cumsum(segment_sizes) - segment_sizes
+    tokens = np.concatenate(pieces).astype(np.int64, copy=False)
     contexts = Contexts(
-        tokens=np.concatenate(pieces).astype(np.int64, copy=False),
+        tokens=tokens,
         positions=np.arange(len(segments)) - segment_starts[segments],
         segments=segments,
         rollouts=np.repeat(np.repeat(owner, 3), sizes),
         written=np.repeat(np.tile([False, False, True], len(turns)), sizes),
-        observed=np.repeat(answers, sizes),
+        observed=np.repeat(answers, sizes) & (tokens >= 0),  # nothing predicts a picture
     )
     _check_first_tokens(contexts, rollouts)
     return contexts

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from strop.errors import ModelError
 from strop.generate.templates.chat_template import Template
-from strop.models.loading.model_shape import outline
+from strop.models.layers.eight_bit_linear import outline
 from strop.models.model import load_model
 from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS
 from strop.training.losses.likelihood import Likelihood

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import CONFIG_MAPPING, AutoModelForImageTextToText
+from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import WordLevel
+from transformers import CONFIG_MAPPING, AutoModelForImageTextToText, PreTrainedTokenizerFast
+from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
-from tests.tiny_models import VOCABULARY, save_tokenizer
+from strop.models.pictures import FAMILIES
+from tests.tiny_models import VOCABULARY
 
 PLACEHOLDER, START, CLOSE = 30, 32, 33  # tokens of a picture
 _TEXT: dict[str, Any] = {
@@ -136,18 +142,64 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
+_TOKENS = {
+    "<video>": 31,
+    "<start>": START,
+    "<close>": CLOSE,
+    "<fake_token_around_image>": 34,
+    "<global-img>": 35,
+    "<row_1_col_1>": 36,
+    "<row_1_col_2>": 37,
+    "[IMG_BREAK]": 38,
+    "[IMG_END]": 39,
+}
+_SHOWN = "{% if c.type == 'image' %}PICTURE{% else %}{{ c.text }}{% endif %}"
+_TEMPLATE = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+_TEMPLATE += "{% for c in m.content %}" + _SHOWN + "{% endfor %}{% endif %}</s>{% endfor %}"
+
+
+def _picture_processor(family: str) -> Any:
+    if family in ("idefics3", "smolvlm"):
+        sides = {"size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 24}}
+        kind = Idefics3ImageProcessorPil if family == "idefics3" else SmolVLMImageProcessorPil
+        return kind(**sides, do_image_splitting=True)
+    if family == "mistral3":
+        return PixtralImageProcessorPil(size={"longest_edge": 32}, patch_size=8)
+    sides = {"patch_size": 4, "merge_size": 2, "temporal_patch_size": 2}
+    return Qwen2VLImageProcessorPil(**sides, min_pixels=16 * 16, max_pixels=32 * 32)
+
+
+def _save_picture_parts(folder: Path, family: str) -> None:
+    """A tokenizer of letters with the special tokens of pictures, a chat template, and an image processor."""
+    letters = {chr(ord("a") + i - 4): i for i in range(4, PLACEHOLDER)}
+    special = {"<image>": PLACEHOLDER, **_TOKENS}
+    tokenizer = Tokenizer(
+        WordLevel({"<s>": 0, "</s>": 1, "<pad>": 2, "<unk>": 3, **letters, **special}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    marker = "<start><image><close>" if family.startswith("qwen") else "<image>"
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        additional_special_tokens=list(special),
+        chat_template=_TEMPLATE.replace("PICTURE", marker),
+    ).save_pretrained(folder)
+    if family in FAMILIES:
+        _picture_processor(family).save_pretrained(folder)
+
+
 def save_tower_model(folder: Path, family: str, seed: int = 0, spread: float = 2.0) -> Path:
-    """A random model with predictions away from uniform (`spread` multiplies its matrices), with a tokenizer."""
+    """A random model with predictions away from uniform (`spread` multiplies its matrices), and all it needs to see."""
     torch.manual_seed(seed)
     model = AutoModelForImageTextToText.from_config(CONFIG_MAPPING[family](**PARTS[family]))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(spread) if parameter.ndim > 1 else parameter.add_(torch.randn_like(parameter) * 0.1)
     model.save_pretrained(folder)
-    save_tokenizer(folder)
-    path = folder / "tokenizer_config.json"
-    template = "{% for m in messages %}{{ m.content }}</s>{% endfor %}"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": template}))
+    _save_picture_parts(folder, family)
     return folder
 
 

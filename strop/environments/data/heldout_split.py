@@ -26,9 +26,19 @@ def prompt_of(task: Task) -> str:
     return next(message.content for message in task.messages if message.role == "user")
 
 
+def asked_by(task: Task) -> str:
+    """What is asked, with the names of its pictures: the same question about another picture is another one."""
+    return "\n".join([prompt_of(task), *_pictures(task)])
+
+
+def _pictures(task: Task) -> list[str]:
+    return [picture.digest for message in task.messages for picture in message.images]
+
+
 def whole_prompt(task: Task) -> str:
     """All messages of a task, by which rows of tables are told apart."""
-    return "\n".join(f"{message.role}: {message.content.strip()}" for message in task.messages)
+    said = [f"{message.role}: {message.content.strip()}" for message in task.messages]
+    return "\n".join([*said, *_pictures(task)])
 
 
 @dataclass
@@ -48,7 +58,7 @@ class HeldOutSide:
 
     def holds_out(self, task: Task) -> bool:
         """Whether a task that no environment of this run has drawn is on the held-out side, or asks what one asks."""
-        asked = prompt_of(task).strip()
+        asked = asked_by(task).strip()
         return self.has(task) or asked in self._questions or (self._is_split and is_heldout(asked))
 
     @cached_property
@@ -64,7 +74,7 @@ class HeldOutSide:
     @cached_property
     def _questions(self) -> frozenset[str]:
         """What they ask last, behind examples of a prompt."""
-        return frozenset(task.messages[-1].content.strip() for task in self._tasks)
+        return frozenset("\n".join([task.messages[-1].content.strip(), *_pictures(task)]) for task in self._tasks)
 
     @cached_property
     def _is_split(self) -> bool:
@@ -77,7 +87,7 @@ def draw(key: str, heldout: bool, make: Callable[[random.Random], Task]) -> Task
     stream = random.Random(f"{key}/{'heldout' if heldout else 'train'}")
     for _ in range(_MOST_TRIES):
         task = make(stream)
-        if is_heldout(prompt_of(task)) == heldout:
+        if is_heldout(asked_by(task)) == heldout:
             return task
     raise ConfigurationError(
         f"no {'held-out' if heldout else 'train'} task among {_MOST_TRIES} draws for {key}: the environment has too "

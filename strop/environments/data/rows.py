@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from strop.environments.format.demonstrations import demonstration
 from strop.errors import nearest
-from strop.types import Message, Task, Tool, ToolCall
+from strop.models.tokens.picture_words import MARKER
+from strop.storage.picture_store import picture_of
+from strop.types import Message, Picture, Task, Tool, ToolCall
 
 PROMPTS = ("prompt", "messages", "question", "problem", "question_content")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
 COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # completions that a table brings
 SOLUTION, HINT, PLAN = "solution", "hint", "plan"
-TOOLS = "tools"
+TOOLS, IMAGES = "tools", "images"
 RANKING = "ranking"  # completions, the best first
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
 
 
-def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: Sequence[str] = ANSWERS) -> Task:
+def task_of(
+    row: Any,
+    source: str,
+    prompt: str = "",
+    answer: str = "",
+    answers: Sequence[str] = ANSWERS,
+    folder: Path | None = None,
+) -> Task:
     """ValueError says what is wrong with the row; `prompt` and `answer` name columns, empty: the usual ones.
+
+    Pictures of the column `images` are read beside the table, in `folder`.
 
     A row without an answer is answered by the completion that it brings, and else by nothing: then `answer` is empty.
     """
@@ -31,7 +45,9 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: 
         raise ValueError("need either `prompt` or `messages`, not both")
     row = _parted(row)
     asked, answered = _column(row, prompt, PROMPTS), _answer_column(row, answer, answers)
-    messages, given = _messages(row[asked], asked)
+    row, pictures = _pictures_of(row, folder)
+    messages, given = _messages(row[asked] if pictures else _without_pictures(row[asked], asked), asked)
+    messages = _seeing(messages, pictures)
     completions: dict[str, Any] = given | {
         name: _completion(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row
     }
@@ -45,6 +61,34 @@ def task_of(row: Any, source: str, prompt: str = "", answer: str = "", answers: 
     is_chat = len(messages) == 1 and not isinstance(row[asked], str)
     columns = _columns(others | ({"prompt": row[asked]} if is_chat else {}))
     return Task(messages, says, source, level if is_level else 0, tools=tools_of(row.get(TOOLS)), columns=columns)
+
+
+def _pictures_of(row: Mapping[str, Any], folder: Path | None) -> tuple[Mapping[str, Any], list[Picture]]:
+    """A row without its pictures, and these: of `images`, or of `image` where that is no column of somebody's own."""
+    found = row.get(IMAGES)
+    if found is None and isinstance(row.get("image"), bytes | Mapping):
+        found = [row["image"]]
+    listed = found if isinstance(found, list | tuple) else [] if found is None else [found]
+    names = [name for name in (IMAGES, "image") if listed and name in row]
+    return {name: value for name, value in row.items() if name not in names}, [picture_of(x, folder) for x in listed]
+
+
+def _seeing(messages: tuple[Message, ...], pictures: Sequence[Picture]) -> tuple[Message, ...]:
+    """Messages with their pictures: in the places of markers, or before what the user says first."""
+    if not pictures:
+        return messages
+    counts = [each.content.count(MARKER) if each.role != "assistant" else 0 for each in messages]
+    if not sum(counts) and any(each.role == "user" for each in messages):
+        counts[next(place for place, each in enumerate(messages) if each.role == "user")] = len(pictures)
+    if sum(counts) != len(pictures):
+        raise ValueError(
+            f"`{IMAGES}` holds {len(pictures)} pictures, and the messages have {sum(counts)} places {MARKER}"
+        )
+    ends = [0, *itertools.accumulate(counts)]
+    return tuple(
+        replace(each, images=tuple(pictures[low:high]))
+        for each, (low, high) in zip(messages, itertools.pairwise(ends), strict=True)
+    )
 
 
 def _said(completions: Mapping[str, Any]) -> str:
@@ -178,10 +222,32 @@ def message_of(entry: Any) -> Message:
     if not isinstance(entry, Mapping) or entry.get("role") not in _ROLES:
         raise ValueError(f"a message needs a `role` of {', '.join(_ROLES)} and a `content`, got {entry!r}"[:_LONGEST])
     calls = tuple(map(_call, entry.get("tool_calls") or ()))
-    content = "" if calls and entry.get("content") is None else entry.get("content")
+    content = "" if calls and entry.get("content") is None else _text_of(entry.get("content"))
     if not isinstance(content, str):
         raise ValueError(f"the `content` of a message must be text, got {content!r}"[:_LONGEST])
     return Message(entry["role"], content, calls, is_completion=entry["role"] == "assistant")
+
+
+def _text_of(content: Any) -> Any:
+    """Content of parts as one text, with a marker for each picture of the column `images`."""
+    if not isinstance(content, list | tuple) or not all(isinstance(part, Mapping) for part in content):
+        return content
+    if any(value for part in content for name, value in part.items() if name not in ("type", "text")):
+        return content  # with pictures of its own
+    return "".join(MARKER if part.get("type") == "image" else str(part.get("text", "")) for part in content)
+
+
+def _without_pictures(asked: Any, column: str) -> Any:
+    """A prompt, refused where its parts show pictures that the row does not bring."""
+    entries = asked if isinstance(asked, list | tuple) else ()
+    parts = [part for each in entries if isinstance(each, Mapping) for part in _listed(each.get("content"))]
+    if any(isinstance(part, Mapping) and part.get("type") == "image" for part in parts):
+        raise ValueError(f"`{column}` must be text where the row has no `{IMAGES}`, got {asked!r}"[:_LONGEST])
+    return asked
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _call(entry: Any) -> ToolCall:

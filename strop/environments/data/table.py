@@ -183,7 +183,8 @@ class Table(Environment):
         return tasks, missing[0] if missing else ""
 
     def _task(self, row: Any) -> Task:
-        return task_of(row, self.name, self.prompt_column, self.answer_column)
+        beside = Path(self.path) if Path(self.path).is_dir() else Path(self.path).parent
+        return task_of(row, self.name, self.prompt_column, self.answer_column, folder=beside)
 
     def _lacks(self, row: Any) -> str:
         """What is said of a row without an answer, where there should be one."""

@@ -44,7 +44,9 @@ class Scripted(Engine):
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """The scripted completion with an end token, cut at the token limit or after a stop string."""
         begun = self._tokenizer.decode(prompt[len(prompt) - sampling.num_prefix :].tolist())
-        planned, stop = self._plan(self._completion(self._tokenizer.decode(prompt.tolist()), key), sampling, begun)
+        planned, stop = self._plan(
+            self._completion(self._tokenizer.decode(prompt[prompt >= 0].tolist()), key), sampling, begun
+        )
         versions = await self._pass_time(len(planned), key)
         if len(versions) < len(planned):
             planned, stop = planned[: len(versions)], Stop.ABORTED

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
+from strop.generate.templates.picture_prompts import PictureReader, has_places, parts_of
 from strop.generate.templates.render import TemplateError, rendered
 from strop.generate.templates.searched_markers import is_apart, sought
 from strop.models.loading.check_folder import check_model_folder, read_config, read_json
 from strop.models.tokens.control_tokens import UNHEARD, ControlTokens, template_text
+from strop.models.tokens.picture_words import MARKER
 from strop.models.tokens.private_use_characters import Twins
+from strop.storage.picture_store import PictureStore
 from strop.types import IntArray, Message, Tool, ToolCall
 
 _STAND_IN = "stand0in0completion"
@@ -40,6 +43,8 @@ class Template:
     end: int  # the token that closes a completion
     closing: int  # how many tokens of the template's own closing a completion that wrote `end` needs no more
     ends: frozenset[int]  # every token at which a completion may stop
+    folder: Path | None = None  # of the model
+    store: PictureStore = field(default_factory=PictureStore, repr=False, compare=False)
     _openings: dict[Any, IntArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -52,6 +57,13 @@ class Template:
     def control(self) -> ControlTokens:
         """The tokens that only this template may write."""
         return ControlTokens.of(self.tokenizer)
+
+    @cached_property
+    def pictures(self) -> PictureReader:
+        """How pictures stand in prompts; refused where the model reads none."""
+        if self.folder is None:
+            raise ModelError("pictures need a model folder: load the template from one")
+        return PictureReader.of(self.folder, self.tokenizer, self.store)
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
@@ -69,8 +81,11 @@ class Template:
         return tuple(text for number, text in names.items() if number in within or text in _THOUGHT)
 
     @classmethod
-    def load(cls, folder: Path) -> Template:
-        """Read tokenizer, template and end tokens from a Hugging Face folder; no code of the folder is run."""
+    def load(cls, folder: Path, store: PictureStore | None = None) -> Template:
+        """Read tokenizer, template and end tokens from a Hugging Face folder; no code of the folder is run.
+
+        What its image processor makes of pictures goes to the store.
+        """
         check_model_folder(folder)
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
@@ -79,7 +94,8 @@ class Template:
         closing = tokenizer(_after_completion(tokenizer, (), cue=False), add_special_tokens=False)["input_ids"]
         end = _end_token(tokenizer, closing, folder)
         num_closing = closing.index(end) + 1 if end in closing else 0
-        template = cls(tokenizer, end, num_closing, frozenset({end, *_stop_tokens(tokenizer, end, folder)}))
+        ends = frozenset({end, *_stop_tokens(tokenizer, end, folder)})
+        template = cls(tokenizer, end, num_closing, ends, folder, store or PictureStore())
         if template.ends & {*template.control.encode_content(UNHEARD)}:
             raise ModelError(
                 f"the tokenizer in {folder} makes the end of a completion of characters that it does not know"
@@ -106,14 +122,17 @@ class Template:
             if len(self._openings) >= _REMEMBERED:
                 self._openings.clear()
             offered = [_covered_tool(tool, self.control.twins) for tool in tools]
-            self._openings[key] = self._tokens(_render(self.tokenizer, self._covered(messages), tools=offered))
+            self._openings[key] = self._tokens(
+                _render(self.tokenizer, self._covered(messages), tools=offered), messages
+            )
         return self._openings[key]
 
     def spelled(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[str]:
         """The control tokens that these spell, as often as they do; all are read as text."""
         texts = [text for tool in tools for text in (tool.name, tool.description, tool.parameters)]
         for each in messages:
-            texts += [self._without_markers(each.content) if each.is_completion else each.content]
+            content = each.content.replace(MARKER, " ") if has_places(each) else each.content
+            texts += [self._without_markers(content) if each.is_completion else content]
             texts += [text for call in each.tool_calls for text in (call.name, call.arguments)]
         return [token for text in texts for token in self.control.spelled(text)]
 
@@ -125,7 +144,7 @@ class Template:
         """What is read after a completion that ended with `last_token`: its closing if need be, `messages`, a cue:
         [P].
         """
-        following = self._tokens(_after_completion(self.tokenizer, self._covered(messages), cue=True))
+        following = self._tokens(_after_completion(self.tokenizer, self._covered(messages), cue=True), messages)
         return following[self.closing :] if last_token == self.end else following
 
     def encode(self, text: str) -> IntArray:
@@ -136,8 +155,14 @@ class Template:
         """Tokens of text in the place of a completion, where markers of thoughts and calls are tokens: [P]."""
         return np.array(self.control.encode_content(text, self.markers), dtype=np.int64)
 
-    def _tokens(self, rendered: str) -> IntArray:
-        return np.array(self.control.encode(rendered), dtype=np.int64)
+    def _tokens(self, rendered: str, messages: Sequence[Message]) -> IntArray:
+        pictures = [each for message in messages for each in message.images]
+        if not pictures:
+            return np.array(self.control.encode(rendered), dtype=np.int64)
+        if self.pictures.placeholder not in self.control.ids:
+            raise ModelError(f"{self.folder}: {self.pictures.placeholder} is no special token, so text could spell it")
+        ids = self.control.encode(self.pictures.expanded(rendered, pictures))
+        return self.pictures.with_words(np.array(ids, dtype=np.int64), pictures)
 
     def _without_markers(self, text: str) -> str:
         for marker in self.markers:
@@ -151,6 +176,8 @@ class Template:
 
     def decode(self, tokens: IntArray) -> str:
         """Text of tokens, special ones included: environments see everything the policy wrote."""
+        if len(tokens) and tokens.min() < 0:
+            tokens = self.pictures.shown_as(tokens)
         if self._backend is not None:
             return self._backend.decode(tokens.tolist(), skip_special_tokens=False)  # type: ignore[no-any-return]
         text: str = self.tokenizer.decode(
@@ -176,8 +203,10 @@ class Template:
 
 
 def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True, tools: Sequence[Tool] = ()) -> str:
+    is_parted = _wants_parts(tokenizer)
     try:
-        return rendered(tokenizer, [_as_dict(each) for each in messages], [_offered(each) for each in tools], cue)
+        told = [_as_dict(each, is_parted) for each in messages]
+        return rendered(tokenizer, told, [_offered(each) for each in tools], cue)
     except TemplateError as error:
         roles = ", ".join(message.role for message in messages)
         raise ModelError(f"the chat template refuses messages of roles {roles}: {error}") from error
@@ -198,9 +227,9 @@ def _covered(message: Message, twins: Twins, allowed: Sequence[str]) -> Message:
         for call in message.tool_calls
     ]
     content = twins.cover(message.content)
-    for marker in allowed:
+    for marker in (*allowed, MARKER) if has_places(message) else allowed:
         content = content.replace(twins.cover(marker), marker)
-    return Message(twins.cover(message.role), content, tuple(calls))
+    return Message(twins.cover(message.role), content, tuple(calls), images=message.images)
 
 
 def _covered_tool(tool: Tool, twins: Twins) -> Tool:
@@ -213,8 +242,24 @@ def _offered(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": about}
 
 
-def _as_dict(message: Message) -> dict[str, Any]:
-    shown: dict[str, Any] = {"role": message.role, "content": message.content}
+@lru_cache(maxsize=16)
+def _wants_parts(tokenizer: Any) -> bool:
+    """Whether a template shows nothing of content that is plain text, as those of SmolVLM."""
+    if "type" not in template_text(tokenizer):
+        return False
+    try:
+        plain, parted = (
+            rendered(tokenizer, [_as_dict(Message("user", _STAND_IN), is_parted)], [], False)
+            for is_parted in (False, True)
+        )
+    except TemplateError:
+        return False
+    return _STAND_IN not in plain and _STAND_IN in parted
+
+
+def _as_dict(message: Message, is_parted: bool) -> dict[str, Any]:
+    content = parts_of(message) if is_parted or message.images else message.content
+    shown: dict[str, Any] = {"role": message.role, "content": content}
     if message.tool_calls:
         shown["tool_calls"] = [
             {"type": "function", "function": {"name": call.name, "arguments": _arguments(call.arguments)}}

@@ -14,10 +14,9 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine, named_dtype
 from strop.generate.engines.paged.kv_memory import bytes_of_keys, context_of
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.paged.paged_llama import why_not
-from strop.models.layers.eight_bit_linear import bytes_in_eight_bits, eight_bit_weights
+from strop.models.layers.eight_bit_linear import bytes_in_eight_bits, eight_bit_weights, outline
 from strop.models.layers.four_bit_linear import bytes_in_four_bits, has_experts
 from strop.models.loading.model_names import model_folder
-from strop.models.loading.model_shape import outline
 from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS
 from strop.models.torch_setup import device_problem, gpu_memory
 from strop.run import Run

@@ -29,9 +29,9 @@ from strop.generate.templates.chat_template import Template
 from strop.generate.templates.tool_call_format import CallFormat
 from strop.launch.checks.gpu_memory_plan import Sharing
 from strop.launch.checks.model_legs import LENGTHS, LIMIT, Leg, keeps_routes, legs, packed_difference, words_of
+from strop.models.layers.eight_bit_linear import outline
 from strop.models.loading.check_folder import check_model_folder, longest_sequence, read_config
 from strop.models.loading.load_weights import read_model
-from strop.models.loading.model_shape import outline
 from strop.models.loading.tiny_twin import has_experts, save_twin, tiny_twin
 from strop.models.model import load_model
 from strop.models.tokens.mask_token import fills_masks

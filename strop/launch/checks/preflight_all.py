@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from strop.capabilities import Keeps, inside
+from strop.environments.data.table import Table
+from strop.errors import ConfigurationError
 from strop.generate.templates.chat_template import Template
 from strop.launch.checks.preflight import check
 from strop.launch.checks.prompt_lengths import NotServed, leave_out_long, leave_out_measured
 from strop.models.loading.check_folder import check_context, check_model_folder
 from strop.models.loading.model_names import model_folder
+from strop.roles import Engine
 from strop.run import Run
 
 
@@ -24,4 +28,19 @@ def fit(run: Run) -> list[NotServed]:
     check_model_folder(folder)
     template = Template.load(folder)
     check_context(folder, run.context)
+    _refuse_blind(run)
     return [*leave_out_long(run, template), *leave_out_measured(run)]
+
+
+def _refuse_blind(run: Run) -> None:
+    """Pictures of tables need an engine and a trainer that read them."""
+    tasks = (table.task(0) for table in inside(run, Table) if table.num_tasks())
+    if not any(message.images for task in tasks for message in task.messages):
+        return
+    is_scripted = not all(each.has_weights for each in inside(run.engine, Engine))
+    for kind, part in (("engine", run.engine), ("trainer", run.trainer)):
+        if not is_scripted and not inside(part, Keeps):
+            raise ConfigurationError(
+                f"tasks hold pictures, which the {kind} {type(part).__name__} does not read: use TorchEngine and "
+                "TorchTrainer"
+            )

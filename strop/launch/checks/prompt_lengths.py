@@ -83,7 +83,8 @@ def _long(table: Table, context: int, template: Template) -> LeftOut:
     around = len(template.opening((Message("user", ""),)))
     tasks = list(tasks_of(table))
     # a token is at least a byte
-    doubtful = [task for task in tasks if around + _most_tokens(task) >= context]
+    seeing = {task.id for task in tasks if any(message.images for message in task.messages)}
+    doubtful = [task for task in tasks if task.id in seeing or around + _most_tokens(task) >= context]
     lengths = {task.id: len(template.opening(task.messages)) for task in doubtful}
     ids = frozenset(id_ for id_, length in lengths.items() if length >= context)
     return LeftOut(table.path, ids, len(tasks), max(lengths.values(), default=0), context)

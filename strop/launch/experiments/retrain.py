@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from strop.capabilities import Closes, outermost
+from strop.capabilities import Closes, Keeps, inside, outermost
 from strop.errors import ConfigurationError, DataError
 from strop.launch.running.launch import open_learners, warmed
 from strop.models import torch_setup
@@ -58,18 +58,19 @@ def retrain(
     run: Run = warmed(from_source(folder.recipe, trust), folder)
     ledger = Ledger(folder.ledger, read_only=True)
     try:
-        return _retrain(run, ledger, _saved(folder), told)
+        return _retrain(run, folder, ledger, told)
     finally:
         ledger.close()
         for _, part in outermost(run.trainer, Closes):
             asyncio.run(part.close())
 
 
-def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[Replayed], None]) -> list[Replayed]:
+def _retrain(run: Run, folder: RunFolder, ledger: Ledger, told: Callable[[Replayed], None]) -> list[Replayed]:
+    saved = _saved(folder)
     published, steps = ledger.fingerprints(), ledger.trained_steps()
     if steps != list(range(1, len(steps) + 1)):
         raise DataError(f"the ledger holds steps {steps}: each from 1 on is needed to train again")
-    _open(run)
+    _open(run, folder)
     made: list[Replayed] = []
     learners = learners_of(run)
     for step in (0, *steps):
@@ -86,11 +87,13 @@ def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[R
     return made
 
 
-def _open(run: Run) -> None:
+def _open(run: Run, folder: RunFolder) -> None:
     """The parts that learn, where the run began."""
     torch_setup.set_up(run.threads, is_deterministic=True)
     torch.manual_seed(run.seed)
     model = model_folder(run.model)
+    for keeper in inside(run.trainer, Keeps):
+        keeper.keep_in(folder.path)  # its pictures are there
     run.trainer.open(model, run.seed)
     open_learners(run, model)
 

@@ -51,6 +51,7 @@ from strop.storage import checkpoint
 from strop.storage.ledger.file_presence import Presence
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.llm_answers import AnswerCache
+from strop.storage.picture_store import PictureStore
 from strop.storage.run_folder import WARMUP, RunFolder, fresh_folder
 from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics
@@ -248,7 +249,7 @@ def _open(run: Run, model: Path, folder: RunFolder) -> Policy:
     open_learners(run, model)
     for _, part in outermost(run.trainer, Settles):
         part.settle()
-    policy = Policy.load(model, run.engine, run.sampling, run.context)
+    policy = Policy.load(model, run.engine, run.sampling, run.context, PictureStore(folder.path))
     for each in inside(run, Meets):
         each.meet(policy)
     return policy

@@ -46,7 +46,8 @@ def _attention(
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     if plan is None and vars(module).get("is_causal") is False:  # a picture tower, which sees a whole picture
-        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+        seen = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+        return seen[0], None
     if plan is None:
         raise RuntimeError("strop attention needs a plan: call strop.models.model.hidden_states")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling

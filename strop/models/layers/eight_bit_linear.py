@@ -25,7 +25,8 @@ from strop.kernels.eight_bits import (
     multiply,
     reference_multiply,
 )
-from strop.models.layers.decoder_part import named_decoder_modules
+from strop.models.layers.decoder_part import freeze_tower, model_class, named_decoder_modules
+from strop.models.loading.check_folder import read_config
 from strop.models.model import load_model
 from strop.models.tokens.mask_token import refuse_masks
 
@@ -108,6 +109,16 @@ def in_eight_bits(model: Any) -> None:
     """From here on its layers' products are of eight bits; names and weights are the same."""
     for _, module in _linear(model):
         module.__class__ = EightBitLinear
+
+
+def outline(folder: Path, matmul_precision: str = "plain") -> Any:
+    """The model that this folder describes, of which no number is in memory: its shape counts."""
+    with torch.device("meta"):
+        model = model_class(folder).from_config(read_config(folder), dtype=torch.float32)
+    freeze_tower(model)
+    if matmul_precision == "fp8":
+        in_eight_bits(model)
+    return model
 
 
 @contextmanager

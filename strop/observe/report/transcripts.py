@@ -71,7 +71,7 @@ class Reader:
     def text(self, tokens: IntArray) -> str:
         if self.tokenizer is None:
             return f"({len(tokens)} tokens)"
-        return str(self.tokenizer.decode(tokens.tolist(), skip_special_tokens=True))
+        return str(self.tokenizer.decode(tokens[tokens >= 0].tolist(), skip_special_tokens=True))
 
     def pieces(self, tokens: IntArray) -> Iterator[tuple[str, int]]:
         """Texts that make up the whole, each with the number of its last token; special tokens are empty."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from strop.types import Message, Sampling, ToolCall, Turn
+from strop.models.tokens.picture_words import UNSEEN, runs_in, with_runs
+from strop.types import IntArray, Message, Picture, Sampling, ToolCall, Turn
 
 _INTEGER, _FLOAT = np.dtype("<i4"), np.dtype("<f4")
 _NO_VERSION = -1  # of a token that no weights of the run wrote
@@ -24,12 +26,17 @@ _NO_VERSION = -1  # of a token that no weights of the run wrote
 
 def encode_turns(turns: Sequence[Turn]) -> bytes:
     """Turns as bytes."""
-    integers = [piece.astype(_INTEGER) for turn in turns for piece in (turn.prompt, turn.tokens, turn.versions)]
+    integers = [piece.astype(_INTEGER) for turn in turns for piece in (_on_disk(turn), turn.tokens, turn.versions)]
     logprobs = [turn.logprobs.astype(_FLOAT) for turn in turns]
     aux = {f"{i}.{name}": np.ascontiguousarray(each) for i, turn in enumerate(turns) for name, each in turn.aux.items()}
     head = json.dumps([_head(turn) for turn in turns]).encode()
     numbers = [piece.tobytes() for piece in (*integers, *logprobs)]
     return b"".join([len(head).to_bytes(4, "little"), head, *numbers, save(aux) if aux else b""])
+
+
+def _on_disk(turn: Turn) -> IntArray:
+    """The prompt with a placeholder for each token of a picture."""
+    return np.maximum(turn.prompt, UNSEEN)
 
 
 def decode_turns(data: bytes) -> tuple[Turn, ...]:
@@ -45,8 +52,7 @@ def decode_turns(data: bytes) -> tuple[Turn, ...]:
 
 def _check(turn: Turn) -> None:
     """Numbers that nothing else would warning: tokens that no model has, versions that never were."""
-    tokens = np.concatenate([turn.prompt, turn.tokens])
-    if (tokens < 0).any() or (turn.versions < _NO_VERSION).any():
+    if (turn.tokens < 0).any() or (turn.prompt == UNSEEN).any() or (turn.versions < _NO_VERSION).any():
         raise ValueError("a token or a version is negative")
     if not 0 <= turn.num_prefix <= len(turn.prompt):
         raise ValueError(f"{turn.num_prefix} tokens of a prompt of {len(turn.prompt)} begin the completion")
@@ -74,6 +80,9 @@ def _split(array: Any, sizes: Sequence[int]) -> list[Any]:
 
 def _turn(head: dict[str, Any], integers: list[Any], logprobs: Any, aux: dict[str, Any]) -> Turn:
     prompt, tokens, versions = integers
+    if (prompt < UNSEEN).any():
+        raise ValueError("a token is negative")
+    prompt = with_runs(prompt, head["pictures"]) if "pictures" in head else prompt
     sampling = Sampling(**head["sampling"] | {"stop": tuple(head["sampling"]["stop"])})
     if not (_is_like(sampling, Sampling()) and type(head["fresh"]) is bool and type(head["given"]) is int):
         raise ValueError("how it was sampled is not told in numbers")
@@ -86,7 +95,8 @@ def _own(aux: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def _head(turn: Turn) -> dict[str, Any]:
-    return {
+    seen = {"pictures": runs_in(turn.prompt)} if (turn.prompt < 0).any() else {}
+    return seen | {
         "sizes": [len(turn.prompt), len(turn.tokens)],
         "message": plain_message(turn.message),
         "sampling": vars(turn.sampling),
@@ -99,7 +109,9 @@ def _head(turn: Turn) -> dict[str, Any]:
 def plain_message(message: Message) -> dict[str, Any]:
     """A message as JSON data; written out, because `dataclasses.asdict` is several times slower."""
     calls = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
-    told = {"role": message.role, "content": message.content, "tool_calls": calls}
+    told: dict[str, Any] = {"role": message.role, "content": message.content, "tool_calls": calls}
+    if message.images:
+        told["images"] = [[each.digest, each.width, each.height] for each in message.images]
     return told | {"is_completion": True} if message.is_completion else told
 
 
@@ -111,7 +123,15 @@ def message_from(data: dict[str, Any]) -> Message:
     is_completion = data.get("is_completion", False)
     if not isinstance(is_completion, bool):
         raise ValueError("a message says by true or false whether a model wrote it")
-    return Message(data["role"], data["content"], calls, is_completion)
+    images = tuple(_picture(*each) for each in data.get("images", ()))
+    return Message(data["role"], data["content"], calls, is_completion, images)
+
+
+def _picture(digest: Any, width: Any, height: Any) -> Picture:
+    is_digest = isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)
+    if not is_digest or type(width) is not int or type(height) is not int:
+        raise ValueError("a picture is named by the SHA-256 of its bytes and its size")
+    return Picture(digest, width, height)
 
 
 def _is_like(found: Sampling, plain: Sampling) -> bool:

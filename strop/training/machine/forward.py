@@ -15,6 +15,7 @@ from strop.backends import EXPERTS, Objective
 from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
 from strop.models.layers.adapters import Unadapted
+from strop.models.pictures import ReadArrays
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward, llama_forward
 from strop.training.machine.logprobs import PolicyOutput
@@ -33,6 +34,7 @@ class Forward:
     fused: str = "off"  # on: kernels of our own where the family has them; auto: where they pay
     is_checkpointed: bool = False  # layers are computed again going backward, instead of kept
     reading: Reading | None = None  # of a model that fills masks; None: from left to right
+    pictures: ReadArrays | None = None  # of the run folder
     _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
     _fast: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
 
@@ -118,7 +120,7 @@ class Forward:
         if self.reading is not None:
             return Viewed(batch, self.reading, self.device)
         lengths = [size for size in batch.segments.bincount().tolist() if size]
-        return Sequences(batch.tokens, batch.positions, lengths, self.device, batch.aux.get(EXPERTS))
+        return Sequences(batch.tokens, batch.positions, lengths, self.device, batch.aux.get(EXPERTS), self.pictures)
 
 
 @dataclass(eq=False)

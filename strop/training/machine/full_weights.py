@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.models.layers.eight_bit_linear import in_eight_bits
-from strop.models.loading.model_shape import outline
+from strop.models.layers.eight_bit_linear import in_eight_bits, outline
 from strop.models.model import load_model
 from strop.models.optimizers.adamw import Optimizer, read_counts
 from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS, FrugalOptimizer, Holding, narrowed

@@ -34,6 +34,7 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
     reading = reading_of(trainer.view, source, seed)
     is_checkpointed = trainer.checkpointing == "on"
     forward = Forward(trainer.device, trainer.dtype, trainer.chunk, trainer.fused, is_checkpointed, reading)
+    forward.pictures = None if trainer.store is None else trainer.store.reader(source)
     holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
     if not trainer.lora:
         holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)

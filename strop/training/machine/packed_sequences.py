@@ -19,6 +19,7 @@ from torch import Tensor
 from strop.kernels.attention import Varlen, moved
 from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states
+from strop.models.pictures import ReadArrays, merge_of, rope_positions
 from strop.training.batch import Batch
 from strop.training.machine.llama import LlamaForward
 from strop.types import IntArray
@@ -37,7 +38,9 @@ class Sequences:
         lengths: Sequence[int],
         device: torch.device | str,
         routes: Tensor | None = None,
+        pictures: ReadArrays | None = None,
     ) -> None:
+        self._pictures, self._segments = pictures, (tokens, lengths)
         words = _words(tokens, routes)
         order, sizes = _sorted(words, np.asarray(lengths, dtype=np.int64))
         ends = np.cumsum(sizes)
@@ -83,9 +86,19 @@ class Sequences:
     def computed(self, model: Any, fast_path: LlamaForward | None = None) -> Tensor:
         """[U, hidden], each state once, by the model or its fast forward; `places` says which is whose."""
         if fast_path is None:
-            return hidden_states(model, self._tokens, self._positions, self._plan)
+            return hidden_states(model, self._tokens, self._turned(model), self._plan, pictures=self._pictures)
         plan = self._varlen if fast_path.takes_varlen(int(self._read.max(initial=0))) else self._plan
         return fast_path.hidden_states(self._tokens, self._positions, plan, self._routes)
+
+    def _turned(self, model: Any) -> Tensor:
+        """Positions [U] as heads turn by them; [3, U] where they do so by a token's place in its picture."""
+        tokens, lengths = self._segments
+        merge = merge_of(model.config)
+        if self._pictures is None or not merge or not bool((tokens < 0).any()):
+            return self._positions
+        segments = np.split(tokens.cpu().numpy(), np.cumsum(lengths)[:-1])
+        found = np.concatenate([rope_positions(each, merge, self._pictures) for each in segments], 1)
+        return moved(torch.from_numpy(found), self._device)[:, self._kept]
 
     def computed_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
         """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""

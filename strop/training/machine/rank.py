@@ -49,6 +49,8 @@ class Rank:
     def open(self, model: str, seed: int) -> dict[str, Any]:
         self.source, self.seed = Path(model), seed
         self.forward.reading = reading_of(self.settings.view, self.source, seed)
+        if self.settings.store is not None:
+            self.forward.pictures = self.settings.store.reader(self.source)
         self._load(self.source)
         return {}
 

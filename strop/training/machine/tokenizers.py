@@ -8,6 +8,7 @@ from pathlib import Path
 from strop.errors import ModelError
 
 _COPIED = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt", "*.model", "*.jinja")
+_OF_PICTURES = ("preprocessor_config.json", "processor_config.json")
 
 
 def check_same_words(ours: Path, theirs: Path) -> None:
@@ -24,5 +25,5 @@ def check_same_words(ours: Path, theirs: Path) -> None:
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
     """Everything beside the weights that a tokenizer or a chat needs."""
-    for path in {path for pattern in _COPIED for path in source.glob(pattern) if path.is_file()}:
+    for path in {path for pattern in (*_COPIED, *_OF_PICTURES) for path in source.glob(pattern) if path.is_file()}:
         shutil.copyfile(path, folder / path.name)

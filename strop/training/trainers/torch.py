@@ -20,6 +20,7 @@ from strop.models.layers.eight_bit_linear import rounding
 from strop.models.model import head_of, logits, parameters
 from strop.models.tokens.mask_token import set_mask_token
 from strop.roles import Loss, StepScale, Trainer, View
+from strop.storage.picture_store import PictureStore
 from strop.training.batch import Batch
 from strop.training.machine.lora import RATE, save_adapters
 from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle
@@ -61,15 +62,13 @@ class TorchTrainer(Trainer):
     checkpointing: str = "auto"  # gradient checkpointing: on, off, or auto (where memory requires it)
     lora: int = 0  # rank of LoRA adapters, trained at 10 times the learning rate; 0: full weights
     base: str = "plain"  # base weights under adapters: plain, or nf4 (4 bits)
-    matmul_precision: str = (
-        "plain"  # matmul precision of layers: plain, or fp8 (forward and backward, as in the engine)
-    )
+    matmul_precision: str = "plain"  # of layers: plain, or fp8 (forward and backward, as in the engine)
     view: View | None = None  # reading order of a masked diffusion model; None: left to right
     bytes_per_weight: int = 0  # per trained weight without adapters: 18 (all float32), 10 or 6; 0: the most that fit
-
     borrowed: Shared | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
     room: Room = field(default=Room(), init=False, repr=False, compare=False)
+    store: PictureStore | None = field(default=None, init=False, repr=False, compare=False)  # of the run folder
 
     def __post_init__(self) -> None:
         is_gpu = self.device.startswith("cuda")
@@ -87,6 +86,10 @@ class TorchTrainer(Trainer):
 
     def open(self, model: Path, seed: int) -> None:
         self._opened = open_trainer(self, model, model, seed)
+
+    def keep_in(self, folder: Path) -> None:
+        """Read pictures from a run folder; told before a model is opened."""
+        self.store = PictureStore(folder)
 
     def expect(self, room: Room) -> None:
         """Memory that others on its device will take, set before it opens a model."""
@@ -138,8 +141,7 @@ class TorchTrainer(Trainer):
 
     def gradient(self, batches: Sequence[Batch], objective: Objective) -> dict[str, Tensor]:
         """Gradient of these batches by weight name, without a step."""
-        opened = self._ready()
-        opened.sum = None
+        (opened := self._ready()).sum = None
         self.accumulate(batches, objective)
         opened.sum = None
         return {name: each.grad.clone() for name, each in opened.optimizer.parameters.items() if each.grad is not None}
@@ -194,7 +196,7 @@ class TorchTrainer(Trainer):
         found = readable(shared, self.device, DTYPES[self.dtype])
         is_alike = found is not None and found.rank == self.lora and found.is_packed == (self.base == "nf4")
         self.borrowed = found if is_alike else None
-        return self.borrowed is not None
+        return is_alike
 
     def lend(self) -> Shared | None:
         """The base weights under the adapters, if the fast path can read them."""
@@ -277,15 +279,13 @@ class TorchTrainer(Trainer):
 
     def _backward(self, batches: Sequence[Batch], objective: Objective, into: StepSum, mass: float = 1.0) -> None:
         """Add `mass` times the gradients, losses and metrics of these batches to the step's."""
-        opened = self._ready()
-        opened.forward.refresh(opened.model)
+        (opened := self._ready()).forward.refresh(opened.model)
 
         def loss_of(batch: Batch) -> tuple[Tensor, Metrics]:
             loss, found = opened.forward.loss(opened.model, batch, objective)
             return (loss, found) if mass == 1 else (loss * mass, {name: value * mass for name, value in found.items()})
 
-        learned = list(opened.optimizer.parameters.values())
-        into.add(batches, opened.at_once.backward(batches, loss_of, learned))
+        into.add(batches, opened.at_once.backward(batches, loss_of, list(opened.optimizer.parameters.values())))
 
     def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
         """Report the batches behind a non-finite value, found one at a time."""

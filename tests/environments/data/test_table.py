@@ -97,7 +97,7 @@ def test_the_final_answer_is_compared_and_demonstrates_nothing(tmp_path: Path) -
         ('{"promt": "x", "answer": "4"}', "`prompt` is missing .* there is 'promt', 'answer'"),
         ('{"messages": [], "answer": "y"}', "at least one"),
         ('{"prompt": [{"role": "robot", "content": "x"}], "answer": "y"}', "`role` of system, user.*robot"),
-        ('{"prompt": [{"role": "user", "content": [{"type": "image"}]}], "answer": "y"}', "must be text, got .*image"),
+        ('{"prompt": [{"role": "user", "content": [{"type": "image"}]}], "answer": "y"}', "must be text where .*image"),
         ('{"messages": [{"role": "assistant", "content": "x"}], "answer": "y"}', "nothing that it was asked"),
     ],
 )

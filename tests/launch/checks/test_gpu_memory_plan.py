@@ -12,7 +12,7 @@ from transformers import Gemma3nTextConfig, GPT2Config, MambaConfig, Qwen2Config
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.launch.checks.gpu_memory_plan import Sharing, expect, problems, refusals, said, sharing_of
-from strop.models.loading.model_shape import outline
+from strop.models.layers.eight_bit_linear import outline
 from strop.run import Run
 from strop.training.losses.kl import Kl
 from strop.training.machine.full_weights import holding_of

@@ -20,6 +20,7 @@ from strop.generate.engines.cpu.step_tokens import Work
 from strop.generate.engines.sampling import draw
 from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.models.model import context_length, logits
+from strop.models.pictures import ReadArrays, Turns, merge_of
 from strop.types import IntArray, Sampling
 
 _SMALLEST = 64  # capacity to start with; a multiple keeps every row's keys aligned
@@ -48,6 +49,7 @@ class Decoder(Generic[Request]):
         forward: Callable[[Tensor, Tensor, Cached], Tensor],
         num_rows: int,
         step_tokens: int,
+        pictures: ReadArrays | None = None,
     ) -> None:
         self._model = model
         self._forward = forward
@@ -60,6 +62,7 @@ class Decoder(Generic[Request]):
         self.memory = KeyValues(num_rows, _SMALLEST)
         self.owners: list[Request | None] = [None] * num_rows
         self._urgent = np.empty(0, dtype=self.rows.key.dtype)  # keys that nothing else may hold up
+        self._turns = Turns(merge_of(model.config), pictures) if pictures is not None else None
         self._epoch = 0
         self._tick = 0
         self.num_generated = 0  # tokens sampled
@@ -230,7 +233,8 @@ class Decoder(Generic[Request]):
 
         where, at = self._tensor(packed_rows), self._tensor(positions)
         tokens = self._tensor(self.rows.tokens[packed_rows, positions])
-        hidden = self._forward(tokens, at, Cached(self.memory, where, at, shares, blocks))
+        turned = at if self._turns is None else self._tensor(self._turns(self.rows, packed_rows, positions))
+        hidden = self._forward(tokens, turned, Cached(self.memory, where, at, shares, blocks))
         last = np.empty(len(rows), dtype=np.int64)
         last[order] = ends - 1
         return hidden, last

@@ -27,10 +27,12 @@ from strop.generate.engines.cpu.decoder import Decoder
 from strop.generate.engines.cpu.fused_cpu_step import whole_step
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
+from strop.models.layers.decoder_part import has_tower
 from strop.models.layers.eight_bit_linear import encoded, is_code, is_held, load_held
 from strop.models.loading.load_weights import read_model
 from strop.models.model import hidden_states, parameters
 from strop.roles import Engine
+from strop.storage.picture_store import PictureStore
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 
@@ -58,6 +60,7 @@ class TorchEngine(Engine):
     dtype: str = "float32"  # of the weights
     keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
     matmul_precision: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
+    store: PictureStore | None = field(default=None, init=False, repr=False, compare=False)  # of the run folder
     version: int = field(init=False, repr=False, compare=False, default=0)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
     _decoder: Decoder[TorchRequest] = field(init=False, repr=False, compare=False)
@@ -71,14 +74,18 @@ class TorchEngine(Engine):
         if self.rows < 1:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
         self._model = load_held(model, named_dtype(self.dtype), self.device, self.matmul_precision)
+        read = None if self.store is None else self.store.reader(model)
+        forward: Any = partial(hidden_states, self._model, pictures=read)
         if self.matmul_precision == "plain":
             compiled = whole_step(self._model) or compiled_llama(self._model)
-            forward = compiled or block_step(self._model) or partial(hidden_states, self._model)
-        else:
-            forward = partial(hidden_states, self._model)
-        self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
+            forward = compiled or block_step(self._model) or forward
+        self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS, read)
         self._ends = end_tokens(self._model)
         self._strings = StopStrings(model)
+
+    def keep_in(self, folder: Path) -> None:
+        """Read pictures from a run folder; told before a model is opened."""
+        self.store = PictureStore(folder)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt`, together with whatever else is running."""
@@ -208,16 +215,22 @@ class TorchEngine(Engine):
 
     def _check(self, prompt: IntArray, sampling: Sampling) -> None:
         vocabulary = self._model.get_input_embeddings().weight.shape[0]
-        check_request(prompt, sampling, self._decoder.context, vocabulary)
+        sees = self.store is not None and has_tower(self._model.config)
+        check_request(prompt, sampling, self._decoder.context, vocabulary, sees)
         if sampling.stop:
             self._strings.open()
 
 
-def check_request(prompt: IntArray, sampling: Sampling, context: int, vocabulary: int) -> None:
+def check_request(prompt: IntArray, sampling: Sampling, context: int, vocabulary: int, sees: bool = False) -> None:
     """Refuse what no engine could continue."""
     if not 0 < len(prompt) < context:
         raise ConfigurationError(f"a prompt must have 1 to {context - 1} tokens for this model, got {len(prompt)}")
-    if prompt.min() < 0 or prompt.max() >= vocabulary:
+    if prompt.min() < 0 and not sees:
+        raise ConfigurationError(
+            "the prompt holds a picture, which this engine or its model cannot read: use engine=torch and a model "
+            "folder with a picture tower"
+        )
+    if prompt.max() >= vocabulary:
         raise ConfigurationError(
             f"token ids must be in 0..{vocabulary - 1} for this model, got {prompt.min()}..{prompt.max()}"
         )

@@ -33,6 +33,7 @@ from strop.generate.engines.yield_to_loop import PASSES, let_others_run
 from strop.models.layers.eight_bit_linear import load_held
 from strop.models.model import parameters
 from strop.roles import Engine
+from strop.storage.picture_store import PictureStore
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from strop.weights.shared_base_weights import Loan, Shared, readable
@@ -61,6 +62,7 @@ class PagedEngine(Engine):
     num_generated: int = field(init=False, repr=False, compare=False, default=0)  # tokens sampled
     num_prefilled: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts computed
     num_reused: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts found computed
+    store: PictureStore | None = field(default=None, init=False, repr=False, compare=False)  # of the run folder
     _slow: TorchEngine | None = field(init=False, repr=False, compare=False, default=None)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
     _shared: Shared | None = field(init=False, repr=False, compare=False, default=None)
@@ -84,6 +86,7 @@ class PagedEngine(Engine):
         if reason := why_not(self._model):
             print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
             self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache, self.matmul_precision)
+            self._slow.store = self.store
             return self._slow.open(model)
         operations, context = operations_on(self.device, self.races), context_of(self, self._model)
         llama = PagedLlama(self._model, operations, context)
@@ -96,6 +99,10 @@ class PagedEngine(Engine):
             self._board.guess_with(self.draft)
         self._strings = StopStrings(model)
         self._seating = Seating(self.rows, pages, (2 * self.steps + 1) * self._board.most)  # two looks are under way
+
+    def keep_in(self, folder: Path) -> None:
+        """Read pictures from a run folder; models that see take the slow path."""
+        self.store = PictureStore(folder)
 
     def borrow(self, shared: Loan | None) -> bool:
         """Read these weights in place, with adapters of its own, where they are what it would hold and it has none."""
@@ -120,9 +127,8 @@ class PagedEngine(Engine):
     async def load(self, version: WeightVersion) -> str:
         """Take new weights between two decode steps; running requests go on."""
         if self._slow is not None:
-            answer = await self._slow.load(version)
             self.version = version.step
-            return answer
+            return await self._slow.load(version)
         async with self._turn:
             if not self.keep_cache:
                 while self._looks:  # see everything that is under way
@@ -151,14 +157,10 @@ class PagedEngine(Engine):
                 self._fetch(seated, None)
             for request in seated:
                 self._answer(request, Stop.ABORTED)
-        return None
 
     def forget(self) -> None:
         """Drop every kept prefix: from here on, nothing depends on what was asked before."""
-        if self._slow is not None:
-            self._slow.forget()
-        else:
-            self._seating.forget()
+        (self._slow or self._seating).forget()
 
     def rest(self) -> None:
         """Give the room for keys back until somebody is seated; who sits now waits, to have its keys computed anew."""
@@ -166,8 +168,6 @@ class PagedEngine(Engine):
             self._unseat(list(self._seating.seated.values()))
             self._seating.forget()
             self._board.rest()
-
-    # ---- the pump
 
     async def _run(self) -> None:
         """Keep the device busy while there is work; whatever goes wrong reaches everybody who waits."""
