@@ -22,7 +22,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from strop.errors import ModelError
 from strop.generate.templates.picture_prompts import PictureReader, has_places, parts_of
 from strop.generate.templates.render import TemplateError, rendered
-from strop.generate.templates.searched_markers import is_apart, sought
+from strop.generate.templates.template_form import is_apart, sought
 from strop.models.loading.check_folder import check_model_folder, read_config, read_json
 from strop.models.tokens.control_tokens import UNHEARD, ControlTokens, template_text
 from strop.models.tokens.picture_words import MARKER

@@ -1,12 +1,14 @@
-"""Static check that a chat template's work is bounded by its text and its input, so that it may be rendered in process.
+"""Static checks of a chat template: whether its work is bounded by its text and its input, and what it searches for.
 
-Such a template loops over messages, tools, and calls of a message, and in a loop prints only pieces of what that loop
+A bounded one may be rendered in process: it loops over messages, tools, and calls of a message, and in a loop prints only pieces of what that loop
 has at hand; so each piece of the input is written as often as it is mentioned. It has nothing in which a value could
 grow: no namespace, macro, product, method or range, and no sum that is kept.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import jinja2
@@ -102,3 +104,27 @@ def _is_list(node: nodes.Node, known: frozenset[str] | None) -> bool:
         ):
             return known is not None and name in known
     return False
+
+
+# Markers that a template searches for in messages, as in `'</think>' in content`.
+
+_TEXT = r"""'[^'\n]+'|"[^"\n]+\""""
+_SOUGHT = re.compile(
+    rf"(?:[!=]=|\bin|\b(?:r?split|r?partition|replace|startswith|endswith)\()\s*(?P<behind>{_TEXT})"
+    rf"|(?P<before>{_TEXT})\s+(?:not\s+)?in\b"
+)
+
+
+def sought(template: str) -> set[str]:
+    """The texts that it compares with, searches for or cuts at."""
+    return {(found["behind"] or found["before"])[1:-1] for found in _SOUGHT.finditer(template)}
+
+
+def is_apart(marker: str, tokens: Iterable[str]) -> bool:
+    """Whether no text around a marker can make one of these tokens with a part of it."""
+    return not any(
+        marker in token
+        or token in marker
+        or any(token.startswith(marker[at:]) or token.endswith(marker[:-at]) for at in range(1, len(marker)))
+        for token in tokens
+    )
