@@ -37,8 +37,7 @@ def test_text_is_right_and_towers_come_out_bit_for_bit(tmp_path: Path, family: s
     engine, reference = opened(folder), load_tower_reference(folder)
     prompts = [np.where(each >= PLACEHOLDER, each - 10, each) for each in prompts_of([20, 9])]
     for prompt, written in zip(prompts, asked(engine, prompts, Sampling(max_tokens=12)), strict=True):
-        if PLACEHOLDER not in written.tokens:
-            assert worst_difference(reference, prompt, written) < 1e-5
+        assert worst_difference(reference, prompt, written) < 1e-5
     before = load_file(folder / "model.safetensors")
     tower = {name for name in before if _TOWER.search(name)}
     for lora in (0, 2):

@@ -14,7 +14,7 @@ from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImag
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
-from strop.models.pictures import FAMILIES
+from strop.models.pictures import FAMILIES, placeholders_of
 from tests.tiny_models import VOCABULARY
 
 PLACEHOLDER, START, CLOSE = 30, 32, 33  # tokens of a picture
@@ -204,5 +204,13 @@ def save_tower_model(folder: Path, family: str, seed: int = 0, spread: float = 2
 
 
 def load_tower_reference(folder: Path) -> Any:
-    """The same weights behind transformers' own eager attention."""
-    return AutoModelForImageTextToText.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    """The same weights behind transformers' own eager attention; placeholders are as unlikely as they are to strop."""
+    found = AutoModelForImageTextToText.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    never = torch.tensor([each for each in placeholders_of(found.config) if each < VOCABULARY])
+    found.register_forward_hook(lambda _model, _given, said: mask(said, never))
+    return found.eval()
+
+
+def mask(said: Any, never: torch.Tensor) -> Any:
+    said.logits = said.logits.index_fill(-1, never, -1e4)
+    return said

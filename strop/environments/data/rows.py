@@ -240,14 +240,11 @@ def _text_of(content: Any) -> Any:
 def _without_pictures(asked: Any, column: str) -> Any:
     """A prompt, refused where its parts show pictures that the row does not bring."""
     entries = asked if isinstance(asked, list | tuple) else ()
-    parts = [part for each in entries if isinstance(each, Mapping) for part in _listed(each.get("content"))]
+    contents = [each.get("content") for each in entries if isinstance(each, Mapping)]
+    parts = [part for content in contents if isinstance(content, list | tuple) for part in content]
     if any(isinstance(part, Mapping) and part.get("type") == "image" for part in parts):
         raise ValueError(f"`{column}` must be text where the row has no `{IMAGES}`, got {asked!r}"[:_LONGEST])
     return asked
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _call(entry: Any) -> ToolCall:

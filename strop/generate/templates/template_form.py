@@ -1,8 +1,8 @@
 """Static checks of a chat template: whether its work is bounded by its text and its input, and what it searches for.
 
-A bounded one may be rendered in process: it loops over messages, tools, and calls of a message, and in a loop prints only pieces of what that loop
-has at hand; so each piece of the input is written as often as it is mentioned. It has nothing in which a value could
-grow: no namespace, macro, product, method or range, and no sum that is kept.
+A bounded one may be rendered in process: it loops over messages, tools, and calls of a message, and in a loop prints
+only pieces of what that loop has at hand; so each piece of the input is written as often as it is mentioned. It has
+nothing in which a value could grow: no namespace, macro, product, method or range, and no sum that is kept.
 """
 
 from __future__ import annotations
