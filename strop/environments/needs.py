@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 8  # train tasks of an environment that is no table
 _MOST_ROWS = 4096  # of a table
+SCENARIOS = {"scenario", "category", "subject", "level", "difficulty"}  # columns that rows of one scenario share
 _LONGEST = 60  # characters of a prompt in a sentence
 
 
@@ -158,8 +159,10 @@ PROGRAMS = EnvNeed(
 )
 RELATIVES = EnvNeed(
     "other tasks of one scenario",
-    "it needs a method relative(task, key), as keyvalue and arithmetic have",
+    "add a column `scenario` (or `category`) with what several rows have in common, or a method relative(task, key) to "
+    "the environment",
     lambda env: isinstance(env, Relates),
+    is_met_by=lambda env, task: not isinstance(env, Works) or bool(SCENARIOS & columns_of(task).keys()),
 )
 PREFERENCES = EnvNeed(
     "preferences",
@@ -175,6 +178,23 @@ TURNS = EnvNeed(
     "second turn: its first completion ends the rollout",
     "take an environment that answers, such as guess:2, keyvalue:3 or your own (env=FILE.py:NAME)",
     _has_turns,
+)
+
+
+GAME = EnvNeed(
+    "game: its first completion ends the rollout",
+    "take an environment of several turns, such as guess:2 or your own (env=FILE.py:NAME)",
+    _has_turns,
+)
+CLOSER_LOOK = EnvNeed(
+    "closer look: its first completion ends the rollout",
+    "take env=crop:1, or your own environment that answers a box with what it holds (env=FILE.py:NAME)",
+    _has_turns,
+)
+TOOLS = EnvNeed(
+    "tools",
+    "take env=notebook:1, or your own environment with tools around it (Toolbox, env=FILE.py:NAME)",
+    is_met_by=lambda env, task: bool(task.tools),
 )
 
 

@@ -100,15 +100,20 @@ def named_model(role: str, text: str) -> str:
     return str(model_folder(chosen_model(text)))
 
 
-def _rules(role: str, setting: Setting, rules: Rule | LLMClient | None, envs: Sequence[str]) -> LLMClient:
+def check_rules(role: str, setting: Setting, envs: Sequence[str] = ()) -> None:
+    """Refuse rules of another kind than an LLM client's on environments that they were not written for."""
     others = [name for name in setting.env.split("+") if not is_bundled_env(name) or (envs and _kind(name) not in envs)]
-    if rules is None:
-        raise ConfigurationError(f"{role}=rules: there is no rule for it; need {role}={CHOICES}")
     if others:
         known = f"the environment {' or '.join(envs)}" if envs else "the bundled environments"
         raise ConfigurationError(
             f"{role}=rules are stand-ins written for {known}, and env={others[0]} is none: name {role}={CHOICES}"
         )
+
+
+def _rules(role: str, setting: Setting, rules: Rule | LLMClient | None, envs: Sequence[str]) -> LLMClient:
+    if rules is None:
+        raise ConfigurationError(f"{role}=rules: there is no rule for it; need {role}={CHOICES}")
+    check_rules(role, setting, envs)
     return Procedural(rules) if isinstance(rules, FunctionType) else cast(LLMClient, rules)
 
 

@@ -30,6 +30,7 @@ from strop.types import FilePath, Task
 
 _UNNAMED = re.compile(r"[^\w.-]+")  # what no name holds
 CATEGORIES, _MOST_CATEGORIES = ("category", "subject", "level", "difficulty"), 64
+_SCENARIO = "scenario"
 _SHOWN = 60  # characters of an answer in a sentence
 
 
@@ -140,6 +141,20 @@ class Table(Environment):
             if 2 <= len(values) <= _MOST_CATEGORIES and all(column in row for row in rows):
                 return tuple(replace(self, part=(column, value)) for value in values)
         return (self,)
+
+    def relative(self, task: Task, key: int) -> Task:
+        """Another row of the same side and scenario: with the same value in the first column that says one."""
+        sides = [side for side in (self._tasks.train, self._tasks.heldout) if any(each.id == task.id for each in side)]
+        row = columns_of(task)
+        column = next((name for name in (_SCENARIO, *CATEGORIES) if name in row), "")
+        found = [
+            each
+            for each in (sides[0] if sides and column else ())
+            if each.id != task.id and columns_of(each).get(column) == row[column]
+        ]
+        if not found:
+            raise ConfigurationError(f"{self.path}: no other row has {column or _SCENARIO}={row.get(column)!r}")
+        return found[key % len(found)]
 
     def leave_out(self, ids: frozenset[str]) -> None:
         """Serve these no more."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.text.llm_prompt import compact, parts_of
+from strop.text.steps import steps_of as pieces_of
 
 WANTED = "Which step is the first wrong one? Answer with its number, -1 if none is."
 CLEAN = -1  # what is said of a solution without a wrong step
@@ -18,17 +19,27 @@ _STEP = re.compile(r"^([0-9]+): (.*)$", re.MULTILINE)
 
 
 def steps_of(completion: str) -> list[str]:
-    """The paragraphs of a completion; of a single one, its words. Each is one line, so that none can pass for two."""
+    """The paragraphs of a completion; of a single one its sentences and lines, or the calculations that it consists of.
+
+    Each is one line, so that none can pass for two.
+    """
     text = completion.replace(OPEN, " ").replace(CLOSE, " ")
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
     found = [part for part in paragraphs if part]
-    return found if len(found) > 1 else text.split()
+    if len(found) > 1:
+        return found
+    words = text.split()
+    if all("=" in word for word in words[:-1]):
+        return words
+    return [" ".join(text[piece.start : piece.end].split()) for piece in pieces_of(text)]
 
 
-def question_about(task: str, answer: str, completion: str, form: Callable[..., str] = compact) -> str:
+def question_about(
+    task: str, answer: str, completion: str, form: Callable[..., str] = compact, wanted: str = WANTED
+) -> str:
     """What the judge reads: the task, its answer, and the completion in numbered steps, the first of which is 0."""
     steps = [f"{number}: {step}" for number, step in enumerate(steps_of(completion))]
-    return form(WANTED, task=task, answer=answer, completion="\n".join(steps))
+    return form(wanted, task=task, answer=answer, completion="\n".join(steps))
 
 
 def numbered_in(text: str) -> list[str]:

@@ -1,16 +1,19 @@
-"""Rule-based process reward model: whether all calculations of a chain of thought are right so far.
+"""Steps of completions for process rewards: calculations that a rule checks, and steps of any worked text.
 
-Like learned process reward models it can be exploited: a right calculation that leads nowhere counts like any other.
+Like learned process reward models the rule can be exploited: a right calculation that leads nowhere counts like any
+other.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
 from strop.environments.bundled.countdown import Exact, Expression
+from strop.environments.format.demonstrations import demonstration
+from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.filter.paid_text import Span
 from strop.types import Rollout
 
@@ -48,6 +51,33 @@ class Calculations(StepJudge):
                 if is_last:
                     return found
         return [*found, *_answer(rollout, found)]
+
+
+@dataclass(frozen=True)
+class WorkedSteps(StepJudge):
+    """Places of the steps of any completion, of value 1: sentences, lines and lines of LaTeX, and then the answer; of a
+    chain of calculations, the calculations.
+    """
+
+    def steps(self, rollout: Rollout) -> list[Span]:
+        if is_chain(rollout.completion):
+            return [replace(span, value=1.0) for span in Calculations().steps(rollout)]
+        found: list[Span] = []
+        for number, turn in enumerate(rollout.turns):
+            text = turn.message.content
+            at = len(text) - len(text.lstrip())
+            worked = demonstration(text)
+            places = [(at + piece.start, at + piece.end) for piece in worked.pieces[:MOST_STEPS]]
+            last = places[-1][1] if places else at
+            rest = len(text.rstrip())
+            found += [Span(number, *place, 1.0) for place in [*places, *([(last, rest)] if rest > last else [])]]
+        return found
+
+
+def is_chain(text: str) -> bool:
+    """Whether a text consists of calculations without blanks, and perhaps an answer."""
+    words = text.replace(OPEN, " ").replace(CLOSE, " ").split()
+    return all("=" in word for word in words[:-1])
 
 
 def _answer(rollout: Rollout, found: list[Span]) -> list[Span]:

@@ -25,6 +25,7 @@ class Refined(Reward):
     found: float = 0.1  # for a right answer that was noted and not given
 
     grades: ClassVar[ScoreRange | None] = ScoreRange()
+    calls_tools: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:

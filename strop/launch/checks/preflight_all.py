@@ -6,6 +6,7 @@ from strop.capabilities import Keeps, inside
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.generate.templates.chat_template import Template
+from strop.launch.checks.parts_agree import check_tools_shown
 from strop.launch.checks.preflight import check
 from strop.launch.checks.prompt_lengths import NotServed, leave_out_long, leave_out_measured
 from strop.models.loading.check_folder import check_context, check_model_folder
@@ -28,6 +29,7 @@ def fit(run: Run) -> list[NotServed]:
     check_model_folder(folder)
     template = Template.load(folder)
     check_context(folder, run.context)
+    check_tools_shown(run, template)
     _refuse_blind(run)
     return [*leave_out_long(run, template), *leave_out_measured(run)]
 

@@ -13,6 +13,10 @@ Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.needs import CLOSER_LOOK, EnvNeed
 from strop.filter.rewards.from_environment import CarriedOut
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
@@ -22,6 +26,14 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.means import SequenceMean
 from strop.types import Sampling
+
+
+@dataclass(frozen=True)
+class BoxesCarriedOut(CarriedOut):
+    """Metric of a rollout's boxes that were cut out."""
+
+    name: ClassVar[str] = "carried_out"
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (CLOSER_LOOK,)
 
 
 def mgpo(
@@ -35,6 +47,6 @@ def mgpo(
     sampling = Sampling(setting.temperature, max_tokens=setting.max_tokens, stop=("]",))
     parts = {"reduction": SequenceMean(), "minibatches": minibatches, "sampling": sampling}
     run = setting.run("mgpo", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), **parts)
-    run.rewards = (*run.rewards, CarriedOut(bonus=1.0, weight=0.0))
+    run.rewards = (*run.rewards, BoxesCarriedOut(bonus=1.0, weight=0.0))
     run.warmup = shown(setting, "mgpo", warmup_steps)
     return run

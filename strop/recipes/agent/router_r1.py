@@ -73,6 +73,7 @@ class Routed(Reward):
     )  # square roots of prices
 
     grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+    calls_tools: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (_EXPERTS,)
 

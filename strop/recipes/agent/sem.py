@@ -98,6 +98,7 @@ class SearchOrAnswer(Reward):
     known: float = 0.5  # F1 from which an answer counts as known
 
     grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+    calls_tools: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

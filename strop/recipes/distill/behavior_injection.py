@@ -3,8 +3,8 @@
 Title: Behavior Injection: Preparing Language Models for Reinforcement Learning
 Paper: arXiv 2505.18917 (2025)
 Claim: Models taught such behaviours gain far more from the same RL than those taught plain solutions.
-Reading: The chains of thought of the bundled environments are graphs of steps already. The frequency of the behaviours
-    was not found: 0.25 each. The RL stage is GRPO.
+Reading: The chains of thought of the bundled environments are graphs of steps already; in prose a step needs the
+    numbers that earlier ones found. The frequency of the behaviours was not found: 0.25 each. The RL stage is GRPO.
 Left out: The diagnosis by co-influence, a kernel of gradients between rollouts, and with it the readiness report.
 Acts: warmup/explored_share > 0 and warmup/nll > 0 with shown=2
 """

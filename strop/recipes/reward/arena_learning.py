@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from strop.concurrency import together
 from strop.errors import ConfigurationError, LLMClientError
+from strop.filter.judges.batch_ask import transcript
 from strop.filter.judges.pairwise_criteria import ASKED, compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import LLMAgent
@@ -133,11 +134,8 @@ class Fights(Reward):
         return [scores[rollout.id] for rollout in group.rollouts]
 
     async def _share(self, first: Rollout, second: Rollout) -> float:
-        return (
-            0.5
-            if first.completion == second.completion
-            else await compared(first.task, first.completion, second.completion, self.judge, self.prompt)
-        )
+        one, other = transcript(first), transcript(second)
+        return 0.5 if one == other else await compared(first.task, one, other, self.judge, self.prompt)
 
 
 # Arena Learning's fights (2407.10627): one rollout of a stronger model for each of the policy's, at the same task.

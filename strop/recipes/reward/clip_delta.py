@@ -6,7 +6,8 @@ Claim: Process rewards that are clipped and differenced help models of 1.5B and 
     are exploited by repeated steps and make them worse.
 Reading: The clipping threshold is the mean score of the group's steps. The weight relative to the success reward and
     PPO's hyperparameters were not found: those here are ours. A rule that checks calculations stands in for the process
-    reward model. form also takes clip, delta and raw on their own.
+    reward model on bundled environments; elsewhere a model scores each step (`judge=`). form also takes clip, delta and
+    raw on their own.
 Left out: Reward models of outcomes, and process reward models that are trained.
 Acts: reward/clip_delta != 0 and advantage_within > 0
 """
@@ -18,19 +19,28 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
+from strop.filter.judges.arithmetic_steps import Calculations, StepJudge, WorkedSteps
+from strop.filter.judges.batch_ask import all_of, judged_or_none, text_of
+from strop.filter.judges.readers import PerItem
 from strop.filter.paid_text import Paid, Span
+from strop.recipes.named_parts import check_rules, named_part, reward_seconds
 from strop.recipes.setting import Setting
-from strop.roles import Reward
+from strop.roles import LLMClient, Reward
 from strop.run import Run
+from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
-from strop.types import Group
+from strop.types import Group, Rollout, Sampling
 
 # Process rewards that repetition cannot raise (Gao et al., 2410.15115): clipped from above, then differenced.
 
+SCORED = (
+    "The steps of one solution are numbered. How likely is each of them right, given those before it, from 0 (surely "
+    "wrong) to 100 (surely right)? One line each, as in 2: 40"
+)
+_TOKENS, _EACH = 256, 8  # of an answer: for all steps, and for each
 FORMS = ("clip-delta", "clip", "delta", "raw")
 
 
@@ -55,7 +65,9 @@ class ClipDelta(Reward):
             raise ConfigurationError(f"unknown form of process rewards {self.form!r}: {nearest(self.form, FORMS)}")
 
     def __call__(self, group: Group) -> list[Paid]:
-        found = [self.judge.steps(rollout) for rollout in group.rollouts]
+        return self._all([self.judge.steps(rollout) for rollout in group.rollouts])
+
+    def _all(self, found: Sequence[Sequence[Span]]) -> list[Paid]:
         values = [step.value for steps in found for step in steps]
         eta = sum(values) / max(len(values), 1)
         return [self._paid(steps, eta) for steps in found]
@@ -69,6 +81,32 @@ class ClipDelta(Reward):
         return Paid(0.0, tuple(replace(step, value=value) for step, value in zip(steps, rewards, strict=True)))
 
 
+@dataclass(frozen=True)
+class AskedClipDelta(ClipDelta):
+    """The same where a model scores the steps; rollouts whose scores cannot be read have no process reward."""
+
+    judge: StepJudge = field(default_factory=WorkedSteps)  # where steps are
+    client: LLMClient | None = None  # scores each step
+    prompt: str = SCORED  # what it is asked, below task and numbered steps
+
+    name: ClassVar[str] = "clip_delta"
+
+    async def __call__(self, group: Group) -> list[Paid]:  # type: ignore[override]
+        return self._all(await all_of(self._scored(rollout) for rollout in group.rollouts))
+
+    async def _scored(self, rollout: Rollout) -> list[Span]:
+        assert self.client is not None
+        steps = self.judge.steps(rollout)
+        if not steps:
+            return []
+        texts = [rollout.turns[step.turn].message.content[step.start : step.end] for step in steps]
+        shown = "\n".join(f"{number}: {' '.join(text.split())}" for number, text in enumerate(texts, start=1))
+        asked = judgement(self.prompt, task=text_of(rollout.task), steps=shown)
+        exact = Sampling(temperature=0.0, max_tokens=_TOKENS + _EACH * len(steps))
+        scores = await judged_or_none(self.client, asked, PerItem(len(steps)), exact)
+        return [replace(step, value=score) for step, score in zip(steps, scores or (), strict=False)]
+
+
 def differences(values: Sequence[float]) -> list[float]:
     """Each value minus the next one, with the last value set to 0."""
     zeroed = [*values[:-1], 0.0]
@@ -77,6 +115,7 @@ def differences(values: Sequence[float]) -> list[float]:
 
 def clip_delta(
     setting: Setting = Setting(),
+    judge: str = "rules",  # scores each step (a named part)
     form: str = "clip-delta",  # clip-delta, clip, delta, or raw
     weight: float = 0.5,  # weight of the process reward; the success reward has 1
     clip: float = 0.2,  # PPO clip range of the importance ratio
@@ -90,5 +129,11 @@ def clip_delta(
         values=Critic(device=setting.device),
         minibatches=4,
     )
-    run.rewards = (*run.rewards, ClipDelta(form=form, weight=weight))
+    if judge == "rules":
+        check_rules("judge", setting)
+        run.rewards = (*run.rewards, ClipDelta(form=form, weight=weight))
+        return run
+    client = named_part("judge", judge, setting)
+    run.rewards = (*run.rewards, AskedClipDelta(form=form, weight=weight, client=client))
+    run.reward_seconds = reward_seconds(judge)
     return run

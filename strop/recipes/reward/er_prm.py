@@ -4,8 +4,9 @@ Title: Entropy-Regularized Process Reward Model
 Paper: arXiv 2412.11006 (2024)
 Claim: 1 % on GSM8K and 2 to 3 % on MATH with best-of-N, more than 1 % under RLHF.
 Reading: Labels are not rounded to three decimals, as in the release, and no absolute value hides a wrong sign. A step
-    is a calculation of the chain of thought; the label of a whole solution is its own reward. The verdict is + or -, as
-    released. The number of completions per step and the sizes are ours, for a small model.
+    is a sentence or line, and of the bundled model a calculation of the chain of thought; the label of a whole solution
+    is its own reward. The verdict is + or -, as released. The number of completions per step and the sizes are ours,
+    for a small model.
 Left out: Best-of-N and rejection sampling; `strop train par judge=FOLDER` trains on the resulting model.
 Acts: label > 0 and label_error > 0 and share/teacher > 0 with samples=4, steps=1
 """
@@ -24,7 +25,7 @@ from torch.nn import functional
 from strop.concurrency import together
 from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
-from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
+from strop.filter.judges.arithmetic_steps import StepJudge, WorkedSteps
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy import Policy
@@ -56,7 +57,7 @@ class PrefixSuccess(Strategy):
 
     samples: int = 8  # completions per prefix
     eta: float = 1.0  # 0: the mean; > 0: nearer to the best; < 0: nearer to the worst
-    steps: StepJudge = field(default_factory=Calculations)
+    steps: StepJudge = field(default_factory=WorkedSteps)
 
     _ids: IntArray | None = field(default=None, init=False, repr=False, compare=False)
 

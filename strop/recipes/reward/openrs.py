@@ -21,6 +21,7 @@ from itertools import combinations
 from typing import ClassVar
 
 from strop.errors import LLMClientError
+from strop.filter.judges.batch_ask import transcript
 from strop.filter.judges.pairwise_criteria import ASKED, compared
 from strop.filter.reward_values import plain_scores
 from strop.recipes.environment_specs import measured
@@ -74,7 +75,7 @@ class RubricWins(Reward):
         return [sum(known) / len(known) if known else math.nan for known in shares]
 
     async def _first_share(self, group: Group, one: int, other: int, passed: Sequence[bool]) -> float:
-        first, second = group.rollouts[one].completion, group.rollouts[other].completion
+        first, second = transcript(group.rollouts[one]), transcript(group.rollouts[other])
         if passed and passed[one] != passed[other]:
             return float(passed[one])
         return 0.5 if first == second else await compared(group.task, first, second, self.judge, self.prompt)

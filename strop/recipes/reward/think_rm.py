@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import LLMClientError
-from strop.filter.judges.batch_ask import all_of, judged, key_of, text_of
+from strop.filter.judges.batch_ask import all_of, judged, key_of, text_of, transcript
 from strop.filter.judges.readers import Number
 from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_part, reward_seconds
@@ -65,7 +65,7 @@ class PairwiseLead(Reward):
     is_relative: ClassVar[bool] = True
 
     async def __call__(self, group: Group) -> list[float]:
-        completions = [rollout.completion for rollout in group.rollouts]
+        completions = [transcript(rollout) for rollout in group.rollouts]
         pairs = list(combinations(range(len(completions)), 2))
         verdicts = await all_of(self._lead(group.task, completions[i], completions[j]) for i, j in pairs)
         ahead = np.full((len(completions), len(completions)), np.nan)

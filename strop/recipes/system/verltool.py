@@ -16,7 +16,8 @@ Break: turns=1: a tool is never answered
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.toolbox import Toolbox
@@ -29,6 +30,13 @@ from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 
 
+@dataclass(frozen=True)
+class OfferedTools(Toolbox):
+    """Tasks with tools that the model must be shown."""
+
+    calls_tools: ClassVar[bool] = True
+
+
 def verltool(
     setting: Setting = Setting(env="arithmetic:6"),
     turns: int = 10,  # maximum number of turns of a rollout
@@ -39,6 +47,6 @@ def verltool(
     """GRPO on the tasks of any environment, with a calculator."""
     run = setting.run("verltool", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))
     run.warmup = shown(setting, "verltool", warmup_steps)
-    wrap_envs(run, lambda env: (Toolbox(env, (Calculator(),), longest, seconds),))
+    wrap_envs(run, lambda env: (OfferedTools(env, (Calculator(),), longest, seconds),))
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run

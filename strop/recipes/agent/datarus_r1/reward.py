@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.environments.needs import TOOLS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.reward_values import RewardScores, shaped
 from strop.roles import Reward
@@ -61,6 +62,8 @@ class StepsAndWhole(Reward):
     whole: Reward  # says how right a rollout is
 
     needs_success: ClassVar[bool] = True
+    calls_tools: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TOOLS,)
 
     @property
     def is_inline(self) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.data.lookup import env_of
+from strop.environments.needs import GAME, EnvNeed
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.successes_only import Successes
 from strop.generate.llm_clients.own_models import Itself
@@ -53,8 +54,10 @@ class Played(Reward):
     factor only.
     """
 
-    envs: tuple[Environment, ...]
+    envs: tuple[Environment, ...]  # the games
     weight: float = 0.0
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (GAME,)
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = _NAME
@@ -98,8 +101,9 @@ def playpen(
         _add(run, Describe(describe, setting.seed, Itself()))
     if describe and run.warmup is not None:
         run.warmup.envs = (*run.warmup.envs, Arithmetic(_SUMS[describe], setting.seed))
+    played = Played(run.envs)
     wrap_envs(run, lambda env: (Refereed(env),))
-    run.rewards = (*run.rewards, Played(run.envs))
+    run.rewards = (*run.rewards, played)
     run.evaluation = replace(run.evaluation, unseen=tuple(map(Refereed, parse_envs(unseen, setting.seed))))
     return run
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.environments.format.demonstrations import demonstration
 from strop.environments.format.think_tags import CLOSE, OPEN, between
 from strop.filter.reward_values import RewardScores, shaped
 from strop.filter.rewards.around import AroundReward
 from strop.success import is_right
 from strop.types import Group, Rollout
 
+_WORD, _PROSE = re.compile(r"[^\W\d_]{2,}"), 3  # words from which a working is prose
+
 
 def skills_of(completion: str) -> tuple[str, ...]:
-    """Its steps that are equations, in their order; a completion without working has none."""
-    return tuple(step for part in between(completion, OPEN, CLOSE) for step in part.split() if "=" in step.strip("="))
+    """The steps of its working in their order, without blanks that say nothing: sentences and lines, or the equations
+    that it consists of; a completion without working has none.
+    """
+    said = between(completion, OPEN, CLOSE)
+    if len(_WORD.findall(" ".join(said) or completion)) < _PROSE:
+        return tuple(step for part in said for step in part.split() if "=" in step.strip("="))
+    return tuple(" ".join(step.split()) for step in demonstration(completion).steps)
 
 
 _NOTHING = -1.0  # for a rollout that makes no skill

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.judging.first_error_question import CLEAN, question_about, steps_of
+from strop.environments.judging.first_error_question import CLEAN, WANTED, question_about, steps_of
 from strop.errors import ConfigurationError, LLMClientError
-from strop.filter.judges.batch_ask import all_of, form_for, judged, text_of
+from strop.filter.judges.batch_ask import all_of, form_for, judged, text_of, transcript
 from strop.filter.judges.readers import Number
 from strop.filter.reward_values import plain_scores
 from strop.roles import LLMClient, Reward
@@ -32,6 +32,7 @@ class Flawed(Reward):
     judge: LLMClient  # who finds the first wrong step
     penalty: float = 1.0  # for a right answer by wrong steps
     weight: float = 1.0
+    prompt: str = WANTED  # what the judge is asked, below task, answer and numbered steps
 
     needs_success: ClassVar[bool] = True
 
@@ -57,8 +58,9 @@ class Flawed(Reward):
         return 1.0 - self.penalty * rollout.facts["flawed"]
 
     async def _first_error(self, rollout: Rollout) -> int | None:
-        asked = question_about(text_of(rollout.task), rollout.task.answer, rollout.completion, form_for(self.judge))
-        form = Number(CLEAN, len(steps_of(rollout.completion)) - 1, clamps=False)
+        said = transcript(rollout)
+        asked = question_about(text_of(rollout.task), rollout.task.answer, said, form_for(self.judge), self.prompt)
+        form = Number(CLEAN, len(steps_of(said)) - 1, clamps=False)
         try:
             return round(await judged(self.judge, asked, form, _EXACT))
         except LLMClientError:
