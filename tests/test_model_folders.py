@@ -15,10 +15,7 @@ from transformers import (
     AutoModelForCausalLM,
     FalconConfig,
     GPTJConfig,
-    Llama4TextConfig,
     MptConfig,
-    NemotronConfig,
-    StableLmConfig,
 )
 
 from strop.errors import ConfigurationError, ModelError
@@ -47,10 +44,7 @@ _SIZES: dict[str, Any] = {
 _FOREIGN: dict[str, Callable[[], Any]] = {
     "falcon": lambda: FalconConfig(vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2),
     "gptj": lambda: GPTJConfig(vocab_size=40, n_positions=96, n_embd=16, n_layer=1, n_head=2, rotary_dim=4),
-    "llama4_text": lambda: Llama4TextConfig(**_SIZES, intermediate_size_mlp=24, num_local_experts=2),
     "mpt": lambda: MptConfig(d_model=16, n_heads=2, n_layers=1, vocab_size=40),
-    "nemotron": lambda: NemotronConfig(**_SIZES),
-    "stablelm": lambda: StableLmConfig(**_SIZES),
 }
 
 

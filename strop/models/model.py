@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,18 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
+from strop.models.layers import mixers, routers
 from strop.models.layers.adapters import is_adapter
-from strop.models.layers.attention import NAME, AttentionPlan, Packed, register
-from strop.models.layers.block import watched_gates
-from strop.models.layers.decoder_part import decoder_of, freeze_tower
+from strop.models.layers.attention import NAME, AttentionPlan, Planned, register
+from strop.models.layers.decoder_part import decoder_of, freeze_tower, has_tower
 from strop.models.loading.check_folder import longest_sequence, read_json
 from strop.models.loading.load_weights import read_model
 from strop.models.loading.model_names import families_that_run
+from strop.models.loading.prove_forward import NUM_TOKENS, what_differs
 from strop.models.pictures import ReadArrays, decoder_inputs, without_placeholders
 from strop.models.torch_setup import device_problem
 
 _ADAPTED = ".base_layer."  # in names, between a layer and its own weight
-_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
 
 def load_model(
@@ -43,10 +44,12 @@ def load_model(
     try:
         model = read_model(folder, dtype, NAME)
         freeze_tower(model)
+        mixers.on_plans(model)
+        routers.on_plans(model)
         if prepare is not None:
             prepare(model, device)
         model = model.to(device).eval()
-        _prove(model)
+        problem = what_differs(model, partial(_read, model), _text(model, NUM_TOKENS), context_length(model))
     except torch.OutOfMemoryError:
         raise
     except (
@@ -61,6 +64,8 @@ def load_model(
             f"{folder}: the family {family} does not run on packed sequences ({type(error).__name__}: {error}). "
             + families_that_run()
         ) from error
+    if problem:
+        raise ModelError(f"{folder}: {problem}. {families_that_run()}")
     return model
 
 
@@ -79,7 +84,8 @@ def hidden_states(
     """
     given = None if embeddings is None else {"inputs_embeds": embeddings.unsqueeze(0)}
     read = given or decoder_inputs(model, tokens, pictures)
-    output = decoder_of(model)(**read, position_ids=positions.unsqueeze(-2), use_cache=False, plan=plan)
+    with Planned(plan, positions if positions.ndim == 1 else None):
+        output = decoder_of(model)(**read, position_ids=positions.unsqueeze(-2), use_cache=False)
     return output.last_hidden_state[0]  # type: ignore[no-any-return]
 
 
@@ -89,6 +95,20 @@ def logits(model: Any, hidden: Tensor) -> Tensor:
     A placeholder of a picture is never sampled.
     """
     return without_placeholders(_logits(model.get_output_embeddings(), model.config, hidden), model.config)
+
+
+def _text(model: Any, count: int) -> Tensor:
+    """Tokens to compare by, none of which stands for a picture."""
+    named = vars(model.config).items() if has_tower(model.config) else ()
+    others = torch.tensor([n for name, n in named if name.endswith(("token_id", "token_index")) and isinstance(n, int)])
+    tokens = probe(model, count)
+    for _ in others:
+        tokens = torch.where(torch.isin(tokens, others.to(tokens)), tokens - 1, tokens)
+    return tokens
+
+
+def _read(model: Any, tokens: Tensor, positions: Tensor, plan: AttentionPlan) -> Tensor:
+    return _logits(model.get_output_embeddings(), model.config, hidden_states(model, tokens, positions, plan))
 
 
 def head_of(model: Any) -> Callable[[Tensor], Tensor]:
@@ -155,32 +175,3 @@ def probe(model: Any, count: int) -> Tensor:
     """
     weight = model.get_input_embeddings().weight
     return ((torch.arange(count, device=weight.device) + 1) * len(weight)).div(count + 1, rounding_mode="floor")
-
-
-@torch.no_grad()
-def _prove(model: Any) -> None:
-    """Compare two short packed sequences with transformers' own attention, one at a time."""
-    device = model.get_input_embeddings().weight.device
-    lengths = [5, 3]
-    tokens = probe(model, sum(lengths))
-    positions = torch.cat([torch.arange(n, device=device) for n in lengths])
-    told: list[tuple[Tensor, ...]] = []
-    with watched_gates(model, lambda _module, _given, said: told.append(said)):
-        states = hidden_states(model, tokens, positions, Packed(lengths, device))
-        ours = _logits(model.get_output_embeddings(), model.config, states)
-    model.set_attn_implementation("eager")
-    theirs = torch.cat([_alone(model, tokens, rows, told) for rows in (slice(0, 5), slice(5, 8))])
-    model.set_attn_implementation(NAME)
-    difference = float((ours.float() - theirs.float()).abs().max())
-    if not difference <= _TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max())):
-        raise ModelError(
-            f"{type(model).__name__} does not run right on packed sequences: its logits differ by {difference:.3g} "
-            f"from those it gives with transformers' own attention. {families_that_run()}"
-        )
-
-
-def _alone(model: Any, tokens: Tensor, rows: slice, told: Sequence[tuple[Tensor, ...]]) -> Tensor:
-    """Logits of one of several sequences by itself, through the experts that its tokens took among the others."""
-    again = iter(told)
-    with watched_gates(model, lambda *_: tuple(each[rows] for each in next(again))):
-        return model(input_ids=tokens[rows].unsqueeze(0), use_cache=False).logits[0]  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from torch.autograd import gradcheck
 from strop.kernels import attention, norm, swiglu
 from strop.kernels.attention import Heads, Varlen
 from strop.kernels.logprobs import token_logprobs
-from strop.models.layers.attention import Packed
+from strop.models.layers.attention import Packed, Scoring
 
 HEADS = Heads(4, 2, 6)
 SHARED = np.array([4, 3, 5]), np.array([0, 1, 2, 3, 0, 1, 4, 0, 1, 2, 5, 6])  # lengths, and the tokens behind them
@@ -86,7 +86,7 @@ def test_attention_over_various_lengths(
     """Against attention over padded blocks, which is proven against transformers' own."""
     plan, packed = Varlen(sizes, places, "cpu"), Packed(sizes, "cpu", places)
     fused, pull = drawn(7, 8 * 6), drawn(7, 4 * 6, seed=1, learns=False)
-    expected = packed.attend(0, *HEADS.split(fused), 0.4, window, cap).flatten(1)
+    expected = packed.attend(0, *HEADS.split(fused), Scoring(0.4, window, cap)).flatten(1)
     output, level = attention.attend(fused.detach(), HEADS, plan, 0.4, window, cap)
     torch.testing.assert_close(output, expected)
     (gradient,) = torch.autograd.grad(expected, fused, pull)

@@ -13,7 +13,7 @@ from tests.models.judge import judged
 from tests.models.page import PAGE, page_of
 from tests.models.sweep import families, is_asked, read_table, twin_of, verdict, write_table
 
-_KNOWN_WRONG = {"diffllama", "olmoe", "phimoe", "qwen2_moe"}  # the loader's proof is too short for their windows
+_KNOWN_WRONG = {"mamba"}  # its twin in float32 is as far from float64 in transformers alone
 
 
 def test_the_table_has_every_family_and_no_accepted_one_is_wrong(tmp_path: Path) -> None:

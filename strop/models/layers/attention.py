@@ -2,12 +2,16 @@
 
 A model loaded with `attn_implementation="strop"` passes its queries, keys and values to the `AttentionPlan` of its
 caller, which knows the sequence of each token. Here is the plan of a forward pass over whole sequences; an engine's
-plan also has a KV cache.
+plan also has a KV cache. Layers that keep a state ask the same plan (`mixers.py`), as do routers of experts
+(`routers.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,20 +21,69 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from strop.models.layers.prefix_tree import Mixer, PrefixTree, similar
 from strop.types import IntArray
 
 NAME = "strop"
-_MAX_WASTE = 1.25  # padded over real tokens within one block
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """Scores of an attention layer, and which keys a query sees."""
+
+    scale: float
+    window: int | None = None  # tokens that are seen, the last one included
+    cap: float | None = None  # of scores
+    chunk: int | None = None  # tokens are seen within their stretch of so many
+    sinks: Tensor | None = None  # [H] the score of one more key, which has no value
 
 
 class AttentionPlan(Protocol):
-    """Attention of a forward pass, with the keys that each query sees."""
+    """Layout of a forward pass: which tokens each token sees, and what it goes on from."""
 
-    def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
-    ) -> Tensor:
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Tensor:
         """query [T, H, D], key and value [T, K, D] -> [T, H, D]."""
         ...
+
+    def mix(self, layer: int, mixer: Mixer, hidden: Tensor) -> Tensor:
+        """Tokens [T, hidden] through a layer that keeps a state -> [T, hidden]."""
+        ...
+
+    def route(self, layer: int, chosen: Tensor) -> Tensor:
+        """The experts [T, k] that tokens take in the `layer`-th of the layers with experts, where it chose these."""
+        ...
+
+
+_PLAN: ContextVar[Planned | None] = ContextVar("plan", default=None)
+
+
+class Planned:
+    """Context in which the modules of a model ask a plan; `positions` [T] of its tokens. May be entered again."""
+
+    def __init__(self, plan: AttentionPlan, positions: Tensor | None = None) -> None:
+        self.plan, self.positions = plan, positions
+        self._tokens = list[Token[Planned | None]]()
+
+    def __enter__(self) -> None:
+        self._tokens.append(_PLAN.set(self))
+
+    def __exit__(self, *_: object) -> None:
+        _PLAN.reset(self._tokens.pop())
+
+
+def current() -> Planned:
+    if (found := _PLAN.get()) is None:
+        raise RuntimeError("this model needs a plan of its tokens: call strop.models.model.hidden_states")
+    return found
+
+
+def current_plan() -> AttentionPlan:
+    return current().plan
+
+
+def recomputed() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Contexts of a layer's forward pass and of the one that gradient checkpointing makes of it again, elsewhere."""
+    return nullcontext(), current()
 
 
 def _attention(
@@ -40,20 +93,26 @@ def _attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
-    plan: AttentionPlan | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    if plan is None and vars(module).get("is_causal") is False:  # a picture tower, which sees a whole picture
+    if _PLAN.get() is None and vars(module).get("is_causal") is False:  # a picture tower, which sees a whole picture
         seen = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
         return seen[0], None
-    if plan is None:
-        raise RuntimeError("strop attention needs a plan: call strop.models.model.hidden_states")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     layer = int(module.layer_idx)  # type: ignore[arg-type]
     q, k, v = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # [T, H, D]
-    return plan.attend(layer, q, k, v, scale, sliding_window, softcap).unsqueeze(0), None
+    scoring = Scoring(scale, sliding_window, softcap, _chunk(module, layer), s_aux)
+    return current_plan().attend(layer, q, k, v, scoring).unsqueeze(0), None
+
+
+def _chunk(module: Any, layer: int) -> int | None:
+    """Chunks of a layer, of which transformers tells its masks alone."""
+    config: Any = getattr(module, "config", None)
+    kinds = getattr(config, "layer_types", None)
+    return config.attention_chunk_size if kinds and kinds[layer] == "chunked_attention" else None
 
 
 def register() -> None:
@@ -68,34 +127,40 @@ def within(sizes: Tensor, length: int, window: int | None) -> Tensor:
     return is_real if window is None else is_real & ((index.unsqueeze(1) - index).abs() < window)
 
 
-def visible(query_positions: Tensor, key_positions: Tensor, window: int | None) -> Tensor:
-    """Causal mask, limited to a sliding window where the layer has one: [..., Q, K] bool."""
+def visible(query_positions: Tensor, key_positions: Tensor, scoring: Scoring) -> Tensor:
+    """Causal mask, limited to a sliding window or a chunk where the layer has one: [..., Q, K] bool."""
     distance = query_positions.unsqueeze(-1) - key_positions.unsqueeze(-2)
     seen = distance >= 0
-    return seen if window is None else seen & (distance < window)
+    if scoring.chunk is not None:
+        own = query_positions.div(scoring.chunk, rounding_mode="floor").unsqueeze(-1)
+        seen &= own == key_positions.div(scoring.chunk, rounding_mode="floor").unsqueeze(-2)
+    return seen if scoring.window is None else seen & (distance < scoring.window)
 
 
-def masked_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, cap: float | None
-) -> Tensor:
+def masked_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring) -> Tensor:
     """Attention [B, H, Q, D] over [B, K, L, D], where H is a multiple of K.
 
     `mask` says what is seen, or is added to scores; None means causal from the first token.
     """
-    is_grouped = key.shape[1] != query.shape[1]
-    if cap is None and mask is None:  # with a mask, only kernels that store all scores take grouped heads
+    scale, cap, sinks = scoring.scale, scoring.cap, scoring.sinks
+    is_grouped, is_plain = key.shape[1] != query.shape[1], cap is None and sinks is None
+    if is_plain and mask is None:  # with a mask, only kernels that store all scores take grouped heads
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=is_grouped)
     if is_grouped:
         repeats = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
-    if cap is None:
+    if is_plain:
         return F.scaled_dot_product_attention(query, key, value, mask, scale=scale)
-    scores = torch.tanh(query @ key.transpose(-1, -2) * scale / cap) * cap
+    scores = query @ key.transpose(-1, -2) * scale
+    scores = scores if cap is None else torch.tanh(scores / cap) * cap
     if mask is None:
         index = torch.arange(query.shape[-2], device=query.device)
-        mask = visible(index, index, None)
+        mask = visible(index, index, Scoring(scale))
     scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-    return scores.softmax(-1) @ value
+    if sinks is None:
+        return scores.softmax(-1) @ value
+    sunk = sinks.to(scores.dtype).view(1, query.shape[1], -1, 1).expand(*scores.shape[:3], 1)
+    return torch.cat((scores, sunk), -1).softmax(-1)[..., :-1] @ value
 
 
 class Packed:
@@ -119,7 +184,7 @@ class Packed:
         self.blocks: list[tuple[int, int, Tensor | None]] = []  # segments, padded length, [segments * length] indices
         inverse = np.empty(int(sizes.sum()), dtype=np.int64)
         offset = 0
-        for members in _similar(sizes.tolist()):
+        for members in similar(sizes.tolist()):
             place = np.arange(sizes[members].max())
             is_real = place < sizes[members, None]  # [segments, length]
             # padding repeats a segment's own last token: one row for all padding would be a bottleneck backwards
@@ -136,39 +201,46 @@ class Packed:
         if is_identity:
             self.blocks = [(self.blocks[0][0], self.blocks[0][1], None)]
         self.inverse = None if is_identity else torch.from_numpy(inverse).to(device)
+        self._segments = sizes, np.arange(sizes.sum()) if places is None else places, device
+        self._tree: PrefixTree | None = None
+        self.taken: Tensor | None = None  # [T, R] experts that tokens take, layer by layer; below 0: not known
+        self.routes: dict[int, Tensor] = {}  # those that they took [T, k], by layer
 
-    def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
-    ) -> Tensor:
+    def mix(self, layer: int, mixer: Mixer, hidden: Tensor) -> Tensor:
+        """Each segment from its first token on, or from where it branches off another."""
+        if self._tree is None:
+            self._tree = PrefixTree(*self._segments)
+        if self._tree.cost < sum(count * length for count, length, _ in self.blocks) and not mixer.module.is_stepwise:
+            return self._tree.mix(mixer, hidden)
+        outputs = []
+        for count, length, index in self.blocks:
+            part = (hidden if index is None else hidden.index_select(0, index)).view(count, length, -1)
+            outputs.append(mixer(part, {})[0].flatten(0, 1))
+        return outputs[0] if self.inverse is None else torch.cat(outputs).index_select(0, self.inverse)
+
+    def route(self, layer: int, chosen: Tensor) -> Tensor:
+        if self.taken is not None:
+            taken = self.taken[:, layer * chosen.shape[1] : (layer + 1) * chosen.shape[1]]
+            chosen = torch.where(taken < 0, chosen, taken) if taken.shape == chosen.shape else chosen
+        self.routes[layer] = chosen
+        return chosen
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Tensor:
         outputs = []
         for (count, length, index), sizes in zip(self.blocks, self._mutual, strict=True):
             q, k, v = (
                 (t if index is None else t.index_select(0, index)).view(count, length, *t.shape[1:]).transpose(1, 2)
                 for t in (query, key, value)
             )
-            mask = self._mask(length, window, query.device) if sizes is None else within(sizes, length, window)
-            output = masked_attention(q, k, v, mask, scale, cap)
+            reach = scoring.window
+            mask = self._mask(length, scoring, query.device) if sizes is None else within(sizes, length, reach)
+            output = masked_attention(q, k, v, mask, scoring)
             outputs.append(output.transpose(1, 2).flatten(0, 1))
         return outputs[0] if self.inverse is None else torch.cat(outputs).index_select(0, self.inverse)
 
     @staticmethod
-    def _mask(length: int, window: int | None, device: torch.device) -> Tensor | None:
-        if window is None or window >= length:
+    def _mask(length: int, scoring: Scoring, device: torch.device) -> Tensor | None:
+        if all(reach is None or reach >= length for reach in (scoring.window, scoring.chunk)):
             return None
         index = torch.arange(length, device=device)
-        return visible(index, index, window)
-
-
-def _similar(lengths: Sequence[int]) -> list[list[int]]:
-    """Members of each block, so that padding to the longest wastes little."""
-    blocks: list[list[int]] = []
-    real = 0
-    for member in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        size = lengths[member]
-        if blocks and (len(blocks[-1]) + 1) * size <= _MAX_WASTE * (real + size):
-            blocks[-1].append(member)
-            real += size
-        else:
-            blocks.append([member])
-            real = size
-    return blocks
+        return visible(index, index, scoring)

@@ -19,7 +19,12 @@ def has_tower(config: Any) -> bool:
 
 def decoder_of(model: Any) -> Any:
     """The module that reads embeddings from left to right."""
-    return model.get_decoder() if has_tower(model.config) else model.base_model
+    if has_tower(model.config):
+        return model.get_decoder()
+    if model.base_model is not model:
+        return model.base_model
+    words = model.get_input_embeddings()  # some name another part than they have
+    return next(each for each in model.modules() if words in each.children())
 
 
 def named_decoder_modules(model: Any) -> list[tuple[str, Any]]:

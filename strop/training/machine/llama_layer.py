@@ -16,7 +16,7 @@ from torch import Tensor
 from strop.kernels import head_norms
 from strop.kernels.attention import Angles, Heads, Varlen, attend, attend_back, rotate, turned
 from strop.kernels.head_norms import HeadNorms
-from strop.models.layers.attention import AttentionPlan
+from strop.models.layers.attention import AttentionPlan, Scoring
 from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.norms import NoNorm, NormWeight
 from strop.training.machine.projection import Projection
@@ -147,7 +147,8 @@ class Layer:
         if self.head_norms is not None:
             query, key = self.head_norms[0].of_heads(query), self.head_norms[1].of_heads(key)
         query, key = (turned(each, *where.angles[self.angles]).to(fused.dtype) for each in (query, key))
-        seen = where.plan.attend(self.index, query, key, value, self.scale, self.window, self.cap)
+        scoring = Scoring(self.scale, self.window, self.cap)
+        seen = where.plan.attend(self.index, query, key, value, scoring)
         return seen.reshape(len(fused), -1)
 
     def _sight(self, where: PassTokens) -> tuple[int | None, float | None]:

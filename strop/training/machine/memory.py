@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from strop.errors import ConfigurationError
+from strop.models.layers.attention import recomputed
 from strop.models.layers.eight_bit_linear import bytes_in_eight_bits, eight_bit_weights
 from strop.models.optimizers.low_memory_adamw import Holding
 from strop.models.torch_setup import gpu_memory
@@ -105,7 +106,8 @@ def compute_layers_again(model: Any) -> None:
     dropout: float = getattr(model.config.get_text_config(), "attention_dropout", 0.0)
     if dropout or any(isinstance(each, torch.nn.Dropout) and each.p > 0 for each in model.modules()):
         raise ConfigurationError(f"{type(model).__name__} has dropout, with which its layers cannot be computed again")
-    model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
+    ways = {"use_reentrant": False, "preserve_rng_state": False, "context_fn": recomputed}
+    model.gradient_checkpointing_enable(ways)
     model.train()
 
 

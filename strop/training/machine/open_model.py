@@ -1,7 +1,8 @@
-"""Opening of a trainer's model: full weights to train, or adapters over frozen weights."""
+"""Opening of a trainer's model, full weights or adapters over frozen ones, and the state of an open trainer."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from strop.models.layers.eight_bit_linear import in_eight_bits
 from strop.models.model import load_model
-from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS
+from strop.models.optimizers.adamw import Optimizer
+from strop.models.optimizers.low_memory_adamw import FLOAT32, HOLDINGS, Holding
 from strop.training.machine.ema_policy import Average
 from strop.training.machine.forward import Forward
 from strop.training.machine.full_weights import holding_of, open_whole, optimizer_of, saved_bytes
@@ -19,11 +21,33 @@ from strop.training.machine.lora import learning, load_adapters, open_adapted
 from strop.training.machine.masked_views import reading_of
 from strop.training.machine.old_logprobs import Snapshots
 from strop.training.machine.old_policies import Earlier
+from strop.training.machine.step_totals import StepSum
 from strop.training.machine.thread_parallel import LARGEST, AtOnce
-from strop.training.machine.trainer_state import Opened
 
 if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer
+
+
+@dataclass(eq=False)
+class Opened:
+    """Model, forward pass and optimizer of an open trainer."""
+
+    model: Any
+    forward: Forward
+    earlier: Earlier
+    optimizer: Optimizer
+    source: Path  # where training began: the tokenizer, and the reference unless another is named
+    seed: int
+    holding: Holding
+    at_once: AtOnce
+    frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
+    sum: StepSum | None = None  # what will be the next step
+    is_settled: bool = False
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What a checkpoint says of it."""
+        return {"seed": self.seed} | ({"bytes_per_weight": self.holding.total} if self.holding.is_narrow else {})
 
 
 def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, before: Any = None) -> Opened:

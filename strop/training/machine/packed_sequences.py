@@ -60,7 +60,9 @@ class Sequences:
 
     @cached_property
     def _plan(self) -> Packed:
-        return Packed(self._read, self._device, self._read_places)
+        plan = Packed(self._read, self._device, self._read_places)
+        plan.taken = self._routes
+        return plan
 
     @cached_property
     def _varlen(self) -> Varlen:

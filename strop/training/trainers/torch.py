@@ -25,11 +25,10 @@ from strop.training.batch import Batch
 from strop.training.machine.lora import RATE, save_adapters
 from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle
 from strop.training.machine.old_policies import FILLED
-from strop.training.machine.open_model import load_frozen, open_trainer
+from strop.training.machine.open_model import Opened, load_frozen, open_trainer
 from strop.training.machine.settings import DTYPES, check
 from strop.training.machine.step_totals import MetricSums, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
-from strop.training.machine.trainer_state import Opened
 from strop.training.policy_stats import take_statistics
 from strop.training.requirements import Logits, Logprobs, Need, PolicyStatistic, folders, listed
 from strop.types import FilePath, Group, Metrics

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from strop.generate.engines.cpu.row_reorder import swaps_of
+from strop.generate.engines.cpu.decode_rows import swaps_of
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])

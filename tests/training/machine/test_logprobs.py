@@ -13,8 +13,8 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models import model as model_module
 from strop.models.layers.attention import Packed
+from strop.models.loading import prove_forward
 from strop.models.model import hidden_states, load_model, probe
 from strop.training.batch import Batch, Output
 from strop.training.machine.logprobs import PolicyOutput
@@ -68,7 +68,7 @@ def test_a_model_whose_packed_sequences_see_each_other_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_llama(tmp_path)
-    monkeypatch.setattr(model_module, "Packed", lambda lengths, device: Packed([sum(lengths)], device))
+    monkeypatch.setattr(prove_forward, "Packed", lambda lengths, device, places: Packed([sum(lengths)], device, places))
     with pytest.raises(ModelError, match="does not run right on packed sequences"):
         load_model(tmp_path)
 

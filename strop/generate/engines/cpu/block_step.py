@@ -18,7 +18,7 @@ from torch import Tensor
 from strop.generate.engines.cpu.kv_cache import Cached
 from strop.kernels import swiglu
 from strop.kernels.attention import Angles, Heads
-from strop.models.layers.attention import AttentionPlan, Packed
+from strop.models.layers.attention import AttentionPlan, Packed, Scoring
 from strop.models.layers.block import DecoderBlock, Norm, RoutedExperts, described, watched_gates, why_undescribed
 from strop.models.layers.fused_linear import Linear, fuse
 from strop.models.model import hidden_states, probe
@@ -50,7 +50,8 @@ class BlockParts:
             both = _normed(both, does.heads, *does.head_norms)
         cosine, sine = angles
         both = torch.addcmul(both * cosine, both.roll(size // 2, -1), sine)  # rotary
-        seen = plan.attend(index, both[:, :-keys], both[:, -keys:], value, does.scale, does.window, does.cap)
+        scoring = Scoring(does.scale, does.window, does.cap)
+        seen = plan.attend(index, both[:, :-keys], both[:, -keys:], value, scoring)
         return F.linear(seen.reshape(len(state), -1), *self.output)
 
     def feed_forward(self, state: Tensor, routes: list[Tensor], taken: Sequence[Tensor] = ()) -> Tensor:

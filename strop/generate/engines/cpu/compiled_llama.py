@@ -6,6 +6,7 @@ token attends to its own row's keys directly, so lengths may differ without mask
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -13,15 +14,57 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.generate.engines.cpu.kv_cache import Cached, KeyValues
-from strop.generate.engines.cpu.llama_step import FAMILIES, LayerParts, layer_of
 from strop.kernels.cpu.build import LANES
 from strop.kernels.cpu.decode import Decode, StepTokens, compiled_decode
 from strop.models.layers import attention
-from strop.models.layers.fused_linear import Linear
+from strop.models.layers.block import Norm
+from strop.models.layers.fused_linear import Linear, fuse
 from strop.models.model import hidden_states, probe
 
+FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 _TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class LayerParts:
+    """Weights of a pre-norm block."""
+
+    before_attention: Norm
+    query_key_value: Linear
+    query_norm: Norm | None
+    key_norm: Norm | None
+    output: Linear
+    before_feed_forward: Norm
+    gate_up: Linear
+    down: Linear
+    num_key_heads: int
+    head_size: int
+    scale: float
+    window: int | None
+
+
+def layer_of(module: Any) -> LayerParts:
+    attention, feed_forward = module.self_attn, module.mlp
+    has_norms = hasattr(attention, "q_norm")
+    return LayerParts(
+        before_attention=_norm_of(module.input_layernorm),
+        query_key_value=fuse(attention.q_proj, attention.k_proj, attention.v_proj),
+        query_norm=_norm_of(attention.q_norm) if has_norms else None,
+        key_norm=_norm_of(attention.k_norm) if has_norms else None,
+        output=fuse(attention.o_proj),
+        before_feed_forward=_norm_of(module.post_attention_layernorm),
+        gate_up=fuse(feed_forward.gate_proj, feed_forward.up_proj),
+        down=fuse(feed_forward.down_proj),
+        num_key_heads=attention.k_proj.out_features // attention.head_dim,
+        head_size=attention.head_dim,
+        scale=attention.scaling,
+        window=getattr(attention, "sliding_window", None),
+    )
+
+
+def _norm_of(module: Any) -> Norm:
+    return Norm(module.weight.detach(), module.variance_epsilon)
 
 
 class CompiledLlama:

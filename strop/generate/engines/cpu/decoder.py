@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from strop.errors import NumericsError
+from strop.generate.engines.cpu.block_step import noted
 from strop.generate.engines.cpu.compiled_llama import CompiledLlama
-from strop.generate.engines.cpu.decode_rows import Rows
+from strop.generate.engines.cpu.decode_rows import Rows, Work, lined_up, moved_together
 from strop.generate.engines.cpu.fused_cpu_step import WholeStep
 from strop.generate.engines.cpu.kv_cache import Block, Cached, KeyValues, Share, decode_blocks, prefill_blocks
-from strop.generate.engines.cpu.row_reorder import lined_up, moved_together
-from strop.generate.engines.cpu.step_tokens import Work
+from strop.generate.engines.cpu.row_states import Stretch
 from strop.generate.engines.sampling import draw
 from strop.kernels.sampling.counter_random import as_key, uniforms
+from strop.models.layers.mixers import mixers
 from strop.models.model import context_length, logits
 from strop.models.pictures import ReadArrays, Turns, merge_of
 from strop.types import IntArray, Sampling
@@ -58,7 +59,7 @@ class Decoder(Generic[Request]):
         self._whole = forward if isinstance(forward, WholeStep) else None
         self._device = next(model.parameters()).device
         self.context = context_length(model)
-        self.rows = Rows(num_rows, _SMALLEST)
+        self.rows = Rows(num_rows, _SMALLEST, has_states=bool(mixers(model)))
         self.memory = KeyValues(num_rows, _SMALLEST)
         self.owners: list[Request | None] = [None] * num_rows
         self._urgent = np.empty(0, dtype=self.rows.key.dtype)  # keys that nothing else may hold up
@@ -192,8 +193,11 @@ class Decoder(Generic[Request]):
     def _inherit(self, source: int, row: int, length: int, work: Work) -> None:
         """Let a row begin with the first keys of another."""
         self.num_reused += length
+        self.rows.snapshot[row] = max(int(self.rows.snapshot[row]), length)
         self.rows.lend(source, row, length)
         is_there = length <= self.rows.computed[source]
+        if length and is_there and self.rows.has_states:
+            self._go_on(source, row, length)
         if source != row and length:
             if is_there:
                 self.memory.copy(source, row, length)
@@ -201,6 +205,13 @@ class Decoder(Generic[Request]):
                 work.share(source, row, length)
         # what is shared during the step is not there yet: nobody may copy it before
         self.rows.computed[row] = length if is_there else 0
+
+    def _go_on(self, source: int, row: int, length: int) -> None:
+        """Take the state there: that at the source's end if it has gone no further, else its snapshot."""
+        if length < self.rows.computed[source]:
+            self.memory.states.go_on(np.array([source]), np.array([row]))
+        elif source != row:
+            self.memory.states.go_on(np.array([source]), np.array([row]), from_snapshot=False)
 
     def _take(self, row: int, start: int, work: Work) -> None:
         count = min(int(self.rows.length[row]) - start, work.budget)
@@ -234,7 +245,14 @@ class Decoder(Generic[Request]):
         where, at = self._tensor(packed_rows), self._tensor(positions)
         tokens = self._tensor(self.rows.tokens[packed_rows, positions])
         turned = at if self._turns is None else self._tensor(self._turns(self.rows, packed_rows, positions))
-        hidden = self._forward(tokens, turned, Cached(self.memory, where, at, shares, blocks))
+        plan = Cached(self.memory, where, at, shares, blocks)
+        if self.rows.has_states:
+            facts = np.stack((rows, starts, counts, np.zeros_like(rows), self.rows.snapshot[rows]), 1)[order]
+            facts[:, 3] = ends - counts[order]
+            plan.stretches = [Stretch(*each) for each in facts.tolist()]
+        hidden = self._forward(tokens, turned, plan)
+        if plan.chosen:
+            plan.keep(noted(list(plan.chosen.values())))
         last = np.empty(len(rows), dtype=np.int64)
         last[order] = ends - 1
         return hidden, last

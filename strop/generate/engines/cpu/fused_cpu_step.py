@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.generate.engines.cpu.compiled_llama import CompiledLlama, is_simple, proven
+from strop.generate.engines.cpu.compiled_llama import CompiledLlama, LayerParts, is_simple, proven
 from strop.generate.engines.cpu.decode_rows import Rows
 from strop.generate.engines.cpu.kv_cache import Cached, KeyValues
-from strop.generate.engines.cpu.llama_step import LayerParts
 from strop.generate.engines.stops import end_tokens
 from strop.kernels.cpu.decode import Decode, compiled_decode
 from strop.kernels.cpu.panels import panels_for

@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from strop.generate.engines.cpu.row_states import RowStates, Stretch, Wave, waves
 from strop.kernels.cpu.large_pages import in_large_pages
-from strop.models.layers.attention import masked_attention, visible
+from strop.models.layers.attention import Scoring, masked_attention, visible
+from strop.models.layers.prefix_tree import Mixer
 from strop.types import IntArray
 
 _MAX_WASTE = 1.25  # padded over real queries within one block
@@ -26,6 +28,7 @@ class KeyValues:
         self.rows = rows
         self.capacity = capacity
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+        self.states = RowStates(rows)
 
     def layer(self, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of one layer; shaped like the first ones [T, heads, head size] it is shown."""
@@ -58,6 +61,7 @@ class KeyValues:
                 tensor[destination, :, :length] = tensor[source, :, :length]
 
     def swap(self, one: int, other: int, length: int) -> None:
+        self.states.swap(one, other)
         for pair in self._layers.values():
             for tensor in pair:
                 kept = tensor[one, :, :length].clone()
@@ -86,45 +90,44 @@ class Block:
     gather: Tensor | None = None  # [count * width] packed tokens; None: all of them, in order
     real: Tensor | None = None  # which of count * width are not padding
     packed: Tensor | None = None  # the packed tokens they are
-    _masks: dict[int | None, Tensor] = field(default_factory=dict)
+    _masks: dict[tuple[int | None, int | None, int], Tensor] = field(default_factory=dict)  # by window and chunk
 
-    def attend(
-        self, query: Tensor, keys: Tensor, values: Tensor, scale: float, window: int | None, cap: float | None
-    ) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, scoring: Scoring) -> Tensor:
         """[T, H, D] -> [count * width, H, D]."""
         heads, size = query.shape[1:]
         keys, values = keys[self.rows, :, : self.length], values[self.rows, :, : self.length]
         query = query if self.gather is None else query[self.gather]
         if self.width > 1:
             query = query.view(self.count, self.width, heads, size).transpose(1, 2)
-            output = masked_attention(query, keys, values, self._mask(window, query.dtype), scale, cap)
+            output = masked_attention(query, keys, values, self._mask(scoring, query.dtype), scoring)
             return output.transpose(1, 2).reshape(self.count * self.width, heads, -1)
         # the queries of a group share their head's keys: let them be the query length, so that no key is repeated
         query = query.view(self.count, keys.shape[1], -1, size)
-        if cap is None and query.dtype == torch.float32:
-            output = self._attend_once(query, keys, values, scale, window)
+        if scoring.cap is None and scoring.sinks is None and query.dtype == torch.float32:
+            output = self._attend_once(query, keys, values, scoring)
         else:
-            output = masked_attention(query, keys, values, self._mask(window, query.dtype), scale, cap)
+            output = masked_attention(query, keys, values, self._mask(scoring, query.dtype), scoring)
         return output.reshape(self.count, heads, -1)
 
-    def _attend_once(self, query: Tensor, keys: Tensor, values: Tensor, scale: float, window: int | None) -> Tensor:
+    def _attend_once(self, query: Tensor, keys: Tensor, values: Tensor, scoring: Scoring) -> Tensor:
         """One query position per row: with so few scores, plain multiplications are quicker than a fused kernel."""
         query, keys, values = (tensor.flatten(0, 1) for tensor in (query, keys, values))  # views
-        bias = self._mask(window, query.dtype, repeats=len(query) // self.count)
-        scores = torch.baddbmm(bias, query, keys.transpose(1, 2), alpha=scale)
+        bias = self._mask(scoring, query.dtype, repeats=len(query) // self.count)
+        scores = torch.baddbmm(bias, query, keys.transpose(1, 2), alpha=scoring.scale)
         return torch.bmm(scores.softmax(-1), values)
 
-    def _mask(self, window: int | None, dtype: torch.dtype, repeats: int = 0) -> Tensor:
+    def _mask(self, scoring: Scoring, dtype: torch.dtype, repeats: int = 0) -> Tensor:
         """To be added to scores: [count, 1, width, length], or [count * repeats, 1, length] for each head by itself.
 
         Made once per step; a mask of booleans would be converted in every layer.
         """
-        if window not in self._masks:
+        reach = scoring.window, scoring.chunk, repeats  # attention with sinks takes none repeated
+        if reach not in self._masks:
             index = torch.arange(self.length, device=self.positions.device)
-            seen = visible(self.positions, index, window).unsqueeze(1)  # [count, 1, width, length]
+            seen = visible(self.positions, index, scoring).unsqueeze(1)  # [count, 1, width, length]
             mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf)
-            self._masks[window] = mask.squeeze(1).repeat_interleave(repeats, 0) if repeats else mask
-        return self._masks[window]
+            self._masks[reach] = mask.squeeze(1).repeat_interleave(repeats, 0) if repeats else mask
+        return self._masks[reach]
 
 
 @dataclass(eq=False)
@@ -136,22 +139,43 @@ class Cached:
     positions: Tensor  # [T]
     shares: Sequence[Share]
     make_blocks: Callable[[], list[Block]]
+    stretches: Sequence[Stretch] = ()  # where layers keep a state
+    chosen: dict[int, Tensor] = field(default_factory=dict)  # experts [T, k], by layer
 
     @cached_property
     def blocks(self) -> list[Block]:
         """Not made for a forward pass that reads rows one by one."""
         return self.make_blocks()
 
-    def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
-    ) -> Tensor:
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Tensor:
         keys, values = self._written(layer, key, value)
         if len(self.blocks) == 1 and self.blocks[0].gather is None:
-            return self.blocks[0].attend(query, keys, values, scale, window, cap)
+            return self.blocks[0].attend(query, keys, values, scoring)
         output = query.new_empty(*query.shape[:2], values.shape[-1])
         for block in self.blocks:
-            output[block.packed] = block.attend(query, keys, values, scale, window, cap)[block.real]
+            output[block.packed] = block.attend(query, keys, values, scoring)[block.real]
         return output
+
+    @cached_property
+    def waves(self) -> list[Wave]:
+        sources = {row: share.source for share in self.shares for row in share.destinations}
+        return waves(self.stretches, sources, self.positions.device)
+
+    def mix(self, layer: int, mixer: Mixer, hidden: Tensor) -> Tensor:
+        """Each row from its state on."""
+        output, states = torch.empty_like(hidden), self.memory.states
+        for wave in self.waves:
+            rows = np.array(wave.rows)
+            states.go_on(np.array(wave.sources, np.int64), np.array(wave.takers, np.int64), layer)
+            states.snapshot(layer, np.array(wave.kept_before, np.int64))
+            output[wave.tokens], after = mixer(hidden[wave.tokens], {} if wave.is_fresh else states.of(layer, rows))
+            states.keep(layer, rows, after)
+            states.snapshot(layer, np.array(wave.kept, np.int64))
+        return output
+
+    def route(self, layer: int, chosen: Tensor) -> Tensor:
+        self.chosen[layer] = chosen
+        return chosen
 
     def keep(self, routes: Tensor) -> None:
         """Note which experts the tokens went through [T, R]: beside their keys, which go wherever those go."""

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strop.kernels.decode import PAGE
 from strop.types import IntArray
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 _SHORT = b"short:"  # before the tokens of an opening that fills no page and so has no digest
+_RUN = 64  # consecutive tokens of a slot that one program of a prefill attends
 
 
 class Pages:
@@ -151,3 +153,30 @@ def digests_of(tokens: IntArray) -> list[bytes]:
 
 def pages_for(tokens: int) -> int:
     return -(-tokens // PAGE)
+
+
+def padded(rows: Sequence[Sequence[int] | IntArray]) -> NDArray[np.int32]:
+    """[N, longest] int32, zeros behind."""
+    found = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for into, row in zip(found, rows, strict=True):
+        into[: len(row)] = row
+    return found
+
+
+def runs_of(starts: IntArray, counts: IntArray) -> IntArray:
+    """First packed token, its position and count of each stretch of at most `_RUN` tokens: [N, 3]."""
+    firsts = np.cumsum(counts) - counts
+    pieces = -(-counts // _RUN)
+    owner = np.repeat(np.arange(len(counts)), pieces)
+    offset = (np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * _RUN
+    runs = np.stack((firsts[owner] + offset, starts[owner] + offset, np.minimum(counts[owner] - offset, _RUN)), 1)
+    return runs.astype(np.int32)
+
+
+def bucket(count: int, most: int) -> int:
+    """Rows of a step: powers of two and halfway between, so that few graphs serve all counts and little is in vain."""
+    size = 1
+    while size < count:
+        size *= 2
+    between = size * 3 // 4
+    return min(most, between if between >= count and size > 2 else size)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.generate.engines.cpu.torch_engine import copy_weights
-from strop.generate.engines.paged.batch_layout import bucket, padded, runs_of
+from strop.generate.engines.paged.block_manager import bucket, padded, runs_of
 from strop.generate.engines.paged.draft_model import Draft
 from strop.generate.engines.paged.paged_llama import Cache, PagedLlama
 from strop.generate.engines.paged.speculative_step import Ahead

@@ -13,8 +13,7 @@ import torch
 
 from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError, NumericsError
-from strop.generate.engines.paged.batch_layout import bucket, runs_of
-from strop.generate.engines.paged.block_manager import Pages, digests_of, stem_of
+from strop.generate.engines.paged.block_manager import Pages, bucket, digests_of, runs_of, stem_of
 from strop.generate.engines.paged.draft_model import Draft
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.models.model import load_model, parameters
