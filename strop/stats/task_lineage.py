@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from strop.types import Message, Task, Tool, ToolCall
+from strop.types import Message, Picture, Task, Tool, ToolCall
 
 _COMPLETIONS = ("completion", "chosen", "rejected")  # columns that hold what somebody wrote
 _WRITTEN = "~"  # in an id, between the first ancestor's and its own
@@ -43,14 +43,21 @@ def ancestor(task: Task) -> str:
 
 
 def plain(task: Task) -> dict[str, Any]:
-    """A task as JSON data."""
-    return asdict(task)
+    """A task as JSON data; pictures by their names, their bytes lie in the run folder."""
+    told = asdict(task)
+    for picture in (picture for message in told["messages"] for picture in message["images"]):
+        del picture["data"]
+    return told
 
 
 def unplain(data: dict[str, Any]) -> Task:
     """The inverse."""
     messages = tuple(
-        Message(**each | {"tool_calls": tuple(ToolCall(**call) for call in each["tool_calls"])})
+        Message(
+            **each
+            | {"tool_calls": tuple(ToolCall(**call) for call in each["tool_calls"])}
+            | {"images": tuple(Picture(**picture) for picture in each.get("images", ()))}
+        )
         for each in data["messages"]
     )
     tools = tuple(Tool(**tool) for tool in data["tools"])

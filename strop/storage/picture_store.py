@@ -28,6 +28,7 @@ from strop.types import Picture
 
 FOLDER = "pictures"  # in a run folder
 MOST_BYTES, MOST_PIXELS = 20 << 20, 40_000_000
+SHOWN, _EXACT = 256, 96 * 96  # pixels of a side of a small copy; of one that is drawn without loss
 _KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
 _REMEMBERED = 128 << 20  # bytes of arrays in memory
 _PROCESSOR = ("preprocessor_config.json", "processor_config.json")  # files of a model folder
@@ -49,7 +50,9 @@ def opened(data: bytes) -> Any:
             raise DataError(f"a picture of {found.width} x {found.height}: at most {MOST_PIXELS:,} pixels are read")
         found.load()
         return found.convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, EOFError) as error:
+    except Image.DecompressionBombError:
+        raise DataError(f"a picture of far too many pixels: at most {MOST_PIXELS:,} pixels are read") from None
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
         told = " ".join(str(error).split())[:120].partition(" <_io")[0]
         raise DataError(f"{len(data):,} bytes are no picture that can be decoded (PNG, JPEG, WebP): {told}") from None
 
@@ -199,6 +202,26 @@ class PictureStore:
         self._known[key, code] = arrays
         while self._bytes > _REMEMBERED and len(self._known) > 1:
             self._bytes -= _size(self._known.popitem(last=False)[1])
+
+
+def thumbnail(store: PictureStore | None, picture: Picture) -> str:
+    """A small copy as a data URI, to be shown; empty where the bytes are not there or cannot be decoded."""
+    try:
+        if store is None or store.path(picture.digest) is None:
+            return ""
+        small = opened(store.bytes_of(picture))
+    except (ConfigurationError, DataError):
+        return ""
+    small.thumbnail((SHOWN, SHOWN))
+    held = io.BytesIO()
+    small.save(held, "PNG" if small.width * small.height <= _EXACT else "JPEG")
+    return uri_of(held.getvalue())
+
+
+def uri_of(data: bytes) -> str:
+    """A picture's bytes as a data URI."""
+    kind = opened_kind(data).replace("jpg", "jpeg")
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def processor_key(model: Path) -> str:

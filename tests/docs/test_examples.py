@@ -14,7 +14,7 @@ from tests.docs.pages import DOCS, blocks_of, execute
 # how many blocks each page has: one that loses its fence is noticed
 EXECUTED = {
     "asynchronous-runs": 3,
-    "bring-your-data": 14,
+    "bring-your-data": 15,
     "certificate": 1,
     "coming-from-trl": 4,
     "fill-masks": 1,

@@ -18,6 +18,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from strop.environments.data.table import Table
+from strop.errors import ConfigurationError
 from strop.filter.rewards.controls import Coin
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.templates.chat_template import Template
@@ -32,6 +33,7 @@ from strop.storage.ledger.ledger import Ledger
 from strop.storage.picture_store import PictureStore, picture_of
 from strop.storage.run_folder import RunFolder
 from strop.training.machine.packed_sequences import Sequences
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Message, Picture, Sampling, Task
 from tests.generate.engines.asking import ask
 from tests.models.tower_models import PARTS, PLACEHOLDER, load_tower_reference, save_tower_model
@@ -213,6 +215,19 @@ def test_a_run_trains_resumes_and_is_replayed_to_the_same_bits(tmp_path: Path) -
     assert (
         hashlib.sha256((folder.path / "pictures" / f"{picture.digest}.png").read_bytes()).hexdigest() == picture.digest
     )
+
+
+def test_a_tower_learns_where_it_is_said(tmp_path: Path) -> None:
+    model, table = save_tower_model(tmp_path / "model", "idefics3"), save_table(tmp_path)
+    run = grpo_on(model, table, 1)
+    launch(replace(run, trainer=replace(run.trainer, tower="trained")), tmp_path, "run")  # type: ignore[type-var]
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (model, tmp_path / "run" / "checkpoints" / "step-1")
+    )
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert any("vision" in name for name in moved) and any("text" in name for name in moved)
+    with pytest.raises(ConfigurationError, match="adapters stand beside decoder layers alone"):
+        TorchTrainer(tower="trained", lora=4)
 
 
 def test_tasks_that_differ_in_the_picture_alone_have_two_names(tmp_path: Path) -> None:

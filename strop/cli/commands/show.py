@@ -63,6 +63,8 @@ def _heading(rollout: Rollout) -> Text:
 def line_of(line: Utterance, by: str) -> Text:
     """Role and message, tokens coloured by `by`."""
     shown = Text(f"    {line.role:<10}", _ROLES.get(line.role, "bold"))
+    for name, _ in line.pictures:
+        shown.append(f"(picture {visible(name)}) ", "dim")
     if not line.tokens:
         return shown.append(visible(line.text), "default")
     shown.append(visible(line.prefix), "dim underline")

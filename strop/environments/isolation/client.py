@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from strop.errors import ConfigurationError
+from strop.errors import ConfigurationError, DataError
 from strop.roles import Environment
+from strop.storage.picture_store import picture_of
 from strop.types import Message, Observation, Task, ToolCall
 from strop.workers.child import Child
 from strop.workers.pickled_parts import packed
@@ -90,8 +91,13 @@ def observation(answer: dict[str, Any]) -> Observation:
 
 
 def _message(plain: Any) -> Message:
-    found = entries(plain, role=str, content=str, tool_calls=list)
+    seen = {"images": list} if isinstance(plain, dict) and "images" in plain else {}
+    found = entries(plain, role=str, content=str, tool_calls=list, **seen)
     if found["role"] not in _ROLES:
         raise NoAnswer(f"answered a message of role {shown(found['role'])}, need one of {', '.join(_ROLES)}")
     calls = (entries(call, name=str, arguments=str) for call in found["tool_calls"])
-    return Message(found["role"], found["content"], tuple(ToolCall(**call) for call in calls))
+    try:
+        images = tuple(map(picture_of, found.get("images", ())))
+    except DataError as error:
+        raise NoAnswer(f"answered a picture that cannot be read: {error}") from None
+    return Message(found["role"], found["content"], tuple(ToolCall(**call) for call in calls), images=images)

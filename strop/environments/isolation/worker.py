@@ -8,7 +8,8 @@ from typing import Any
 from strop.capabilities import Demonstrates
 from strop.roles import Environment, Episode
 from strop.storage.ledger.turn_bytes import plain_message
-from strop.types import Observation
+from strop.storage.picture_store import uri_of
+from strop.types import Message, Observation
 from strop.workers.frames import Frame, Frames
 from strop.workers.keeper import has_children
 from strop.workers.pickled_parts import unpacked
@@ -61,10 +62,16 @@ class EnvironmentStage:
 def _plain(observation: Observation) -> dict[str, Any]:
     reward = None if observation.reward is None else float(observation.reward)
     return {
-        "messages": [plain_message(m) for m in observation.messages],
+        "messages": [_told(m) for m in observation.messages],
         "done": bool(observation.done),
         "reward": reward,
     }
+
+
+def _told(message: Message) -> dict[str, Any]:
+    """With the bytes of its pictures: the other side has no store in common."""
+    told = plain_message(message)
+    return told | {"images": [uri_of(each.data) for each in message.images]} if message.images else told
 
 
 def _failure(error: Exception) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from strop.roles import Agent, Dialogue, Episode
 from strop.sandbox.bubblewrap import Bubble, problem
 from strop.sandbox.execution import Allowance, Ending, Ran
 from strop.sandbox.python.unconfined_python import PlainCommand
+from strop.storage.picture_store import uri_of
 from strop.types import Group, Message, Metrics, Observation, Origin, Task
 from strop.workers.passing_folder import PassingFolder
 
@@ -216,5 +217,8 @@ def _episode(address: str, key: str) -> tuple[tuple[str, str], ...]:
     return tuple(told.items())
 
 
-def _plain(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": message.content}
+def _plain(message: Message) -> dict[str, Any]:
+    """As OpenAI's interface takes it: a text, or pictures as data URIs before it."""
+    seen = [{"type": "image_url", "image_url": {"url": uri_of(each.data)}} for each in message.images]
+    text = {"type": "text", "text": message.content}
+    return {"role": message.role, "content": [*seen, text] if seen else message.content}

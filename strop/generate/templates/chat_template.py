@@ -171,6 +171,7 @@ class Template:
 
     def _covered(self, messages: Sequence[Message]) -> list[Message]:
         """Messages in which nothing spells a control token, but markers of thoughts and calls in completions."""
+        _ = any(message.images for message in messages) and self.pictures  # which a text model refuses
         twins, seen = self.control.twins, self._sought[0]
         return [_covered(each, twins, [*seen, *self.markers] if each.is_completion else seen) for each in messages]
 

@@ -18,6 +18,7 @@ from strop.types import Rollout
 
 _MOST = 20_000  # characters of what is said in one piece that are shown
 _FOLDED = 240  # characters of what the environment says that stand open
+_PICTURES = 16  # of one message
 _HUES = 6  # colours of versions
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 _TEMPLATE = """\
@@ -78,6 +79,7 @@ transparent); }
 .said:has(.by-ratio:checked) pre i:not(.likelier, .rarer) { color: var(--soft); }
 .said:has(.by-trained:checked) i.left { color: var(--soft); text-decoration: line-through; }
 .said:has(.by-trained:checked) pre i:not(.left) { background: color-mix(in srgb, var(--strong) 18%, transparent); }
+.rollout img.seen { display: block; max-width: 256px; max-height: 256px; margin: 4px 0; image-rendering: pixelated; }
 .rollout pre i { font-style: normal; }
 """
 STYLE += "".join(
@@ -130,7 +132,23 @@ def conversations(samples: Sequence[tuple[str, Sequence[ReadRollout]]], href: Ca
 
 
 def _spoken(line: Utterance, largest: float) -> Markup:
-    """What was said; what the policy did not say is folded where it is long."""
+    """What was said and shown; what the policy did not say is folded where it is long."""
+    shown = [_picture(name, source) for name, source in line.pictures[:_PICTURES]]
+    more = len(line.pictures) - len(shown)
+    left = Markup('<span class="soft">{} more pictures</span>').format(more) if more else Markup("")
+    return Markup("").join([*shown, left, _text(line, largest)])
+
+
+def _picture(name: str, source: str) -> Markup:
+    """A small copy; the name of a picture whose bytes are not there."""
+    if not source:
+        return Markup('<span class="soft">picture {}</span>').format(visible(name))
+    return Markup('<img class="seen" src="{}" alt="picture {}" title="{}">').format(
+        source, visible(name), visible(name)
+    )
+
+
+def _text(line: Utterance, largest: float) -> Markup:
     if line.tokens:
         return Markup("<pre>{}{}</pre>").format(_given(line.prefix), _coloured(line.tokens, largest))
     text = _thinking(visible(line.text[:_MOST])) + _cut(len(line.text))

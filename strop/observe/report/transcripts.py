@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from strop.models.loading.model_names import POCKET
+from strop.storage.picture_store import PictureStore, thumbnail
 from strop.storage.run_folder import RunFolder
 from strop.types import FloatArray, IntArray, Message, Rollout, Turn
 
@@ -40,6 +41,7 @@ class Utterance:
     text: str  # all of it
     prefix: str = ""  # a beginning that was put before a completion: read, and not trained
     tokens: tuple[Token, ...] = ()  # of what the policy wrote; none: they are too many, or their tokenizer is not there
+    pictures: tuple[tuple[str, str], ...] = ()  # what each is called, and a small copy as a data URI where there is one
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,26 @@ class Reader:
     """Decoder of tokens to text; without a tokenizer, of their number."""
 
     tokenizer: Tokenizer | None
+    store: PictureStore | None = None
 
     @classmethod
-    def of(cls, folders: Sequence[Path]) -> Reader:
+    def of(cls, folders: Sequence[Path], store: PictureStore | None = None) -> Reader:
         """By the first tokenizer found."""
         found = next((folder / "tokenizer.json" for folder in folders if (folder / "tokenizer.json").is_file()), None)
-        return cls(Tokenizer.from_file(str(found)) if found else None)
+        return cls(Tokenizer.from_file(str(found)) if found else None, store)
 
     @classmethod
     def of_run(cls, folder: RunFolder, model: str) -> Reader:
         """By the tokenizer of a checkpoint, or of the model that the run began with."""
         bundled = [POCKET] if model == "pocket" else []
-        return cls.of([*folder.checkpoints.glob("step-*"), Path(model), *bundled])
+        return cls.of([*folder.checkpoints.glob("step-*"), Path(model), *bundled], PictureStore(folder.path))
+
+    def pictures(self, message: Message) -> tuple[tuple[str, str], ...]:
+        """Those of a message, as they are shown."""
+        return tuple(
+            (f"{each.digest[:12]}, {each.width} x {each.height}", thumbnail(self.store, each))
+            for each in message.images
+        )
 
     def text(self, tokens: IntArray) -> str:
         if self.tokenizer is None:
@@ -98,16 +108,17 @@ def contexts(rollout: Rollout, reader: Reader) -> list[Context]:
 def _heard(rollout: Rollout, turn: Turn, number: int, reader: Reader) -> list[Utterance]:
     """What stands before a completion; where no message is known, its tokens say it."""
     if number == 0 and not turn.fresh:
-        return [_message(message) for message in rollout.task.messages]
+        return [_message(message, reader) for message in rollout.task.messages]
     if turn.told:
-        return [_message(message) for message in turn.told]
+        return [_message(message, reader) for message in turn.told]
     read = turn.prompt[: len(turn.prompt) - turn.num_prefix]
     return [_env_line(text)] if len(read) and (text := reader.text(read).strip()) else []
 
 
-def _message(message: Message) -> Utterance:
+def _message(message: Message, reader: Reader) -> Utterance:
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
-    return Utterance(message.role, "\n".join([*([message.content] if message.content else []), *calls]))
+    said = "\n".join([*([message.content] if message.content else []), *calls])
+    return Utterance(message.role, said, pictures=reader.pictures(message))
 
 
 def _written(

@@ -63,6 +63,8 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
     if not trainer.lora:
         holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)
         model, rests = open_whole(folder, holding, forward, trainer.matmul_precision)
+        if trainer.tower == "trained":
+            model.requires_grad_(True)
     else:
         borrowed = trainer.borrowed.another() if trainer.borrowed is not None else None
         model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)

@@ -123,7 +123,9 @@ class Rank:
 
     def _sharded(self, folder: Path, is_trained: bool = False) -> ShardedModel:
         model = load_model(folder, device=self.device)
-        return ShardedModel(model if is_trained else model.requires_grad_(False), self.mesh)
+        if not is_trained or self.settings.tower == "trained":
+            model.requires_grad_(is_trained)
+        return ShardedModel(model, self.mesh)
 
     def _logprobs(self, model: ShardedModel, batch: Batch) -> Tensor:
         with torch.no_grad():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _BASES = ("plain", "nf4")
+_TOWERS = ("frozen", "trained")
 _CHOICES = ("auto", "on", "off")
 
 
@@ -28,6 +29,10 @@ def check(trainer: TorchTrainer) -> None:
     for name in ("fused", "checkpointing"):
         if (choice := getattr(trainer, name)) not in _CHOICES:
             raise ConfigurationError(f"TorchTrainer has no {name}={choice!r}: {nearest(choice, _CHOICES)}")
+    if trainer.tower not in _TOWERS:
+        raise ConfigurationError(f"TorchTrainer has no tower={trainer.tower!r}: {nearest(trainer.tower, _TOWERS)}")
+    if trainer.tower == "trained" and trainer.lora:
+        raise ConfigurationError('adapters stand beside decoder layers alone: set lora=0, or tower="frozen"')
     for name in ("learning_rate", "max_tokens", "chunk"):
         if not 0 < getattr(trainer, name) < math.inf:
             raise ConfigurationError(f"TorchTrainer needs a finite {name} > 0, got {getattr(trainer, name)}")

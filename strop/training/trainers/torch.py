@@ -62,6 +62,7 @@ class TorchTrainer(Trainer):
     lora: int = 0  # rank of LoRA adapters, trained at 10 times the learning rate; 0: full weights
     base: str = "plain"  # base weights under adapters: plain, or nf4 (4 bits)
     matmul_precision: str = "plain"  # of layers: plain, or fp8 (forward and backward, as in the engine)
+    tower: str = "frozen"  # of a model that sees: frozen, or trained with the rest (lora=0)
     view: View | None = None  # reading order of a masked diffusion model; None: left to right
     bytes_per_weight: int = 0  # per trained weight without adapters: 18 (all float32), 10 or 6; 0: the most that fit
     borrowed: Shared | None = field(default=None, init=False, repr=False, compare=False)
@@ -73,8 +74,7 @@ class TorchTrainer(Trainer):
         is_gpu = self.device.startswith("cuda")
         self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
         self.chunk = self.chunk or (4096 if is_gpu else 1024)
-        if self.dtype == "auto":
-            self.dtype = "bfloat16" if is_gpu else "float32"
+        self.dtype = self.dtype if self.dtype != "auto" else "bfloat16" if is_gpu else "float32"
         check(self)
 
     def problems(self, run: Run) -> list[str]:

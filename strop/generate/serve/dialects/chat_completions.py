@@ -9,8 +9,16 @@ from typing import Any
 from strop.backends import Stop
 from strop.generate.serve.ask_requests import Ask, Refusal, Said, ServedCompletion
 from strop.generate.serve.dialects.dialect import Dialect, Events
-from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, stops_of, text_of, tool_of
-from strop.types import Message, ToolCall
+from strop.generate.serve.dialects.reading import (
+    count_of,
+    event,
+    field_of,
+    message_of,
+    number_of,
+    stops_of,
+    tool_of,
+)
+from strop.types import ToolCall
 
 _ROLES = {"developer": "system", "function": "tool"}
 _KNOWN = ("system", "user", "assistant", "tool")
@@ -97,7 +105,7 @@ def _said(data: Any) -> Said:
         raise Refusal(400, f"role {role!r} is not known: {', '.join(_KNOWN)} and developer are")
     calls = [_call(each) for each in field_of(data, "tool_calls", list, [])]
     ids = [str(each.get("id", "")) for each in field_of(data, "tool_calls", list, [])]
-    return Said(Message(role, text_of(data.get("content")), tuple(calls)), tuple(ids))
+    return Said(message_of(role, data.get("content"), tuple(calls)), tuple(ids))
 
 
 def _call(data: Any) -> ToolCall:

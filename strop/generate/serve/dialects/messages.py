@@ -10,7 +10,16 @@ from typing import Any
 from strop.backends import Stop
 from strop.generate.serve.ask_requests import Ask, Refusal, Said, ServedCompletion
 from strop.generate.serve.dialects.dialect import Dialect, Events
-from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, stops_of, text_of, tool_of
+from strop.generate.serve.dialects.reading import (
+    count_of,
+    event,
+    field_of,
+    message_of,
+    number_of,
+    stops_of,
+    text_of,
+    tool_of,
+)
 from strop.types import Message, ToolCall
 
 _BILLING = "x-anthropic-billing-header"  # a line that one client puts first and changes from turn to turn
@@ -130,17 +139,21 @@ def _said(data: Any) -> Iterator[Said]:
         return
     for each in blocks:
         if each.get("type") == "tool_result":
-            yield Said(Message("tool", text_of(each.get("content"))))
-    if told := _texts(content):
-        yield Said(Message(data["role"], told))
+            yield Said(message_of("tool", each.get("content")))
+    if (told := message_of(data["role"], _spoken(content))).content:
+        yield Said(told)
 
 
 def _texts(content: Any) -> str:
+    return text_of(_spoken(content))
+
+
+def _spoken(content: Any) -> Any:
     """All but thoughts, calls and results."""
     if not isinstance(content, list):
-        return text_of(content)
+        return content
     others = ("thinking", "redacted_thinking", "tool_use", "tool_result")
-    return text_of([each for each in content if not (isinstance(each, dict) and each.get("type") in others)])
+    return [each for each in content if not (isinstance(each, dict) and each.get("type") in others)]
 
 
 def _use(completion: ServedCompletion, number: int) -> dict[str, Any]:

@@ -6,9 +6,13 @@ import json
 import math
 from typing import Any
 
+from strop.errors import DataError
 from strop.generate.serve.ask_requests import Refusal
-from strop.types import Tool
+from strop.models.tokens.picture_words import MARKER
+from strop.storage.picture_store import picture_of
+from strop.types import Message, Picture, Tool, ToolCall
 
+_SEEN, _PICTURES = ("image_url", "input_image", "image"), 32  # blocks of pictures; pictures of a message
 _LARGEST = 1e6  # of a number that anybody means
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
@@ -39,6 +43,38 @@ def count_of(body: dict[str, Any], name: str) -> int:
     return int(value)
 
 
+def message_of(role: str, content: Any, calls: tuple[ToolCall, ...] = ()) -> Message:
+    """A message of text and pictures, with a placeholder in the text for each."""
+    blocks = content if isinstance(content, list) else []
+    pictures = tuple(_picture(block) for block in blocks if _is_picture(block))
+    if len(pictures) > _PICTURES:
+        raise Refusal(400, f"a message of {len(pictures)} pictures: at most {_PICTURES} are read")
+    shown = [MARKER if _is_picture(block) else block for block in blocks] if pictures else content
+    return Message(role, text_of(shown), calls, images=pictures)
+
+
+def _is_picture(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in _SEEN
+
+
+def _picture(block: dict[str, Any]) -> Picture:
+    """From a data URI, or from base64 beside its media type; addresses are never fetched."""
+    source = block.get("image_url")
+    if block["type"] == "image":
+        held: dict[str, Any] = field_of(block, "source", dict, {})
+        if held.get("type") != "base64":
+            raise Refusal(400, f"a picture's source is {held.get('type')!r}: base64 alone is read, nothing is fetched")
+        source = f"data:{held.get('media_type')};base64,{held.get('data')}"
+    if isinstance(source, dict):
+        source = source.get("url")
+    if not isinstance(source, str):
+        raise Refusal(400, f"a content block of type {block['type']} needs a data URI")
+    try:
+        return picture_of(source)
+    except DataError as error:
+        raise Refusal(400, str(error)) from None
+
+
 def text_of(content: Any) -> str:
     """Text, or blocks of text one after the other."""
     match content:
@@ -57,7 +93,7 @@ def _block(block: Any) -> str:
     if isinstance(block, dict) and block.get("type") in _TEXTS:
         return str(block.get("text", block.get("refusal", "")))
     kind = block.get("type") if isinstance(block, dict) else type(block).__name__
-    raise Refusal(400, f"a content block of type {kind} is not understood: text alone is")
+    raise Refusal(400, f"a content block of type {kind} is not understood: text and pictures are")
 
 
 def tool_of(about: Any, schema: str) -> Tool:

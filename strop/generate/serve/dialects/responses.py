@@ -9,7 +9,7 @@ from typing import Any
 from strop.backends import Stop
 from strop.generate.serve.ask_requests import Ask, Refusal, Said, ServedCompletion
 from strop.generate.serve.dialects.dialect import Dialect, Events
-from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, text_of, tool_of
+from strop.generate.serve.dialects.reading import count_of, event, field_of, message_of, number_of, tool_of
 from strop.types import Message, ToolCall
 
 _ROLES = {"developer": "system"}
@@ -128,12 +128,12 @@ def _said(item: Any) -> Said:
             role = _ROLES.get(str(item.get("role")), str(item.get("role")))
             if role not in ("system", "user", "assistant"):
                 raise Refusal(400, f"role {role!r} is not known: system, developer, user and assistant are")
-            return Said(Message(role, text_of(item.get("content"))), ids)
+            return Said(message_of(role, item.get("content")), ids)
         case "function_call":
             call = ToolCall(str(item.get("name")), str(item.get("arguments") or "{}"))
             return Said(Message("assistant", "", (call,)), ids)
         case "function_call_output":
-            return Said(Message("tool", text_of(item.get("output"))))
+            return Said(message_of("tool", item.get("output")))
         case "reasoning":
             return Said(Message("assistant", ""), ids)
     raise Refusal(400, f"an item of type {item.get('type')} is not understood")
