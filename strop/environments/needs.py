@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from strop.capabilities import Demonstrates, Hints, Relates, inside, parts
+from strop.capabilities import Hints, Relates, inside, parts
 from strop.environments.code.cases import Cases, cases_of
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of, ranked_by
 from strop.environments.format.demonstrations import Works
@@ -111,7 +111,7 @@ def worked_by(env: Environment, task: Task) -> bool:
 
 
 def _demonstrates(env: Environment, task: Task) -> bool:
-    return env.demonstration(task) is not None if isinstance(env, Works) else isinstance(env.episode(), Demonstrates)
+    return env.demonstration(task) is not None if isinstance(env, Works) else demonstrates(env.episode())
 
 
 def _tests_of(task: Task) -> Cases | None:

@@ -32,7 +32,8 @@ from tests.use.stubs import stub
 SIZES = {"steps": 2, "groups_per_step": 4, "group_size": 4, "max_tokens": 48, "learning_rate": 3e-4}
 SIZES |= {"heldout_tasks": 1, "heldout_every": 0}
 ROLLOUTS = 16  # of one step
-TRIES = ((0, 0), (1, 2))  # seeds and further steps: the second where nothing moved with the first
+# seeds, further steps and steps of a warm-up: the next where a metric did not move with the one before
+TRIES = ((0, 0, 0), (1, 2, 0), (2, 8, 0), (3, 4, 20))
 LATER = {"alp_gmm", "cures", "dots_rr", "lightsearcher", "mssr", "xskill"}  # a task must come back
 SITUATION = ("env", "model", "temperature", "warmup_steps")  # of `Acts: ... with`: the user's own, not the record's
 _LONGEST = 300  # letters of a reason
@@ -81,13 +82,20 @@ def _play(
     record: Record, situation: Situation, settings: Mapping[str, str], models: Mapping[str, str], here: Path
 ) -> Cell:
     cell = Cell("silent", "it was not tried")
-    for seed, more in TRIES:
+    known = parameters_of(recipe_named(record.name))
+    for seed, more, warmup in TRIES:
+        if warmup and "warmup_steps" not in known:
+            continue
+        before = cell
         with stub() as asked:
             values = fields_of(record, situation, models, asked.url, more) | dict(settings) | {"seed": str(seed)}
+            values |= {"warmup_steps": str(warmup)} if warmup else {}
             values = {name: value.format(here=here.parent) for name, value in values.items()}
             cell = once(record, values, here / str(seed))
             if situation.stubs and cell.verdict == ACTS and not asked.asked and uses_parts(record.name):
                 cell = Cell("silent", "no part was asked anything")
+        if warmup:
+            return replace(cell, said=f"with warmup_steps={warmup}") if cell.verdict == ACTS else before
         if cell.verdict not in ("silent", "partly"):
             break
     return cell

@@ -37,44 +37,44 @@ ten.high = 10.0  # type: ignore[attr-defined]
 
 
 @dataclass
-class Game(Episode):
-    """The environment answers `higher` or `lower`."""
+class Checked(Episode):
+    """A sum with a second try; the environment says `too low` or `too high`."""
 
     task: Task = field(init=False)
     left: int = field(init=False)
 
     async def reset(self, task: Task) -> None:
-        self.task, self.left = task, 3
+        self.task, self.left = task, 2
 
     async def step(self, completion: Message) -> Observation:
-        said, hidden = completion.content.rpartition("</think>")[2].strip()[:4], int(self.task.answer)
+        found = re.findall(r"\d+", completion.content.rpartition("</think>")[2])
+        said, due = (int(found[-1][:9]) if found else -1), int(self.task.answer)
         self.left -= 1
-        if said == str(hidden) or not self.left:
-            return Observation(done=True, reward=float(said == str(hidden)))
-        told = "say a number" if not said.isdigit() else "higher" if int(said) < hidden else "lower"
+        if said == due or not self.left:
+            return Observation(done=True, reward=float(said == due))
+        told = f"{'too low' if said < due else 'too high'}, again: {self.task.messages[-1].content}"
         return Observation((Message("user", told),), done=False, reward=0.0)
 
 
 @dataclass(frozen=True)
-class Hunt(Environment):
-    """Guess a number within three turns."""
+class Sums(Environment):
+    """Sums that may be tried twice."""
 
     level: int = 1
-    name: str = "hunt"
+    name: str = "second_try"
 
     def task(self, index: int, heldout: bool = False) -> Task:
         stream = random.Random(f"{index}/{heldout}")
-        low = 2 * stream.randrange(45) + heldout
-        hidden = low + stream.randrange(8)
-        return Task((Message("user", f"guess {low}..{low + 7} in 3"),), str(hidden), self.name, self.level)
+        first, second = stream.randrange(10, 100), 2 * stream.randrange(5, 50) + heldout  # held-out ones end oddly
+        return Task((Message("user", f"{first}+{second}=?"),), str(first + second), self.name, self.level)
 
-    def episode(self) -> Game:
-        return Game()
+    def episode(self) -> Checked:
+        return Checked()
 
     def check(self, task: Task, completion: str) -> float:
-        return float(completion.rpartition("</think>")[2].strip() == task.answer)
+        return float(re.findall(r"\d+", "0 " + completion.rpartition("</think>")[2])[-1] == task.answer)
 
 
 def numbers() -> Environment:
-    """The game with a tool beside it."""
-    return Toolbox(Hunt(), (Calculator(),))
+    """The environment with a tool beside it."""
+    return Toolbox(Sums(), (Calculator(),))

@@ -99,3 +99,27 @@ def require_level(name: str, level: int, lowest: int, highest: int) -> None:
     """Refuse a level the environment does not have."""
     if not lowest <= level <= highest:
         raise ConfigurationError(f"{name} has levels {lowest} to {highest}, got {level}")
+
+
+def not_trained_on(tasks: Sequence[Task], envs: Sequence[Environment]) -> list[str]:
+    """Why tasks of a former run are none of this run's train tasks: a sentence for each environment that lacks some."""
+    by_name: dict[tuple[str, int], list[Task]] = {}
+    for task in tasks:
+        by_name.setdefault((task.source, task.level), []).append(task)
+    served = {(env.name, env.level): env for env in envs}
+    found = []
+    for (name, level), asked in by_name.items():
+        if (name, level) not in served:
+            found.append(f"{name}:{level} is not among the environments of this run")
+        elif lacking := _lacking(served[name, level], asked):
+            shown = " ".join(prompt_of(lacking[0]).split())[:60]
+            found.append(f"{len(lacking)} of its {len(asked)} tasks are no train tasks of {name} here, such as {shown!r}")
+    return found
+
+
+def _lacking(env: Environment, tasks: Sequence[Task]) -> list[Task]:
+    """Those that are none of its train tasks, where their number is finite."""
+    if (size := env.num_tasks()) is None:
+        return []
+    known = {env.task(place).id for place in range(size)}
+    return [task for task in tasks if task.id not in known]

@@ -17,6 +17,7 @@ from strop.environments.data.rows import (
     HINT,
     PLAN,
     columns_of,
+    is_preferred,
     missing_answer,
     task_of,
     text_in,
@@ -31,6 +32,9 @@ from strop.types import FilePath, Task
 _UNNAMED = re.compile(r"[^\w.-]+")  # what no name holds
 CATEGORIES, _MOST_CATEGORIES = ("category", "subject", "level", "difficulty"), 64
 _SCENARIO = "scenario"
+_PREFERRED = (
+    "each row only prefers one completion to another, which is no answer to compare with: add a column `answer`"
+)
 _SHOWN = 60  # characters of an answer in a sentence
 
 
@@ -131,7 +135,10 @@ class Table(Environment):
             return self.rule, "as asked for" + ("; no row has an answer" if self._read[1] else "")
         if self._read[1]:
             return "none", self._read[1]
-        return answer_extraction.chosen_rule([task.answer for task in self._read[0]])
+        rule, why = answer_extraction.chosen_rule([task.answer for task in self._read[0]])
+        if rule == "text" and not self.answer_column and all(map(is_preferred, self._read[0])):
+            return "none", _PREFERRED
+        return rule, why
 
     def by_category(self) -> tuple[Table, ...]:
         """A table for each value of the first column of categories that has several; else this one alone."""

@@ -90,6 +90,20 @@ class Works(Protocol):
     def demonstration(self, task: Task) -> Demonstration | None: ...
 
 
+@runtime_checkable
+class WrapsEpisode(Protocol):
+    """Episode around another one, which demonstrates what that one does."""
+
+    @property
+    def inner(self) -> Episode: ...
+
+
+def demonstrates(episode: Episode) -> bool:
+    """Whether an episode, and each one that it wraps, can demonstrate."""
+    is_able = isinstance(episode, Demonstrates)
+    return is_able and (not isinstance(episode, WrapsEpisode) or demonstrates(episode.inner))
+
+
 def demonstrating(episode: Episode) -> Demonstrates:
     """The episode, if it can demonstrate right completions; refused otherwise."""
     if not isinstance(episode, Demonstrates):

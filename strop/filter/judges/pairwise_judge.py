@@ -6,13 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.roles import Environment
 from strop.text.sanitize import set_in
 from strop.types import FilePath, Task
 from strop.workers.foreign_checks import checked
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,11 @@ class Graded:
     envs: tuple[Environment, ...]
     scale: float = 4.0
     bias: float = 0.0
+
+    def problems(self, run: Run) -> list[str]:
+        """Errors: environments that cannot check a completion."""
+        blind = [env.name for env in self.envs if isinstance(env, Table) and not env.is_answered]
+        return [f"{name} has no answers to compare completions by: name judge=FOLDER" for name in blind]
 
     def open_resources(self) -> None:
         """Make one task of each environment, so that what it imports and reads is on no rollout's clock."""

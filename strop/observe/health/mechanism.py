@@ -29,7 +29,8 @@ class NeverActed(HealthRule):
         record, steps = _record(history), len(history.steps)
         if record is None or history.is_warmup or steps < max(1, min(_LEAST, history.number("steps", _LEAST))):
             return None
-        acts = _asked(record, "warmup" in history.settings)
+        whole = read_acts(record.acts)
+        acts = _asked(whole, is_warmed(history))
         rows = [*history.steps, *({f"{WARMUP}/{name}": value for name, value in row.items()} for row in history.before)]
         still = acts.at_rest(rows)
         if not still:
@@ -37,6 +38,8 @@ class NeverActed(HealthRule):
         is_whole = len(still) == len(acts.metrics)
         told = ", ".join(f"{metric.name} {_seen(metric, rows)}" for metric in still)
         reasons = "; ".join(_reasons(history, still, acts)) or "its files do not say why"
+        if _of_warmup(whole) and not is_warmed(history):
+            reasons += "; there was no warm-up: warmup_steps=20 shows the model demonstrations first"
         name = "the mechanism never acted" if is_whole else "a part of the mechanism never acted"
         remedy = f"`strop papers {record.key}` says what it needs, `strop show` what its rollouts did"
         return HealthFinding(name, f"in {steps} step{'s' * (steps > 1)} {told}; {reasons}", remedy, is_grave=is_whole)
@@ -50,11 +53,19 @@ def _record(history: History) -> Record | None:
     return found if found is not None and found.acts else None
 
 
-def _asked(record: Record, is_warmed: bool) -> Acts:
+def is_warmed(history: History) -> bool:
+    """Whether the run has a warm-up."""
+    return any(name.startswith("warmup.") for name in history.settings)
+
+
+def _asked(whole: Acts, is_warmed: bool) -> Acts:
     """What the record says, less what this run has no part for."""
-    acts = read_acts(record.acts)
-    left_out = {metric for metric in acts.metrics if metric.name.startswith(f"{WARMUP}/") and not is_warmed}
-    return Acts(tuple(m for m in acts.metrics if m.name != _OUTCOME and m not in left_out), acts.fields)
+    left_out = set() if is_warmed else set(_of_warmup(whole))
+    return Acts(tuple(m for m in whole.metrics if m.name != _OUTCOME and m not in left_out), whole.fields)
+
+
+def _of_warmup(acts: Acts) -> list[Metric]:
+    return [metric for metric in acts.metrics if metric.name.startswith(f"{WARMUP}/")]
 
 
 def _seen(metric: Metric, rows: Sequence[Mapping[str, Any]]) -> str:

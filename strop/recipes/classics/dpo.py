@@ -6,7 +6,7 @@ Claim: A classification loss on preferences controls sentiment better than PPO-b
     and dialogue.
 Reading: Online: each step makes its pairs from the current policy's rollouts. `pairs=given` takes the pairs of a
     dataset, as in the paper.
-Acts: kept_share < 1 and margin != 0
+Acts: margin != 0
 """
 
 from __future__ import annotations

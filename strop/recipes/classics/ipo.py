@@ -4,7 +4,7 @@ Title: A General Theoretical Paradigm to Understand Learning from Human Preferen
 Paper: arXiv 2310.12036 (2023)
 Claim: It does not overfit nearly deterministic preferences, where DPO ignores its KL regularization.
 Reading: Online: a pair is the best and the worst rollout of a group.
-Acts: kept_share < 1 and margin != 0
+Acts: margin != 0
 """
 
 from __future__ import annotations

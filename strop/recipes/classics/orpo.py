@@ -4,7 +4,7 @@ Title: ORPO: Monolithic Preference Optimization without Reference Model
 Paper: arXiv 2403.07691 (2024)
 Claim: One stage in place of fine-tuning and alignment: a 7B model reaches 12.2 % on AlpacaEval 2.
 Reading: Online: a pair is the best and the worst rollout of a group.
-Acts: kept_share < 1 and margin != 0
+Acts: margin != 0
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Title: SimPO: Simple Preference Optimization with a Reference-Free Reward
 Paper: arXiv 2405.14734 (2024)
 Claim: Up to 6.4 points above DPO on AlpacaEval 2 and 7.5 on Arena-Hard.
 Reading: Online: a pair is the best and the worst rollout of a group.
-Acts: kept_share < 1 and margin != 0
+Acts: margin != 0
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from strop.filter.judges.pairwise_judge import Generative, Graded
 from strop.filter.rewards.pairwise_vs_reference import Pairwise
-from strop.recipes.environments import parse_envs
 from strop.recipes.named_parts import named_model
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -30,12 +29,8 @@ def pairwise_rl(
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """PPO with a critic on pairwise rewards; without a `judge` the environments' checks compare."""
-    envs = parse_envs(setting.env, setting.seed)
-    comparison = Generative(named_model("judge", judge)) if judge else Graded(envs)
-    return setting.run(
-        "pairwise_rl",
-        Gae(),
-        (Clip(clip, clip), Kl("k2", kl)),
-        values=Critic(device=setting.device),
-        rewards=(Pairwise(comparison),),
+    run = setting.run(
+        "pairwise_rl", Gae(), (Clip(clip, clip), Kl("k2", kl)), values=Critic(device=setting.device)
     )
+    run.rewards = (Pairwise(Generative(named_model("judge", judge)) if judge else Graded(run.envs)),)
+    return run

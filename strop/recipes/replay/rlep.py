@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strop.environments.data.heldout_split import not_trained_on
 from strop.errors import ConfigurationError
 from strop.filter.rewards.overlong_penalty import Overlong
 from strop.generate.strategies.independent import Independent
@@ -73,7 +74,14 @@ class ReplayedSuccesses(Strategy):
         """Errors: a pool that does not exist, or has no successes."""
         if not Path(self.pool).is_file():
             return [f"{self.pool} does not exist: set pool to the folder of a run that solved some of these tasks"]
-        return [] if self._successes() else [f"{self.pool} holds no rollout with a success of {self.right:g}"]
+        if not self._successes():
+            return [f"{self.pool} holds no rollout with a success of {self.right:g}"]
+        assert self._ledger is not None
+        solved = [self._ledger.task(name) for name in self._successes()]
+        foreign = not_trained_on(solved, run.envs)
+        if len(foreign) < len({(task.source, task.level) for task in solved}):
+            return []
+        return [f"no rollout of {self.pool} can be replayed: {each}" for each in foreign]
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.heldout_split import not_trained_on, prompt_of
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import PassRateEstimator, Sampler
@@ -93,9 +93,7 @@ class PassRateBand(Sampler):
         if missing:
             return [f"{path} does not exist: weak and strong must be folders of runs" for path in missing]
         tasks, _, _ = self._found
-        known = {(env.name, env.level) for env in run.envs}
-        strange = {f"{task.source}:{task.level}" for task in tasks if (task.source, task.level) not in known}
-        unknown = [f"{name} is not among the environments of this run" for name in sorted(strange)]
+        unknown = [f"weak and strong are runs on other tasks: {each}" for each in not_trained_on(tasks, run.envs)]
         return unknown if tasks else [self._empty]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:

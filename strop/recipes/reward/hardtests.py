@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from strop.environments.code.cases import Cases, cases_of
 from strop.environments.code_execution import Trials
+from strop.environments.needs import TESTS, EnvNeed
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.judges.batch_ask import all_of, text_of
 from strop.filter.judges.rubric import answer
@@ -131,6 +132,7 @@ class HardTests(Reward):
     weight: float = 1.0
 
     grades: ClassVar[ScoreRange | None] = ZERO_TO_ONE
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TESTS,)
     is_inline: ClassVar[bool] = True  # awaits the sandbox
     _known: dict[str, tuple[Cases, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any, ClassVar
 
+from strop.environments.data.heldout_split import not_trained_on
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import PassRateEstimator, Sampler
@@ -80,12 +81,8 @@ class MostVaried(Sampler):
             return [
                 f"the accuracy of only {sum(spread > 0 for _, spread in self._chosen)} tasks of {self.pilot} varied"
             ]
-        known = {(env.name, env.level) for env in run.envs}
-        return [
-            f"task {task.id} of {self.pilot} is of {task.source}:{task.level}, which is not an environment of this run"
-            for task, _ in self.chosen()
-            if (task.source, task.level) not in known
-        ]
+        foreign = not_trained_on([task for task, _ in self.chosen()], run.envs)
+        return [f"pilot={self.pilot} is a run on other tasks: {each}" for each in foreign]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Metrics only: the tasks' deviation in the pilot, and the share of different tasks in the batch."""

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import judged
 from strop.filter.judges.progress_frames import (
@@ -75,6 +76,7 @@ class InContextProgress(Reward):
     llm_client: LLMClient
     weight: float = 1.0
 
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
     is_inline: ClassVar[bool] = True  # it only waits for its LLM client
 
     async def __call__(self, group: Group) -> list[float]:

@@ -95,7 +95,9 @@ def test_what_cannot_work_is_refused(ledgers: tuple[str, str], tmp_path: Path) -
     run = guru(Setting(env="countdown:3"), weak=str(tmp_path), strong=str(tmp_path))
     assert isinstance(run.sampler, PassRateBand) and len(run.sampler.problems(run)) == 2, "there are no such runs"
     run.sampler = PassRateBand(*ledgers)
-    assert run.sampler.problems(run) == ["arithmetic:1 is not among the environments of this run"]
+    assert run.sampler.problems(run) == [
+        "weak and strong are runs on other tasks: arithmetic:1 is not among the environments of this run"
+    ]
     assert PassRateBand(*ledgers).problems(guru(Setting(env="arithmetic:1"), weak="a", strong="b")) == []
 
 

@@ -79,7 +79,7 @@ def test_refuses_pilots_that_say_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="has 3 tasks that were sampled more than once, need 4"):
         draws(MostVaried(path, 4), 1)
     other = MostVaried(path).problems(make_run(envs=(Countdown(3),)))
-    assert len(other) == 1 and "is of arithmetic:1, which is not an environment of this run" in other[0]
+    assert len(other) == 1 and "arithmetic:1 is not among the environments of this run" in other[0]
 
 
 def test_one_task_may_be_under_way_many_times(tmp_path: Path) -> None:
