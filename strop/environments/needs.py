@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from strop.capabilities import Hints, Relates, inside, parts
 from strop.environments.code.cases import Cases, cases_of
 from strop.environments.data.rows import CHOSEN, REJECTED, columns_of, ranked_by
-from strop.environments.format.demonstrations import Works
+from strop.environments.format.demonstrations import Works, demonstrates
 from strop.environments.single_turn import SingleCompletion
 from strop.errors import DataError
 from strop.roles import Environment
