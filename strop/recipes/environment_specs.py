@@ -40,10 +40,11 @@ def measured(envs: tuple[Environment, ...]) -> Reward:
 def categories(envs: tuple[Environment, ...], recipe: str) -> tuple[Environment, ...]:
     """Each table cut into its categories; a table that is alone and has none is refused."""
     found = tuple(part for env in envs for part in (env.by_category() if isinstance(env, Table) else (env,)))
-    if len(found) == 1 and isinstance(found[0], Table):
+    if len(found) == 1:
+        columns = f"add a column `category` (or {also(CATEGORIES)}) with at least 2 values to its rows, or "
         raise ConfigurationError(
-            f"{recipe} chooses among environments, and {found[0].name} is one: add a column `category` (or "
-            f"{also(CATEGORIES)}) with at least 2 values to its rows, or join several tables by +"
+            f"{recipe} chooses among environments, and {found[0].name} is one: "
+            f"{columns if isinstance(found[0], Table) else ''}join several environments by +"
         )
     return found
 

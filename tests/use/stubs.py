@@ -126,7 +126,10 @@ _FORMATS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"answer with 3 if", lambda asked: "3" if _is_right(asked) else "1"),
     (r"'verdict: n'", lambda asked: f"verdict: {2 if _is_right(asked) else -2}"),
     (r"with the winner", lambda asked: f"core, {_chosen(asked, 'first', 'second')}, 3: It is right."),
-    (r"topic: ", lambda asked: f"topic: sums\naudience: {_chosen(asked, 'students', 'clerks')}\nsize: 10\nthemes: tens"),
+    (
+        r"topic: ",
+        lambda asked: f"topic: sums\naudience: {_chosen(asked, 'students', 'clerks')}\nsize: 10\nthemes: tens",
+    ),
     (r"\bveto\b", lambda asked: "2: It ends with a number.\nveto: It answers the task."),
     (r"\bchecklist\b", lambda asked: "90: It ends with a number.\n40: It is short."),
     (r"\brubric\b", lambda asked: "5: It ends with a number.\n-3: It guesses."),

@@ -113,7 +113,9 @@ def not_trained_on(tasks: Sequence[Task], envs: Sequence[Environment]) -> list[s
             found.append(f"{name}:{level} is not among the environments of this run")
         elif lacking := _lacking(served[name, level], asked):
             shown = " ".join(prompt_of(lacking[0]).split())[:60]
-            found.append(f"{len(lacking)} of its {len(asked)} tasks are no train tasks of {name} here, such as {shown!r}")
+            found.append(
+                f"{len(lacking)} of its {len(asked)} tasks are no train tasks of {name} here, such as {shown!r}"
+            )
     return found
 
 

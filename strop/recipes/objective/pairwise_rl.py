@@ -29,8 +29,6 @@ def pairwise_rl(
     kl: float = 0.01,  # weight of the KL penalty to the reference policy
 ) -> Run:
     """PPO with a critic on pairwise rewards; without a `judge` the environments' checks compare."""
-    run = setting.run(
-        "pairwise_rl", Gae(), (Clip(clip, clip), Kl("k2", kl)), values=Critic(device=setting.device)
-    )
+    run = setting.run("pairwise_rl", Gae(), (Clip(clip, clip), Kl("k2", kl)), values=Critic(device=setting.device))
     run.rewards = (Pairwise(Generative(named_model("judge", judge)) if judge else Graded(run.envs)),)
     return run

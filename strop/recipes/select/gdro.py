@@ -8,7 +8,7 @@ Reading: Both halves together; the paper evaluates each alone. Bins come from th
     and its number of rollouts follows the square-root law that the paper derives, at the price that its controller
     updates.
 Left out: Bandits over numbers of rollouts, and the exact division of each batch by dynamic programming.
-Acts: bin_weighting > 0 and rollouts_spread > 0 and price != 1 with tasks=4
+Acts: bin_weighting > 0 and rollouts_spread > 0 and price != 1 with tasks=2
 """
 
 from __future__ import annotations

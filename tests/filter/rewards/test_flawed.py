@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.environments.bundled.guess import Guess
 from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.data.table import Table
 from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located, numbered_in, question_about, steps_of
+from strop.environments.needs import problems
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.rewards.from_environment import Earned
 from strop.filter.scoring import Scorer
@@ -132,8 +135,25 @@ def test_the_judge_is_paid_by_verdict_and_distance() -> None:
 def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="penalty <= 2, from right to wrong; got 3"):
         Flawed(Earned(), RULES, 3)
-    with pytest.raises(ConfigurationError, match="guess does not"):
-        FirstError(Guess(1))
+    assert problems(fapo_genrm(Setting(env="guess:1")))[0].startswith("environment guess has no worked solutions")
+
+
+def test_steps_of_a_table_are_its_sentences(tmp_path: Path) -> None:
+    """One of them may be wrong; steps of a completion in one paragraph are sentences, never words."""
+    solution = "Ann has 3 apples. She buys 4, so she has 7. So 7"
+    path = tmp_path / "rows.jsonl"
+    rows = [{"prompt": f"Task {place}?", "solution": solution, "answer": "7"} for place in range(40)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    env = FirstError(Table(str(path)))
+    tasks = [env.task(place) for place in range(30)]
+    assert {truth(task) for task in tasks} == {(-1, 2), (0, 2), (1, 2)}
+    for task in tasks:
+        shown = numbered_in(task.messages[0].content)
+        right = ["Ann has 3 apples.", "She buys 4, so she has 7."]
+        wrong = [place for place, (one, other) in enumerate(zip(shown, right, strict=True)) if one != other]
+        assert wrong == [place for place in [truth(task)[0]] if place >= 0]
+    assert steps_of(solution) == ["Ann has 3 apples.", "She buys 4, so she has 7.", "So 7"]
+    assert steps_of("<think>1+2=3 3+4=7</think>7") == ["1+2=3", "3+4=7", "7"]
 
 
 def test_who_asks_a_model_has_the_time_for_all_its_answers() -> None:
