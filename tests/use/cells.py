@@ -35,6 +35,7 @@ ROLLOUTS = 16  # of one step
 # seeds, further steps and steps of a warm-up: the next where a metric did not move with the one before
 TRIES = ((0, 0, 0), (1, 2, 0), (2, 8, 0), (3, 4, 20))
 LATER = {"alp_gmm", "cures", "dots_rr", "lightsearcher", "mssr", "xskill"}  # a task must come back
+OWN = {"adcl_egsr": {"tasks": "16"}, "gdro": {"tasks": "8"}}  # of one table, where a record counts several environments
 SITUATION = ("env", "model", "temperature", "warmup_steps")  # of `Acts: ... with`: the user's own, not the record's
 _LONGEST = 300  # letters of a reason
 
@@ -91,6 +92,9 @@ def _play(
             values = fields_of(record, situation, models, asked.url, more) | dict(settings) | {"seed": str(seed)}
             values |= {"warmup_steps": str(warmup)} if warmup else {}
             values = {name: value.format(here=here.parent) for name, value in values.items()}
+            if values.get("folder") == "PEER":
+                values["folder"] = str(here / f"shared-{seed}")
+                once(record, values | {"node": "peer"}, here / f"peer-{seed}")
             cell = once(record, values, here / str(seed))
             if situation.stubs and cell.verdict == ACTS and not asked.asked and uses_parts(record.name):
                 cell = Cell("silent", "no part was asked anything")
@@ -114,6 +118,7 @@ def fields_of(
     for name, value in read_acts(record.acts).fields.items():
         if name not in SITUATION:
             fields[name] = models.get(f"{family} {value}", value)
+    fields |= OWN.get(record.name, {})
     if situation.number == 5 and "pairs" in known:
         fields["pairs"] = "given"
     if situation.stubs:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -17,7 +16,6 @@ from strop.launch.running.launch import launch
 from strop.models.loading.model_names import model_folder
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.recipes.system.sapo_sharing import sapo_sharing
 from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.storage import checkpoint
@@ -31,7 +29,7 @@ _SMALL = Setting(steps=3, groups_per_step=4, group_size=4, max_tokens=48, heldou
 
 
 def made() -> dict[str, str]:
-    """Every model by name: `other`, `coder`, and what a record calls MODEL, RUN, PILOT, PEER and CODER of each family."""
+    """Every model by name: `other`, `coder`, and what a record calls MODEL, RUN, PILOT and CODER for each family."""
     found = {"other": str(_once("other", save_other_model)), "own": str(_once("own", save_own_model))}
     found["coder"] = str(_coder())
     for family in ("own", "other"):
@@ -39,7 +37,6 @@ def made() -> dict[str, str]:
         found[f"{family} MODEL"] = str(_once(f"{family}-model", partial(_a_little_off, model)))
         found[f"{family} RUN"] = str(_run(f"{family}-run", model, False))
         found[f"{family} PILOT"] = str(_run(f"{family}-pilot", model, True))
-        found[f"{family} PEER"] = str(_once(f"{family}-peer", partial(_peer, model)))
         found[f"{family} CODER"] = found["coder"]
     return found
 
@@ -77,14 +74,6 @@ def _run(name: str, model: str, is_pilot: bool) -> Path:
         launch(run, folder, "run")
 
     return _once(name, make) / "run"
-
-
-def _peer(model: str, folder: Path) -> None:
-    """Groups that another node shares, over the user's numbers."""
-    bring(BY_NUMBER[1], BUILD / "numbers")
-    setting = replace(_SMALL, model=model, env=str(BUILD / "numbers" / "rows.jsonl"))
-    with TemporaryDirectory() as runs:
-        launch(sapo_sharing(setting, folder=str(folder), node="peer"), Path(runs), "peer")
 
 
 def _coder() -> Path:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.rewards.overlong_penalty import Overlong
 from strop.recipes.setting import Setting
@@ -46,6 +47,7 @@ class Softened(Reward):
     shifted: bool = False  # count the next sibling's messages (control)
 
     is_relative: ClassVar[bool] = True  # because of `shifted`
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
     grades: ClassVar[ScoreRange | None] = ScoreRange(-1.0, 1.0)
     is_inline: ClassVar[bool] = True
 

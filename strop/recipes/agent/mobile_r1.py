@@ -20,6 +20,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.environments.format.actions import action_in
+from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction
@@ -65,6 +66,8 @@ class ActionsFirst(Strategy):
     expert: Agent
     actor: Agent  # takes one action
     until: int = 20  # number of versions of the action stage
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
 
     def __post_init__(self) -> None:
         if self.until < 0:

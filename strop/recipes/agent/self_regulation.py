@@ -9,7 +9,7 @@ Reading: Dynamic programming on a table of transitions, within a budget of help 
     the answer, so held-out tasks are solved without: a request gets none and costs its turn.
 Left out: A process reward model that predicts success in unseen states, and a helper model apart from the policy.
     Only the abstract and the project page were read.
-Acts: helps > 0 and help_states > 0 and help_price > 0 and advantage < 1
+Acts: helps > 0 and help_states > 0 and advantage < 1
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from strop.concurrency import together
 from strop.environments.format.demonstrations import demonstrating
-from strop.environments.needs import DEMONSTRATIONS, EnvNeed
+from strop.environments.needs import DEMONSTRATIONS, TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
@@ -55,7 +55,7 @@ class OneDemonstration(Agent):
     worth: float = 2.0  # reward of the expert's action, as in `OneAction`
 
     origin: ClassVar[Origin] = Origin.TEACHER
-    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS,)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS, TURNS)
 
     async def rollout(self, task: Task, dialogue: Dialogue, episode: Episode) -> tuple[float, ...]:
         expert = demonstrating(episode)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from strop.environments.format.actions import action_in
 from strop.environments.format.demonstrations import demonstrating
-from strop.environments.needs import DEMONSTRATIONS, EnvNeed
+from strop.environments.needs import DEMONSTRATIONS, TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
@@ -52,7 +52,7 @@ class Patched(Agent):
     max_turns: int = 16  # maximum number of turns of a rollout
 
     origin: ClassVar[Origin] = Origin.POLICY
-    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS,)
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (DEMONSTRATIONS, TURNS)
 
     def __post_init__(self) -> None:
         if self.patches < 0 or self.max_turns < 1:

@@ -10,7 +10,7 @@ Reading: `branch` is the supervised step at which RL begins, which sets the teac
     `strop diagnose FOLDER`. The environment is one that imitation does not solve: one level lower, 84 of the first 100
     groups after imitation had equal rewards.
 Left out: Compute in FLOPs; a summary has tokens. A curriculum over tasks, error messages in the prompt.
-Acts: warmup/nll > 0 and turns > 1 and kept_share < 1 and advantage > 0 with warmup_steps=1, steps=1
+Acts: warmup/nll > 0 and kept_share < 1 and advantage > 0 with warmup_steps=1, steps=1
 """
 
 from __future__ import annotations

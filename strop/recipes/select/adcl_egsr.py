@@ -24,7 +24,7 @@ from strop.concurrency import together
 from strop.control.budgets.waves import AgainWhenLost
 from strop.control.samplers.support.task_pool import OfEndless, Pool, covering
 from strop.environments.format.hints import hinted
-from strop.environments.needs import SOLUTIONS, EnvNeed
+from strop.environments.needs import SOLUTIONS, EnvNeed, first_tasks
 from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.roles import Environment, PassRateEstimator, Player, Sampler, Strategy
@@ -61,6 +61,15 @@ class Resorted(Sampler):
             raise ConfigurationError(
                 f"Resorted needs 1 <= batches <= tasks, got {self.batches} and {len(self._pool)} tasks"
             )
+
+    def problems(self, run: Run) -> list[str]:
+        """Errors: tasks that the estimator cannot tell apart."""
+        if len({(task.source, task.level) for env in self.envs for task in first_tasks(env)}) > 1:
+            return []
+        return [
+            f"{self.envs[0].name} is one environment of one level, whose tasks all count as equally hard, so that "
+            "sorting them again changes nothing: add a column `level` with whole numbers, or join environments by +"
+        ]
 
     def next(self, step: int, estimator: PassRateEstimator) -> Task:
         epoch, place = divmod(self._num_sampled, len(self._pool))

@@ -23,7 +23,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.data.hf_dataset import json_rows
 from strop.environments.data.rows import columns_of
 from strop.environments.format.hints import beginnings
-from strop.environments.needs import SOLUTIONS, EnvNeed, worked_by
+from strop.environments.needs import SOLUTIONS, EnvNeed, first_tasks, worked_by
 from strop.errors import ConfigurationError, DataError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
@@ -86,7 +86,18 @@ class TaskScoreRange(Sampler):
         return () if self.scores else (SCORED,)
 
     def problems(self, run: Run) -> list[str]:
-        return [] if not self.scores or Path(self.scores).is_file() else [f"{self.scores} does not exist"]
+        if self.scores and not Path(self.scores).is_file():
+            return [f"{self.scores} does not exist"]
+        found = [self.score(task) for env in self.envs for task in first_tasks(env)]
+        is_finite = all(env.num_tasks() is not None for env in self.envs)
+        if not is_finite or any(map(self._is_within, found)):
+            return []
+        ends = (("at least", self.low), ("below", self.high))
+        wanted = " and ".join(f"{words} {end:g}" for words, end in ends if end is not None)
+        return [
+            f"no task has a score of {wanted}: scores lie between {min(found):g} and {max(found):g}; "
+            "least=SCORE sets where RL begins"
+        ]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Metrics only: mean score of the batch, and tasks skipped so far."""

@@ -12,7 +12,7 @@ Reading: The script's setting: reward 1 for a right answer, 1 for one closed cha
     Learning rate and lengths are those of the bundled model. It never reflects by itself, so supervised steps on
     demonstrations with "wait" before one of their steps come first. Use `strop compare` for several seeds.
 Left out: Images, and the frozen vision tower.
-Acts: reflecting > 0 and reward/whole_or_less > 0 and reference_kl != 0 and clipped_share > 0
+Acts: reward/whole_or_less > 0 and reference_kl != 0 and clipped_share > 0
     and warmup/nll > 0 with warmup_steps=8
 """
 

@@ -154,14 +154,18 @@ class SharedTasks(Sampler):
         return group
 
     def _has_different_rewards(self, group: SharedGroup) -> bool:
-        """Whether this node's environment gives the rollouts' last completions different rewards."""
+        """Whether this node's environment gives the rollouts' last completions different rewards.
+
+        A check that may not run in this process is not asked: there they must be different texts.
+        """
         try:
             env = env_of(self.envs, group.task)
         except ConfigurationError:
             return False
         if self._heldout.holds_out(group.task):
             return False
-        return len({checked(env, group.task, rollout[-1]) for rollout in group.completions[: self.size]}) > 1
+        last = {rollout[-1] for rollout in group.completions[: self.size]}
+        return len({checked(env, group.task, said) for said in last} if env.is_inline else last) > 1
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_sampled, "taken": sorted(self._taken)}
