@@ -209,6 +209,10 @@ def test_a_pool_must_be_there_and_hold_something(model: Path, tmp_path: Path) ->
     run = build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path)})
     with pytest.raises(ConfigurationError, match="holds no rollout with a success of 1"):
         check(run)
-    check(replace(run, strategy=ReplayedSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)))
+    any_success = ReplayedSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)
+    with pytest.raises(ConfigurationError, match="arithmetic:3 is not among the environments of this run"):
+        check(replace(run, strategy=any_success))
+    same = build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path), "env": "arithmetic:3"})
+    check(replace(same, strategy=any_success))
     with pytest.raises(ConfigurationError, match="count >= 1, got 0"):
         ReplayedSuccesses(Independent(), "", count=0)
