@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from strop.capabilities import Demonstrates, Learns, Remembers
 from strop.environments.data.heldout_split import prompt_of
-from strop.environments.format.demonstrations import demonstrating
+from strop.environments.format.demonstrations import demonstrates, demonstrating
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import unread
@@ -171,8 +171,8 @@ class Dreamed(Around, Asks):
         await episode.step(Message("assistant", "I begin."))
 
     async def seed_memory(self) -> None:
-        """Real experience, once."""
-        if self.memory.is_empty:
+        """Real experience, once; none where the environment has no demonstrations."""
+        if self.memory.is_empty and demonstrates(self.inner.episode()):
             for index in range(self.seeds):
                 await _recorded(self.inner, self.inner.task(index), self.memory)
 
