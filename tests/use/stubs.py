@@ -98,6 +98,12 @@ def _met(asked: str) -> str:
     return "\n".join(f"{number}: {90 if _is_right(asked) else 20}" for number in numbers)
 
 
+def _transition(asked: str) -> str:
+    """Every episode takes two completions."""
+    is_first = re.search(r"\[ideas \w+\]\s*\[/ideas", asked)
+    return "state: say it once more" if is_first else f"reward: {int(_is_right(asked))}"
+
+
 def _solution(asked: str) -> str:
     terms = _terms(asked)
     sums = [sum(terms[:place]) for place in range(1, len(terms) + 1)]
@@ -138,7 +144,7 @@ _FORMATS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"has the same answer", _same_answer),
     (r"write \[task\]", _new_task),
     (r"write \[answer\]", lambda asked: f"[answer] {sum(_terms(asked))}"),
-    (r"what does the environment answer", lambda asked: f"reward: {int(_is_right(asked))}"),
+    (r"what does the environment answer", lambda asked: _transition(asked)),
     (r"in json", lambda asked: _REFLECTION),
     (r"`add: `", lambda asked: "add: Add the tens before the ones."),
     (r"score: 1 and the hint", lambda asked: "score: 1\nAdd the tens before the ones."),
