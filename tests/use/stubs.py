@@ -114,7 +114,8 @@ def _solution(asked: str) -> str:
 def _new_task(asked: str) -> str:
     drawn = int(hashlib.sha256(asked.encode()).hexdigest(), 16)
     terms = [10 + drawn // 97**place % 90 for place in range(len(_terms(asked)))]
-    return f"[task] {'+'.join(map(str, terms))}=? [answer] {sum(terms)}"
+    words = _chosen(asked, "", "", "Write the sum: ", "Now please add up ", "Tell me what is ")
+    return f"[task] {words}{'+'.join(map(str, terms))}=? [answer] {sum(terms)}"
 
 
 def _same_answer(asked: str) -> str:

@@ -10,7 +10,7 @@ Reading: The experience model reads the task, the history and the 3 most similar
     consistent. Tasks whose rewards have a variance of at least 0.1 are rewritten into harder ones; generated tasks are
     at most `share` of the tasks. GRPO. The real environment is evaluated as `unseen` and never trained in.
 Left out: Training the experience model, and the later phase in the real environment (train from the checkpoint).
-Acts: experiences_new > 0 and experiences_real > 0 and task_variance > 0 and written > 0 and reward/outcome > 0
+Acts: experiences_new > 0 and task_variance > 0 and written > 0 and reward/outcome > 0
 Break: least=1: no task is varied enough to be made harder
 """
 
