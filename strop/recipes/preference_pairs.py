@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
 from strop.environments.judging.preferences import Preferences
+from strop.evaluation import Evaluation
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.rewards.from_environment import Earned
 from strop.generate.agents.judge import JudgeShown
 from strop.generate.strategies.preference_pairs_from_data import RecitedPair
 from strop.generate.strategies.verdict_data import RecitedVerdicts
+from strop.recipes.environment_specs import judged_by
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
@@ -35,5 +36,6 @@ def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields
     run = setting.run(recipe, Constant(), losses, strategy=RecitedVerdicts(), reduction=SequenceMean())
     run.envs = tuple(Preferences(env, **fields) for env in run.envs)
     run.sampler = Uniform(run.envs)
-    run.evaluation = replace(run.evaluation, agent=JudgeShown())
+    run.rewards = (judged_by(run.envs),)
+    run.evaluation = Evaluation(setting.heldout_every, setting.heldout_tasks, agent=JudgeShown(), rewards=run.rewards)
     return run

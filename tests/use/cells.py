@@ -35,7 +35,8 @@ ROLLOUTS = 16  # of one step
 # seeds, further steps and steps of a warm-up: the next where a metric did not move with the one before
 TRIES = ((0, 0, 0), (1, 2, 0), (2, 8, 0), (3, 4, 20))
 LATER = {"alp_gmm", "cures", "dots_rr", "lightsearcher", "mssr", "xskill"}  # a task must come back
-OWN = {"adcl_egsr": {"tasks": "16"}, "gdro": {"tasks": "8"}, "sws": {"seeds": "24"}}  # of one table, where a record counts several environments
+# of one table, where a record counts several environments
+OWN = {"adcl_egsr": {"tasks": "16"}, "gdro": {"tasks": "8"}, "sws": {"seeds": "24"}}
 SITUATION = ("env", "model", "temperature", "warmup_steps")  # of `Acts: ... with`: the user's own, not the record's
 _LONGEST = 300  # letters of a reason
 

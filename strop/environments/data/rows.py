@@ -134,11 +134,6 @@ def ranked_by(task: Task) -> list[str]:
     return list(given) if is_ranked else []
 
 
-def is_preferred(task: Task) -> bool:
-    """Whether what stands for the answer is the completion that a row prefers to others."""
-    return bool(ranked_by(task)) and not {*ANSWERS, COMPLETION} & columns_of(task).keys()
-
-
 def _is_copy(text: str, answer: str, columns: Mapping[str, Any]) -> bool:
     """Whether a completion repeats the bare answer that stands in another column."""
     return (

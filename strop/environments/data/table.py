@@ -12,13 +12,14 @@ from strop.environments.data import answer_extraction
 from strop.environments.data.finite_set import FixedTasks
 from strop.environments.data.hf_dataset import dataset_rows, has_split, title_of
 from strop.environments.data.rows import (
+    ANSWERS,
     CHOSEN,
     COMPLETION,
     HINT,
     PLAN,
     columns_of,
-    is_preferred,
     missing_answer,
+    ranked_by,
     task_of,
     text_in,
     worked_text,
@@ -136,7 +137,7 @@ class Table(Environment):
         if self._read[1]:
             return "none", self._read[1]
         rule, why = answer_extraction.chosen_rule([task.answer for task in self._read[0]])
-        if rule == "text" and not self.answer_column and all(map(is_preferred, self._read[0])):
+        if rule == "text" and not self.answer_column and all(map(_is_preferred, self._read[0])):
             return "none", _PREFERRED
         return rule, why
 
@@ -211,3 +212,8 @@ class Table(Environment):
     def _lacks(self, row: Any) -> str:
         """What is said of a row without an answer, where there should be one."""
         return "" if self.rule == "none" else missing_answer(row, self.answer_column)
+
+
+def _is_preferred(task: Task) -> bool:
+    """Whether what stands for the answer is the completion that a row prefers to others."""
+    return bool(ranked_by(task)) and not {*ANSWERS, COMPLETION} & columns_of(task).keys()

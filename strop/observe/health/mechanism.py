@@ -55,7 +55,9 @@ def _record(history: History) -> Record | None:
 
 def is_warmed(history: History) -> bool:
     """Whether the run has a warm-up."""
-    return any(name.startswith("warmup.") for name in history.settings)
+    return history.settings.get("warmup", "None") != "None" or any(
+        name.startswith("warmup.") for name in history.settings
+    )
 
 
 def _asked(whole: Acts, is_warmed: bool) -> Acts:

@@ -25,9 +25,9 @@ from torch import Tensor
 
 from strop.environments.judging.preferences import Preferences, asked_of, completions_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.from_environment import Earned
 from strop.generate.reward_model import RewardModel
 from strop.models.torch_setup import BesideLoop
+from strop.recipes.environment_specs import measured
 from strop.recipes.named_parts import named_model
 from strop.recipes.preference_pairs import preferring
 from strop.recipes.setting import Setting
@@ -172,5 +172,5 @@ def principled_rlhf(
     run = setting.run("principled_rlhf", GroupMean(), (Reinforce(), Kl("k3", kl)))
     envs = tuple(Preferences(env) for env in run.envs)
     model = RewardModel(named_model("judge", judge), setting.device)
-    run.rewards = (Pessimistic(model, envs, bound, ridge), Earned(weight=0.0))
+    run.rewards = (Pessimistic(model, envs, bound, ridge), measured(run.envs))
     return run
